@@ -26,7 +26,8 @@ settings.load_profile("default")
 def pytest_configure(config: pytest.Config) -> None:
     """Let signals end the processes of tests, and forbid skips under ``FSM_FORBID_SKIPS=1``, even in doctests.
 
-    A shell starts background processes with SIGINT ignored, as nohup does with SIGHUP, and commands inherit that.
+    A shell starts background processes with SIGINT ignored, and nohup starts them with SIGHUP ignored. Commands would
+    inherit this.
     """
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -46,7 +47,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    """Freeze the collected objects, which are never freed, so that the garbage collector skips them."""
+    """Freeze the collected objects, so that the garbage collector skips them: they are never freed."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)

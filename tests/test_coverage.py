@@ -1,4 +1,4 @@
-"""Merged coverage: each recording is counted once, and different machines are kept apart."""
+"""Merged coverage counts each recording once, and keeps different machines separate."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def calls() -> Judged:
-    """Recorded calls, judged by two machines."""
+    """Recorded calls that two machines have judged."""
     return judge(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def counts(found: tuple[MachineCoverage, ...]) -> list[Mapping[tuple[str, str], Mapping[str, int]]]:
-    """Return, for each machine, the exercised cells with their counts."""
+    """Return, for each machine, its exercised cells with their counts."""
     return [{cell: by for cell, by in each.cells.items() if by} for each in found]
 
 
 def test_one_is_as_it_was(calls: Judged) -> None:
-    """A single recording has the coverage of its judgements, even if it is passed twice."""
+    """A single recording has the coverage of its own judgements, even if the recording is passed twice."""
     own = [
         {cell: {calls.name: count} for cell, count in judgement.covered.cells.items() if count}
         for judgement in calls.judgements
@@ -38,7 +38,7 @@ def test_one_is_as_it_was(calls: Judged) -> None:
 
 
 def test_two_are_added(calls: Judged) -> None:
-    """The merged coverage has the counts of each recording separately, in any order of the recordings."""
+    """In merged coverage, each cell has a separate count for each recording, in whatever order they are merged."""
     other = replace(calls, name="other", judgements=calls.judgements[::-1])
 
     both = counts(merged([calls, other]))
@@ -48,7 +48,7 @@ def test_two_are_added(calls: Judged) -> None:
 
 
 def test_machines_of_one_name_and_other_cells_stay_apart(calls: Judged) -> None:
-    """Counts are merged only if both machines have the same name and the same cells."""
+    """Counts are merged only if two machines have the same name and the same cells."""
     first, *_ = calls.judgements
     fewer = dict([*first.covered.cells.items()][:-1])
     other = replace(calls, name="other", judgements=(replace(first, covered=replace(first.covered, cells=fewer)),))
@@ -61,7 +61,7 @@ def test_machines_of_one_name_and_other_cells_stay_apart(calls: Judged) -> None:
 
 
 def test_what_a_log_adds_to_calls(calls: Judged) -> None:
-    """An exit is unseen if all recordings of the machine are of calls; a log may show one."""
+    """An exit is unseen if all recordings of the machine are of calls, and not if one of them is a log."""
     log = judge(RECORDINGS / "containerd-2.1.9.log", models=["cri-container"])
 
     ((alone, _), (beside, _)) = merged([calls]), merged([calls, log])

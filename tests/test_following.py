@@ -1,4 +1,4 @@
-"""A followed recording gets the verdict of the complete one, however it is cut and whatever the pauses."""
+"""A followed recording has the same verdict as the complete file, whatever its pieces and pauses are."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MINUTE = 60_000_000_000
 
 
 class Pieces:
-    """The bytes *data*, cut at the positions *cuts*, with a pause of length *quiet* at each cut."""
+    """The bytes *data*, cut at the positions in *cuts*, with a pause of length *quiet* at each cut."""
 
     def __init__(self, data: bytes, cuts: Sequence[int], quiet: int) -> None:
         self._data, self._cuts, self._quiet = data, sorted(cuts), quiet
@@ -127,7 +127,10 @@ def test_in_pieces_as_the_whole(name: str, cut: list[float], quiet: int) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_line_at_a_time(name: str) -> None:
-    """Violations and coverage are those of the complete file; pauses let recorded calls settle as in real time."""
+    """If a file is followed line by line, violations and coverage are the same as for the complete file.
+
+    During pauses, recorded calls settle as they do in real time.
+    """
     data = _data(name)
     cuts = [at for at, byte in enumerate(data) if byte == ord("\n")][::3]
 
@@ -150,19 +153,22 @@ STATUS = """{"op": "ContainerStatus", "id": "c1", "start": 6000000000, "end": 60
 
 
 def test_a_call_is_judged_once_none_that_began_before_it_is_awaited() -> None:
-    """A call is recorded when it ends, so a status may show a running container before its start is recorded."""
+    """A call is judged only when no call that began earlier is still awaited.
+
+    A call is recorded when it ends, so a status may show a running container before its start is recorded.
+    """
     early, late = (CALLS + STATUS).encode(), (START % 9_000_000_000).encode()
 
     for settle, count in ((10_000_000_000, 0), (1_000_000_000, 1)):
         _, told = _followed(early + late, [len(early)], quiet=5_000_000_000, settle=settle)
         assert len(told) == count
-    # The late start is not blamed: the violation is in a line before it.
+    # The late start is not blamed, because the violation is in an earlier line.
     (violation,) = told
     assert violation.line < 5
 
 
 def test_what_comes_too_late_breaks_nothing() -> None:
-    """A call that is recorded too late is counted, and causes no violation."""
+    """A call that is recorded too late is counted, and does not cause a violation."""
     early = (CALLS + STATUS).replace("RUNNING", "CREATED").encode()
     late = (START % 5_500_000_000).encode()
 
@@ -173,7 +179,7 @@ def test_what_comes_too_late_breaks_nothing() -> None:
 
 
 def test_memory_does_not_grow_with_what_is_never_over() -> None:
-    """Violations of entities that never recur do not stay open for ever, but all of them are counted."""
+    """Memory does not grow with violations of entities that never occur again: they are closed, and still counted."""
     monitor = Monitor(load("cri-container"), fresh=True)
     number = 2 * OPEN
     seen = [Observation(entity=f"c{each}", event="stop", reply="NOT_FOUND") for each in range(number)]
@@ -188,7 +194,7 @@ def test_memory_does_not_grow_with_what_is_never_over() -> None:
 
 LINES = _data("containerd-1.6.20.log").splitlines(keepends=True)
 VIOLATION = 14
-"""The line of the first violation, counted from 1."""
+"""The line number of the first violation, counted from 1."""
 
 
 def _lines_of(stream: IO[str], until: str) -> list[str]:
@@ -201,7 +207,10 @@ def _lines_of(stream: IO[str], until: str) -> list[str]:
 
 
 def test_a_violation_is_printed_at_once_and_a_signal_ends_with_the_verdict(tmp_path: Path) -> None:
-    """SIGUSR1 prints a summary without ending the command, and a rotated log is followed further."""
+    """A violation is printed immediately, and a signal to end prints the verdict.
+
+    SIGUSR1 prints a summary and does not end the command. A rotated log is followed further.
+    """
     log = tmp_path / "containerd.log"
     with subprocess.Popen(
         [FSM, "judge", "--follow", log], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -230,7 +239,10 @@ def test_a_violation_is_printed_at_once_and_a_signal_ends_with_the_verdict(tmp_p
 
 
 def test_the_end_of_a_pipe_is_the_end() -> None:
-    """The exit code is that of the verdict, for a recording that holds, one that fails, and an empty one."""
+    """When a followed pipe ends, the command ends with the verdict's exit code.
+
+    The recordings are one that holds, one that fails, and an empty recording.
+    """
     holds = fsm("judge", "--follow", "-", stdin=_data("containerd-1.7.24.log"))
     fails = fsm("judge", "--follow", "--format", "json", "-", stdin=_data("containerd-1.6.20.log"))
     empty = fsm("judge", "--follow", "-", stdin=b"")
@@ -250,7 +262,7 @@ def test_the_end_of_a_pipe_is_the_end() -> None:
     ],
 )
 def test_what_is_found_only_in_the_whole_is_refused(options: list[str], why: str) -> None:
-    """Options that need the complete recording are refused with exit code 2 and a reason."""
+    """An option that needs the complete recording is refused while following, with a reason and exit code 2."""
     done = fsm("judge", "--follow", "-", *options)
 
     assert (2, "") == (done.returncode, done.stdout)
@@ -258,7 +270,10 @@ def test_what_is_found_only_in_the_whole_is_refused(options: list[str], why: str
 
 
 def test_pods_of_containers_that_are_over_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container ends by its removal, its pod's removal, or its absence from a list; the last few are kept."""
+    """A container that has ended is forgotten, except for the last few.
+
+    It ends by its removal, by the removal of its pod, or by its absence from a list.
+    """
     monkeypatch.setattr(nri_events, "REMEMBERED", 2)
     reader = nri_events.NriEventReader()
 

@@ -18,7 +18,7 @@ class Rusty(Simulated):
     """A door that jams after it has been pushed open three times, although its machine allows a fourth push."""
 
     def reset(self) -> None:
-        """Start again with no pushes counted."""
+        """Start again with a count of zero pushes."""
         super().reset()
         self.pushed = 0
 
@@ -39,7 +39,7 @@ def test_it_is_a_hypothesis_state_machine() -> None:
 
 
 def test_what_is_not_legal_is_said_in_words() -> None:
-    """The assertion error contains the report, with the violation and its clause."""
+    """For an illegal reply, the assertion error contains the report with the violation and its clause."""
     rusty = stateful(door(), lambda: Rusty(door()))
 
     with pytest.raises(AssertionError, match=r"violation: push replied NOT_FOUND(?s:.*)clause +push-opens .MUST."):
@@ -47,5 +47,5 @@ def test_what_is_not_legal_is_said_in_words() -> None:
 
 
 def test_a_sut_may_be_named() -> None:
-    """The SUT can be named by the same text as on the command line."""
+    """A SUT can be named by the text that names it on the command line."""
     run_state_machine_as_test(stateful(load("cri-pod"), "model:pod-sandbox"), settings=settings(QUICK, max_examples=1))

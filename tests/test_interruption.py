@@ -1,4 +1,4 @@
-"""The time and the memory of a command are checked while it runs."""
+"""The time and the memory that a command uses are checked while it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ SUPPORT = Path(__file__).resolve().parent / "support"
     ids=["memory", "time", "neither"],
 )
 def test_more_than_it_may_is_an_interrupt(seconds: float, memory: int, why: str) -> None:
-    """The interrupt comes before the system refuses memory; no output follows, even if the exception is caught."""
+    """The command is interrupted before the system refuses memory.
+
+    There is no output afterwards, even if the exception is caught.
+    """
     code = (
         "from fsm.interruption import Interruption\n"
         f"with Interruption().limited({seconds}, {memory}):\n"
@@ -50,7 +53,7 @@ def test_more_than_it_may_is_an_interrupt(seconds: float, memory: int, why: str)
 )
 @pytest.mark.parametrize("looks", [True, False])
 def test_what_looks_ends_by_itself(seconds: float, memory: int, why: str, *, looks: bool) -> None:
-    """Code that checks for the excess can still print its result; code that does not is interrupted."""
+    """Code that checks for an exceeded limit can still print its result. Code that does not check is interrupted."""
     code = (
         "import fsm.interruption as interruption\n"
         "interruption._GRACE = 0.1\n"
@@ -69,7 +72,7 @@ def test_what_looks_ends_by_itself(seconds: float, memory: int, why: str, *, loo
 
 
 def test_what_cleans_up_is_not_interrupted_again() -> None:
-    """An exceeded limit does not interrupt the clean-up after a signal."""
+    """While a command cleans up after a signal, an exceeded limit does not interrupt it."""
     code = (
         "import signal, time\n"
         "from fsm.interruption import Interruption\n"
@@ -98,7 +101,10 @@ def test_what_cleans_up_is_not_interrupted_again() -> None:
     ],
 )
 def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: str, expected: tuple[int, str]) -> None:
-    """The first signal ends it, even if sent twice, as by ``timeout``; another signal interrupts the ending."""
+    """The first signal ends the command normally, even if it is sent twice, as by ``timeout``.
+
+    A different signal interrupts the ending.
+    """
     code = (
         "import signal\n"
         "from fsm.interruption import Interruption\n"
@@ -138,7 +144,7 @@ def test_the_same_signal_interrupts_later() -> None:
 
 
 def test_an_event_loop_loses_no_step_to_an_interrupt() -> None:
-    """The loop ends at whatever line of asyncio the signal arrives; it does not wait for ever for a lost step."""
+    """A signal that arrives at any line of asyncio ends the loop, which does not wait for ever for a lost step."""
     script = [sys.executable, str(SUPPORT / "interrupted_loop.py"), "2400"]
 
     ran = subprocess.run(script, capture_output=True, text=True, check=False, timeout=300)
@@ -147,7 +153,7 @@ def test_an_event_loop_loses_no_step_to_an_interrupt() -> None:
 
 
 def test_a_signal_wakes_an_event_loop() -> None:
-    """A signal ends the loop even if it arrives just before the loop waits, or in another thread."""
+    """A signal ends an event loop even if it arrives just before the loop waits, or in another thread."""
     code = (
         "import asyncio, signal, threading\n"
         "from fsm.interruption import INTERRUPTION\n"
@@ -194,7 +200,7 @@ def supervised(body: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_what_ends_without_a_verdict_is_unknown(body: str) -> None:
-    """However the process ends, its output is kept, and a line on standard error reports the missing verdict."""
+    """If a process ends in any way without a verdict, its output is kept, and a line on standard error says so."""
     ran = supervised(f"print('half of', flush=True)\n{body}")
 
     assert (3, "half of\n") == (ran.returncode, ran.stdout)
@@ -203,7 +209,7 @@ def test_what_ends_without_a_verdict_is_unknown(body: str) -> None:
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 74])
 def test_a_verdict_stays_whatever_becomes_of_the_process(code: int) -> None:
-    """The exit code is that of the verdict even if the process is aborted while it frees memory."""
+    """The exit code is that of the verdict, even if the process is aborted while it frees its memory."""
     ran = supervised(f"INTERRUPTION.settle({code})\nos.abort()")
 
     assert (code, "", "") == (ran.returncode, ran.stdout, ran.stderr)

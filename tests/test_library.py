@@ -1,4 +1,4 @@
-"""Models and properties by name and by path; built ones are cached until their file changes."""
+"""Models and properties are found by name and by path, and are cached until their file changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def door(tmp_path: Path) -> Path:
 
 
 def test_models_in_a_zip_file_are_unpacked(door: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copy has the same files in the same folders, so that a model and its properties find each other."""
+    """Models in a zip file are copied with their folders, so that a model and its properties find each other."""
     file = door.parent.parent / "fsm.zip"
     with zipfile.ZipFile(file, "w") as packed:
         for path in (door, door.parent.parent / "properties" / "door.toml"):
@@ -50,14 +50,14 @@ def test_models_in_a_zip_file_are_unpacked(door: Path, monkeypatch: pytest.Monke
 
 
 def test_the_same_file_is_the_same_machine(door: Path) -> None:
-    """Loading an unchanged file again returns the same object, so that engines can cache results for a machine."""
+    """Loading an unchanged file again returns the same object, so engines can cache results for it."""
     assert load(str(door)) is load(str(door))
     assert load("cri-pod") is load("cri-pod")
     assert specification(str(door)).machine is load(str(door))
 
 
 def test_a_file_that_has_changed_is_read_anew(door: Path) -> None:
-    """A changed model and changed properties are both read again."""
+    """After a change, both the model and its properties are read again."""
     before = specification(str(door))
     door.write_text(edited(DOOR, "A door that is pushed opens", "A door opens"), encoding="utf-8")
     stated = door.parent.parent / "properties" / "door.toml"
@@ -71,7 +71,7 @@ def test_a_file_that_has_changed_is_read_anew(door: Path) -> None:
 
 
 def test_the_same_text_elsewhere_is_another_machine(door: Path) -> None:
-    """Each machine has the path of its own file."""
+    """Two files with the same text are two machines, and each has the path of its own file."""
     other = door.with_name("other.toml")
     other.write_bytes(door.read_bytes())
 
@@ -79,7 +79,7 @@ def test_the_same_text_elsewhere_is_another_machine(door: Path) -> None:
 
 
 def test_a_mistake_is_told_again_and_mended_at_once(door: Path) -> None:
-    """A refused file is not cached: the error is reported again, and the corrected file is loaded."""
+    """A file that was refused is not cached: the error is reported again, and a corrected file is loaded."""
     door.write_text(edited(DOOR, 'initial = "shut"', 'initial = "shutt"'), encoding="utf-8")
     for _ in range(2):
         with pytest.raises(InputError, match="did you mean 'shut'"):
@@ -91,7 +91,7 @@ def test_a_mistake_is_told_again_and_mended_at_once(door: Path) -> None:
 
 @pytest.mark.installed
 def test_all_that_is_shipped_is_found() -> None:
-    """Every machine and every system is found together with its properties."""
+    """Every shipped machine and system is found, together with its properties."""
     assert names() == specified()
     assert [*names(), *systems()] == [claims(name).machine.name for name in (*names(), *systems())]
 
@@ -99,12 +99,12 @@ def test_all_that_is_shipped_is_found() -> None:
 @pytest.mark.installed
 @pytest.mark.parametrize("name", sorted(each.name for each in walk_packages(fsm.__path__, "fsm.")))
 def test_every_module_can_be_imported(name: str) -> None:
-    """Each module can be imported on its own, without extra libraries."""
+    """Each module can be imported by itself, without the libraries of any extra."""
     import_module(name)
 
 
 def test_what_a_file_names_is_a_file(tmp_path: Path) -> None:
-    """A pipe or a device is refused, because reading it might never end."""
+    """A model file must be a regular file; reading a pipe or a device might never end."""
     system = (
         '[system]\nname = "s"\ntitle = ""\nabout = ""\nsource = ""\n[part]\na = { machine = "/dev/null" }\n[event]\n'
     )
@@ -135,7 +135,10 @@ def test_what_a_file_names_is_a_file(tmp_path: Path) -> None:
 def test_what_is_likely_meant_is_told(
     name: str, says: str, door: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message suggests an existing file before a model name, and lists all names only if nothing is similar."""
+    """For an unknown name, the message suggests an existing file, or a similar model name.
+
+    It lists all names only if no name is similar.
+    """
     (tmp_path / "empty").mkdir()
     (tmp_path / "gate.toml").write_bytes(door.read_bytes())
     (tmp_path / "models" / "cri-pod.toml").write_bytes(door.read_bytes())
@@ -149,7 +152,7 @@ def test_what_is_likely_meant_is_told(
 
 
 def test_a_shipped_name_is_that_also_where_a_folder_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of the same name in the working directory does not matter."""
+    """A shipped name means the shipped model, even if the working directory has a folder of this name."""
     (tmp_path / "cri-pod").mkdir()
     monkeypatch.chdir(tmp_path)
 

@@ -1,4 +1,4 @@
-"""The memory of following a recording stops growing once the limits of the caches are reached."""
+"""While a recording is followed, memory stops growing when the caches have reached their limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMITS = [
     (pod_calls, "UNRECORDED"),
     (container_events, "_MOST"),
 ]
-"""The modules and names of the constants that limit what is remembered."""
+"""The modules and names of constants that limit the caches."""
 TURNS = 48
 
 
@@ -44,7 +44,7 @@ def _bench() -> Any:  # noqa: ANN401  (a script)
 
 
 def _reached(root: object) -> int:
-    """Return the number of objects reachable from *root*."""
+    """Return the number of objects that can be reached from *root*."""
     seen, todo = {id(root)}, [root]
     for each in todo:
         for other in gc.get_referents(each):
@@ -55,9 +55,9 @@ def _reached(root: object) -> int:
 
 
 def _sizes(name: str) -> tuple[int, int]:
-    """Return the number of objects held after half of the repetitions of a recording, and after all of them.
+    """Return the number of objects in memory after half of the repetitions of a recording, and after all of them.
 
-    Each repetition has fresh ids.
+    Each repetition has new ids.
     """
     turns = _bench().Turns(name, 0, turns=TURNS)
     judging = judgement.begin(open_recording(name, source=turns, settle=10**12))
@@ -75,7 +75,10 @@ def _sizes(name: str) -> tuple[int, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["containerd-2.1.9.log", "nri-events-2.1.9.jsonl"])
 def test_nothing_grows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Containers and pods come and go; without the limits, memory grows with each repetition of the recording."""
+    """Memory does not grow while containers and pods come and disappear.
+
+    Without the limits, it grows with each repetition of the recording.
+    """
     free = _sizes(name)
     for module, limit in LIMITS:
         monkeypatch.setattr(module, limit, 32)

@@ -1,4 +1,4 @@
-"""The public interface as a user sees it: ``import fsm``, and no other module of the package."""
+"""The public interface as a user sees it: the tests use ``import fsm`` and no other module of the package."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def lamp(home: Path) -> fsm.Machine:
 
 
 def fails(verdict: fsm.Verdict) -> bool:
-    """Return whether the verdict is a failure.  If it is unknown, the test fails."""
+    """Return whether the verdict is a failure. An unknown verdict fails the test."""
     match verdict:
         case fsm.Holds():
             return False
@@ -121,7 +121,7 @@ def test_a_profile_changes_what_a_machine_does() -> None:
 
 
 def test_all_mistakes_of_a_file_are_told_at_once(home: Path) -> None:
-    """Each error has its line."""
+    """All errors in a file are reported together, each with its line."""
     path = home / "models" / "lamp.toml"
     path.write_text(
         LAMP.replace('to = "lit"', 'to = "light"').replace('["dark", "burnt"]', '["drak", "burnt"]'), "utf-8"
@@ -220,7 +220,7 @@ def test_a_recording_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("second", "legal"), [("ALREADY", True), ("ok", False)])
 def test_a_history_is_linearized(second: str, legal: bool, lamp: fsm.Machine) -> None:  # noqa: FBT001  (a table)
-    """Of two concurrent calls only one can light the lamp."""
+    """Only one of two concurrent calls can light the lamp."""
     operations = (
         fsm.Operation(called=1, returned=4, event="light", reply="ok", thread=1),
         fsm.Operation(called=2, returned=3, event="light", reply=second, thread=2),
@@ -250,7 +250,7 @@ class Lamp:
         return self.turn(event)
 
     def turn(self, event: str) -> str:
-        """Operate the switch, which clicks if it lights the lamp."""
+        """Operate the switch, which clicks when it lights the lamp."""
         self.lit = event == "light"
         self.heard += ["Click"] * self.lit
         return "ok"
@@ -261,7 +261,7 @@ class Lamp:
         return heard
 
     def again(self) -> str:
-        """Return the reply to lighting a lamp that is lit."""
+        """Return the reply to a call that lights a lamp which is already lit."""
         return "ALREADY"
 
     def shows(self) -> str:
@@ -269,11 +269,11 @@ class Lamp:
         return "ON" if self.lit else "OFF"
 
     def close(self) -> None:
-        """Do nothing, because no resources are held."""
+        """Do nothing, because the lamp holds no resources."""
 
 
 class Eager(Lamp):
-    """A lamp with a bug."""
+    """A lamp with a bug: it replies wrongly if it is lit again."""
 
     def again(self) -> str:
         """Return a reply that the machine does not allow."""
@@ -284,7 +284,7 @@ class Racy(Lamp):
     """A lamp that pauses between reading its state and changing it."""
 
     def do(self, event: str) -> str:
-        """Light the lamp or put it out, without a lock."""
+        """Light the lamp or put it out without taking a lock."""
         lit = self.lit
         time.sleep(1e-4)
         if event == "light" and lit:
@@ -339,11 +339,11 @@ def test_an_implementation_is_tested_by_hypothesis(lamp: fsm.Machine) -> None:
         run_state_machine_as_test(fsm.stateful(lamp, Eager), settings=quick)
 
 
-# -- a program of one's own --------------------------------------------------
+# -- a user's own program --------------------------------------------------
 
 
 class Desk:
-    """A desk whose lamp is driven by the machine, and whose bulb may pop."""
+    """A desk with a lamp that is driven by the machine. The bulb of the lamp may pop."""
 
     def __init__(self, driver: fsm.Driver, *, good: bool) -> None:
         """If *good* is false, the bulb pops when it is lit."""
@@ -352,15 +352,15 @@ class Desk:
         self.lamp = driver.position(enter={"burnt": self.mourn}, leave=self.note)
 
     def light(self) -> tuple[str, ...]:
-        """Return the replies of the machine to *light*."""
+        """Return the machine's replies to the event *light*."""
         return self.lamp.take("light", "lights" if self.good else "pops").reply
 
     def mourn(self, change: fsm.Change) -> None:
-        """Note which event burnt the bulb."""
+        """Note which event has burnt out the bulb."""
         self.notes.append(f"{change.target} by {change.event}")
 
     def note(self, change: fsm.Change) -> None:
-        """Note the state that was left."""
+        """Note which state was left."""
         self.notes.append(f"no more {change.source}")
 
 

@@ -1,8 +1,8 @@
-"""A job queue to try the package with. It serves while another command runs:
+"""A job queue for trying the package out. It serves while another command runs:
 
     python queue_server.py [--bug] COMMAND...
 
-In COMMAND, ``{address}`` is the address of the queue. With ``--bug``, the queue gives jobs that are done to workers.
+In COMMAND, ``{address}`` is the address of the queue. With ``--bug``, workers can take jobs that are already done.
 """
 
 import subprocess
@@ -16,10 +16,10 @@ TABLE = {
     "finish": {"absent": "NOT_FOUND", "queued": "NOT_RUNNING", "running": "done", "done": "NOT_RUNNING"},
     "expire": {"running": "queued"},
 }
-"""The next state of a job for each command and state, or in capitals the error."""
+"""For each command and state of a job, the next state, or an error in capitals."""
 
 STATES: dict[str, str] = {}
-"""The states of the jobs that were submitted."""
+"""Maps each submitted job to its state."""
 
 
 def answer(command: str, job: str) -> str:
@@ -35,16 +35,16 @@ def answer(command: str, job: str) -> str:
 
 
 class Connection(StreamRequestHandler):
-    """A line for each command, and a line for each reply."""
+    """A connection with one line for each command and one line for each reply."""
 
     def handle(self) -> None:
-        """Answer until the client closes the connection."""
+        """Answer commands until the client closes the connection."""
         for line in self.rfile:
             self.wfile.write(answer(*line.decode().split()).encode() + b"\n")
 
 
 def main(words: list[str]) -> int:
-    """Serve while the command runs that *words* make up, and return its exit code."""
+    """Serve while the command in *words* runs, and return the exit code of the command."""
     if words[0] == "--bug":
         TABLE["take"]["done"] = "running"
         words = words[1:]

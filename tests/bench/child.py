@@ -1,7 +1,7 @@
 """Steps per second of a child process, compared with a bare loop over pipes: ``python tests/bench/child.py``.
 
-Both talk to the same container in C with the same lines.  The bare loop neither encodes nor decodes, has no time
-limit, and reads answers with ``readline``.  Rounds alternate, and the best round counts.
+Both send the same lines to the same container, which is a C program.  The bare loop neither encodes nor decodes, has
+no time limit, and reads answers with ``readline``.  Rounds alternate, and the best round counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LIFE = ("create", "start", "exec", "stop", "status", "remove")
 
 
 def ours(program: str, steps: int) -> float:
-    """Return the seconds for *steps* steps, each followed by the shown state."""
+    """Return the seconds that *steps* steps take; the state is read after each step."""
     sut = child([program])
     sut.reset()
     begin = time.perf_counter()
@@ -36,7 +36,7 @@ def ours(program: str, steps: int) -> float:
 
 
 def bare(program: str, steps: int) -> float:
-    """Return the seconds for the same lines in a bare loop."""
+    """Return the seconds that the same lines take in a bare loop."""
     lines = [b'{"id":%d,"do":"%s"}\n' % (1_000 + each, event.encode()) for each, event in enumerate(LIFE)]
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -53,14 +53,14 @@ def bare(program: str, steps: int) -> float:
 
 
 def started(program: str) -> float:
-    """Return the seconds for starting and ending a child."""
+    """Return the seconds that it takes to start and end a child process."""
     begin = time.perf_counter()
     child([program]).close()
     return time.perf_counter() - begin
 
 
 def best(time_of: Callable[[], float], rounds: int) -> float:
-    """Return the shortest of several times."""
+    """Call *time_of* repeatedly, and return the shortest time."""
     return min(time_of() for _ in range(rounds))
 
 

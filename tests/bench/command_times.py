@@ -1,10 +1,11 @@
-"""Time of whole commands, compared with another checkout of fsm: ``python tests/bench/command_times.py CHECKOUT``.
+"""Run times of commands, compared with another checkout of fsm: ``python tests/bench/command_times.py CHECKOUT``.
 
     python tests/bench/command_times.py CHECKOUT [--rounds 5] [--only TEXT] [--plain] [--cold]
 
-Both checkouts run with this Python and its libraries, in turns.  The best CPU time of each counts, because other load
-makes wall-clock times meaningless.  ``--plain`` hides numba, so that nothing is compiled.  ``--cold`` instead compares
-the wall-clock times of the first run of this checkout, on an empty cache of machine code, and of the second run.
+The two checkouts run in turns, with this Python and its libraries.  The best CPU time of each checkout counts,
+because other load makes wall-clock times meaningless.  ``--plain`` hides numba, so that nothing is compiled.
+``--cold`` compares two runs of this checkout instead: the first starts with an empty cache of machine code, and the
+second uses that cache.  Their wall-clock times are compared.
 """
 
 import argparse
@@ -44,7 +45,7 @@ COMMANDS: Final = (
     "judge {folder}/large.log",
     "judge {folder}/large.jsonl",
     "judge {folder}/timed.jsonl",
-    "judge {folder}/large.parquet",
+    "judge --model container-status {folder}/large.parquet",
 )
 HIDDEN: Final = "raise ImportError('hidden by the benchmark')\n"
 
@@ -100,7 +101,7 @@ def compared(command: str, other: Path, rounds: int, caches: Path, *, plain: boo
 
 
 def cold(number_of_command: int, command: str, rounds: int, caches: Path) -> str:
-    """Return a line with the times of the first and the second run on an empty cache, and their ratio."""
+    """Return a line with the times of two runs and their ratio; the first run starts with an empty cache."""
     best = [float("inf")] * 2
     for number in range(rounds):
         variables = environment(HERE, caches / f"{number}-{number_of_command}", plain=False)
@@ -124,7 +125,7 @@ def rows(options: argparse.Namespace, folder: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the inputs, measure, print."""
+    """Write the inputs, measure the commands, and print the results."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("checkout", nargs="?", default=str(HERE))
     options.add_argument("--rounds", type=int, default=5)

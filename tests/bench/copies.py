@@ -1,8 +1,9 @@
-"""Time to check systems with interchangeable copies: all states, representatives only, and any number of copies.
+"""Measure the time to check systems with interchangeable copies.
 
     python tests/bench/copies.py [--system nri-plugin-contract] [--part container] [--most 5]
 
-All ``always`` and ``never`` claims are decided without a profile, with 3 copies, 4 copies, and so on. Seconds are CPU
+Three searches are compared: through all states, through representatives only, and for any number of copies. All
+``always`` and ``never`` claims are decided without a profile, with 3 copies, 4 copies, and so on. Seconds are CPU
 time on one core, without compilation. The searches take turns in one process.
 """
 
@@ -41,7 +42,7 @@ def tell(line: str) -> None:
 
 
 def main() -> None:
-    """Print a line for each number of copies, and one for any number."""
+    """Print a line for each number of copies, and a line for the search that covers any number of copies."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--system", default="nri-plugin-contract")
     parser.add_argument("--part", default="container")
@@ -59,7 +60,7 @@ def main() -> None:
             with patch.object(packing, "FEW", most):
                 found.append(taken(partial(examine, of, only=names)))
         (whole, slow), (folded, quick) = found
-        if count > 2 and whole.counts and folded.counts:  # the searches of two copies include compilation
+        if count > 2 and whole.counts and folded.counts:  # the searches with two copies include compilation
             tell(
                 f"{count:>3} of {asked.part:<24}{whole.counts.states:>16,}{slow:>15.2f}"
                 f"{folded.counts.representatives or 0:>18,}{quick:>10.2f}{slow / quick:>8.1f}"

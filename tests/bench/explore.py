@@ -1,18 +1,19 @@
-"""States per second of our searches and of SPIN's, on the same machines with a million states.
+"""States per second of fsm's searches and of SPIN's searches, on the same machines with a million states.
 
     python tests/bench/explore.py [--states 1000000] [--counters 6] [--containers 9] [--rounds 2]
 
-There are two models.  One is a random machine in a single table: :func:`fsm.machine.graph.explore` here, and in Promela a
-process that looks up the next state in the same table. The other is a product of several counters, which is not
-built in advance: :func:`fsm.checker.breadth_first.search` here, as for every property, and in Promela that many
-processes of the exported counter. The same counters are also a system, searched as packed states
-(:mod:`fsm.checker.packed`) if the extra ``fast`` is installed, after loading and compiling: all states, and those of
-a claim that holds. A pod whose stop concerns all of its containers is searched as packed states only.
+There are two models.  The first is a random machine in a single table. Here :func:`fsm.machine.graph.explore`
+searches it; in Promela a process looks up the next state in the same table. The second is a product of several
+counters, which is not built in advance. Here :func:`fsm.checker.breadth_first.search`, which decides every property,
+searches it; in Promela each counter is a process of the exported model. If the extra ``fast`` is installed, the same
+counters are also searched as a system of packed states (:mod:`fsm.checker.packed`), once for all states and once for
+a claim that holds; loading and compiling are not measured. A pod whose stop affects all of its containers is searched
+as packed states only.
 
-SPIN is compiled with ``-O2`` and searches all states, without reduction, depth first (its default) and breadth first
-(our order).  The time to build the verifier is reported separately.  All searches take turns in one run, and their
-CPU time is measured, so that other load matters less.  The best round counts.  Files go into a temporary folder and
-are deleted.
+SPIN is compiled with ``-O2`` and searches all states without reduction: once depth first, which is its default, and
+once breadth first, as fsm does.  The time to build the verifier is reported separately.  All searches take turns in
+one run, and their CPU time is measured, so that other load matters less.  The best round counts.  Files go into a
+temporary folder and are deleted.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
 
 
 def random_successors(states: int) -> tuple[list[int], list[int]]:
-    """Return the targets of two events: for each state, the next one in a cycle, and a random one."""
+    """Return the targets of two events: one leads to the next state of a cycle, the other to a random state."""
     chance = random.Random(1)
     order = list(range(1, states))
     chance.shuffle(order)
@@ -82,7 +83,7 @@ def random_successors(states: int) -> tuple[list[int], list[int]]:
 
 
 def random_table(successors: tuple[list[int], list[int]]) -> Table:
-    """Build the machine as a table; its text would take hundreds of megabytes."""
+    """Build the machine as a table, because its text would take hundreds of megabytes."""
     small = tabulate(counter(to=1))
     states = len(successors[0])
     targets = [to for row in successors for to in row]
@@ -124,7 +125,7 @@ def random_promela(successors: tuple[list[int], list[int]], folder: Path) -> str
 
 
 def product(count: int) -> tuple[int, int]:
-    """Return the numbers of states and transitions of *count* independent counters, as a plain search finds them."""
+    """Search *count* independent counters, and return the numbers of states and transitions."""
     steps = Successors(tabulate(counter(to=DIGITS)))
 
     def following(node: tuple[int, ...]) -> Iterator[SearchEdge[tuple[int, ...]]]:
@@ -147,7 +148,7 @@ def counters(count: int) -> System:
 
 
 def pod(containers: int) -> System:
-    """Return a pod with *count* containers, which change state while it exists, and end with it."""
+    """Return a pod with a number of *containers*; they change state while the pod exists, and end with it."""
     lines = ['[system]\nname = "pod"\ntitle = "P"\nabout = "P"\nsource = "none"']
     lines.append(f'[part]\npod.machine = "switch"\nc = {{ machine = "counter", count = {containers} }}')
     lines += [
@@ -161,7 +162,7 @@ def pod(containers: int) -> System:
 
 
 def pod_promela(containers: int) -> str:
-    """Return the pod in Promela: a process for each container and one for the pod, with shared states."""
+    """Return the pod in Promela: the pod and each container have processes of their own, which share states."""
     end = "; ".join(f"c[{each}] = 0" for each in range(containers))
     last = STATES - 1
     return (
@@ -177,21 +178,21 @@ def pod_promela(containers: int) -> str:
 
 
 def product_packed(system: System) -> tuple[int, int]:
-    """Return the numbers of states and transitions of *system*, searched as packed states."""
+    """Search *system* as packed states, and return the numbers of states and transitions."""
     graph: PackedGraph = import_module("fsm.checker.packed.packed_graph").PackedGraph(SystemTable(system))
     counts = graph.counts(Limit(states=MANY))
     return counts.states, counts.transitions
 
 
 def claimed(system: System) -> tuple[int, int]:
-    """Return the numbers of states and transitions of *system* in a search for a claim about all of its copies."""
+    """Decide a claim about all copies of *system*, and return the numbers of states and transitions."""
     with patch.object(packing, "FEW", MANY):
         counts = decide(_claim(system), Cones(system=system), limit=MANY).searched
     return counts.states, counts.transitions
 
 
 def folded(system: System) -> tuple[int, int]:
-    """Return the numbers of states and transitions of *system* with interchangeable copies folded."""
+    """Search *system* with interchangeable copies folded, and return the numbers of states and transitions."""
     cones = Cones(system=system)
     decide(_claim(system), cones, limit=MANY)
     counts = cones.size(Limit(states=MANY))
@@ -225,7 +226,7 @@ def product_promela(count: int) -> str:
 
 
 def spent() -> float:
-    """Return the CPU seconds so far, of this process and of its finished children."""
+    """Return the CPU seconds that this process and its finished children have used so far."""
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
@@ -242,7 +243,7 @@ def verifier(text: str, folder: Path, options: list[str]) -> tuple[Path, float]:
 
 
 def verified(pan: Path, most: int) -> tuple[int, int]:
-    """Return the states and transitions that the verifier counts, without its transition to the start."""
+    """Return the numbers of states and transitions of the verifier, without its transition to the start."""
     ran = subprocess.run([pan, f"-m{2 * most}", "-w24"], cwd=pan.parent, capture_output=True, text=True, check=True)
     found = [re.search(rf"([\d.e+]+) {word}", ran.stdout) for word in ("states, stored", "transitions")]
     assert all(found), ran.stdout
@@ -253,7 +254,7 @@ def verified(pan: Path, most: int) -> tuple[int, int]:
 
 
 def explored(table: Table) -> tuple[int, int]:
-    """Return the numbers of states and transitions of our search."""
+    """Return the numbers of states and transitions of fsm's search."""
     graph = explore(table)
     return len(graph.depth), len(graph.transitions)
 
@@ -268,7 +269,7 @@ def compare(
     rounds: int,
     more: Mapping[str, Callable[[], tuple[int, int]]] | None = None,
 ) -> dict[str, float]:
-    """Time all searches in turns, and print the speed of ours relative to the faster of SPIN's."""
+    """Time all searches in turns, and print the speed of fsm's search relative to SPIN's faster search."""
     made = {name: verifier(text, folder, options) for name, options in SEARCHES.items()}
     contenders = (
         {"fsm": ours}
@@ -299,7 +300,7 @@ def compare(
 
 
 def main() -> None:
-    """Build the models, measure, print."""
+    """Build the models, measure the searches, and print the results."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--states", type=int, default=1_000_000)
     options.add_argument("--counters", type=int, default=6)

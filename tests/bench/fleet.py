@@ -1,12 +1,13 @@
-"""Observations per second of a Spark cluster on this machine, and of one process that judges the same table.
+"""Observations per second of a Spark cluster on this machine, compared with one process that judges the same table.
 
     python tests/bench/fleet.py [--rows 10000000] [--nodes 8]
 
-There are three Parquet tables: several nodes with lives of ten observations, in time order; the same rows unordered,
-as if some had arrived late; and a single container with the same number of observations.  They are judged by node and
-by entity, on one core and on two.  Files of one node each, which need no sorting, are judged in the same ways.  Times
-are wall-clock times of a session that has judged a small table before.  Memory is the peak of all Python workers
-together, and that of Java, as the system reports it.  Generated files go into a temporary folder and are deleted.
+There are three Parquet tables. The first has several nodes, whose entities have ten observations each, in time order.
+The second has the same rows in random order, as if some had arrived late. The third has a single container with the
+same number of observations.  The tables are judged by node and by entity, on one core and on two.  Files that contain
+a single node each need no sorting, and are judged in the same ways.  Times are wall-clock times of a session that has
+already judged a small table.  Memory is the peak that the system reports, for all Python workers together and for
+Java.  Generated files go into a temporary folder and are deleted.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def spent(session: SparkSession, path: Path, by: spark.Division) -> float:
 
 
 def main() -> None:
-    """Generate, measure, print."""
+    """Generate the tables, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=10_000_000)
     options.add_argument("--nodes", type=int, default=8)

@@ -1,6 +1,6 @@
 """Memory of ``fsm judge --follow`` as the number of events grows: ``python tests/bench/follow.py``.
 
-The recording is repeated, each time with fresh ids and a day later, so that entities keep appearing and
+The recording is repeated.  Each repetition has fresh ids and is a day later, so that entities keep appearing and
 disappearing.
 """
 
@@ -50,7 +50,7 @@ class Turns:
 
 
 def later(written: bytes, days: int) -> bytes:
-    """Return a date, or a number of nanoseconds since the epoch, moved by a number of days."""
+    """Move a date, or a number of nanoseconds since the epoch, by a number of days."""
     if written.isdigit():
         return b"%d" % (int(written) + days * 86_400_000_000_000)
     return (date.fromisoformat(written.decode()) + timedelta(days=days)).isoformat().encode()

@@ -1,4 +1,4 @@
-"""The target figures of judging and checking, each with its peer in the same run.
+"""Measure judging and checking against performance goals; each figure is compared with a peer in the same run.
 
     python tests/bench/goals.py [--lines 1000000] [--rounds 2] [--damaged 300]
 
@@ -52,7 +52,7 @@ class Figure(NamedTuple):
 
 
 def lines(folder: Path, count: int, rounds: int) -> Iterator[Figure]:
-    """Yield the figures for traces and logs."""
+    """Yield the performance figures for traces and logs."""
     trace, limited, log = folder / "trace.jsonl", folder / "limited.jsonl", folder / "containerd.log"
     judge.trace(trace, count)
     judge.trace(limited, count, shows=False)
@@ -75,7 +75,7 @@ def lines(folder: Path, count: int, rounds: int) -> Iterator[Figure]:
 
 
 def columns(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
-    """Yield the figures for tables."""
+    """Yield the performance figures for tables."""
     for name, path in tables.written(folder, rows).items():
         tables.judged(path)
         fsm, pyarrow = judge.best(path, {"fsm": tables.judged, "pyarrow": tables.read}, rounds).values()
@@ -84,7 +84,7 @@ def columns(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
 
 
 def calls(folder: Path, count: int, rounds: int, damaged: int) -> Iterator[Figure]:
-    """Yield the figures for concurrent calls of several clients, and for damaged recordings of them."""
+    """Yield the figures for concurrent calls of several clients, and for damaged recordings of such calls."""
     recording, warm = (
         overlapping.written(folder / f"{clients}.jsonl", overlapping.recording(many, clients))
         for clients, many in ((overlapping.CLIENTS, count), (1, 10))
@@ -143,7 +143,7 @@ def spent(arguments: str) -> float:
 
 
 def main() -> int:
-    """Measure, and print all figures once more at the end."""
+    """Measure and print each figure, and print all figures again at the end."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--lines", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=2)

@@ -1,10 +1,10 @@
-"""Lines per second of ``fsm judge``, of decoding the same bytes, and of the same check with ``transitions``.
+"""Lines per second of ``fsm judge``, compared with decoding the same bytes and with a check by ``transitions``.
 
     python tests/bench/judge.py [--lines 1000000] [--rounds 3]
 
-All contenders take turns in one run.  The shortest time of all rounds counts, both in CPU and in wall-clock seconds,
-because a second thread scans a log.  Compiling and loading happen only in the first round. Generated files go into a
-temporary folder and are deleted.
+All contenders take turns in one run.  The shortest time of all rounds counts.  Both CPU and wall-clock seconds are
+reported, because a second thread scans a log.  Compiling and loading happen only in the first round. Generated files
+go into a temporary folder and are deleted.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ TIME = re.compile(rb'time="([^"]+)"')
 
 
 def trace(path: Path, lines: int, *, shows: bool = True) -> None:
-    """Write a trace of *lines* calls on many containers, eight lives interleaved, one line for each call, a millisecond apart.
+    """Write a trace of *lines* calls on many containers, one line for each call.
 
-    If replies do not *show* states, a stopped container may have a pending time limit.
+    The calls are a millisecond apart, and eight containers exist at any time. If *shows* is false, replies do not
+    show states, and a stopped container may have a pending time limit.
     """
     with path.open("w", encoding="utf-8") as file:
         file.write('{"trace": 1, "machine": "container-status", "fresh": true}\n')
@@ -78,7 +79,7 @@ def trace(path: Path, lines: int, *, shows: bool = True) -> None:
 
 
 def log(path: Path, lines: int) -> None:
-    """Write a log of *lines* lines: a recording that is repeated, each time later and with fresh ids."""
+    """Write a log of *lines* lines: a repeated recording, in which each repetition is later and has fresh ids."""
     recorded = RECORDING.read_bytes().splitlines(keepends=True)
     times = [datetime.fromisoformat(found[1].decode()) if (found := TIME.match(line)) else None for line in recorded]
     known = [each for each in times if each]
@@ -99,7 +100,7 @@ class Container:
 
 
 def with_transitions(path: Path) -> int:
-    """Perform the same check with one machine of ``transitions`` and one model for each entity; return the number of violations."""
+    """Check with one machine of ``transitions`` and a model for each entity; return the number of violations."""
     states = {
         "absent": "absent",
         "created": "CONTAINER_CREATED",
@@ -154,7 +155,7 @@ def decode_log(path: Path) -> None:
 
 
 def extract(path: Path) -> None:
-    """Extract time, level and message of every line with one regular expression of ``polars``, on one core."""
+    """Extract the time, level and message of every line with a regular expression in ``polars``, on one core."""
     lines = pl.scan_csv(path, has_header=False, new_columns=["line"], separator="\x01", quote_char=None)
     parts = lines.select(pl.col("line").str.extract_groups(ENTRY)).unnest("line")
     assert parts.collect().width == ENTRY.count("(") - ENTRY.count("(?")
@@ -173,7 +174,7 @@ def judged(path: Path) -> None:
 
 
 def checked(path: Path) -> None:
-    """Run the peer, which must not find a violation either."""
+    """Run the peer, and assert that it finds no violation."""
     assert with_transitions(path) == 0
 
 
@@ -197,7 +198,7 @@ def best(path: Path, contenders: Mapping[str, Callable[[Path], None]], rounds: i
 
 
 def report(title: str, lines: int, times: dict[str, Taken]) -> Iterator[str]:
-    """Yield a line for each contender: lines per CPU second and per second, and its time relative to judging."""
+    """Yield a line for each contender: its lines per CPU second and per second, and its time relative to judging."""
     yield f"{title:<30}{'of a core':>19}  {'by the clock':>19}"
     ours = times["fsm judge"]
     for name, taken in times.items():
@@ -208,14 +209,14 @@ def report(title: str, lines: int, times: dict[str, Taken]) -> Iterator[str]:
 
 def peak(path: Path) -> int:
     """Return the peak megabytes of a process that judges *path*."""
-    read = "next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))"  # the other figure has the parent's, too
+    read = "next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))"  # not the parent's peak
     code = f"import sys; from fsm.monitor.judgement import judge; judge(sys.argv[1]); print({read}.split()[1])"
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     return int(done.stdout) // 1_000
 
 
 def main() -> None:
-    """Generate, measure, print."""
+    """Generate the inputs, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--lines", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=3)

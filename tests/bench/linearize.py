@@ -1,9 +1,9 @@
-"""Operations per second of ``linearize``, and of the naive second opinion of the tests, on random legal histories.
+"""Operations per second of ``linearize`` and of the tests' naive checker, on random legal histories.
 
     python tests/bench/linearize.py [--operations 3000] [--rounds 3]
 
-Both are timed in one run, and the best round counts.  The second opinion gets a tenth of the operations and a single
-round, because it may take long.
+Both are timed in one run, and the best round counts.  The naive checker may take long, so it runs once, on a tenth of
+the operations.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def history(machine: Machine, size: int, clients: int) -> History:
 def acted(
     chance: random.Random, machine: Machine, state: str, operation: Operation, stage: str
 ) -> tuple[str, tuple[Operation, str]]:
-    """Return the state and the progress of *operation* after one of its instants."""
+    """Perform one step of *operation*; return the new state and the progress of the operation."""
     ways = (naive.ends if stage == "begun" else naive.ways)(machine, state, operation.event)
     if not ways:
         return state, (replace(operation, reply="ok"), "acted")
@@ -85,7 +85,7 @@ def timed(rounds: int, run: Callable[[], bool]) -> float:
 
 
 def main() -> None:
-    """Generate, measure, print."""
+    """Generate the histories, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--operations", type=int, default=3000)
     options.add_argument("--rounds", type=int, default=3)

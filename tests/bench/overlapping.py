@@ -2,13 +2,13 @@
 
     python tests/bench/overlapping.py [--calls 10000] [--rounds 3] [--damaged 300]
 
-The peers are the same number of calls of one client; a depth-first search for an order of the same calls (Wing and
-Gong, with a cache of visited states, as in Lowe); and decoding the same lines with ``msgspec``.  Each time is that of
-a process that has judged only ten calls of one client before, because a monitor reuses what it learned from earlier
-recordings.  Containers behave like ``container-status``, at random from a seed.
+There are three peers: judging the same number of calls of one client; a depth-first search for an order of the same
+calls (the algorithm of Wing and Gong, with Lowe's cache of visited states); and decoding the same lines with
+``msgspec``.  Each measured process has judged only ten calls of one client before, because a monitor reuses what it
+learned from earlier recordings.  Containers behave like ``container-status``, at random from a seed.
 
-Damaged recordings have fewer than 1,000 lines; they are generated for six clients, or made from recordings of
-containerd.  Their times include loading, in a process that judges nothing else; the slowest are named.
+Damaged recordings have fewer than 1,000 lines.  They are generated for six clients, or made from recordings of
+containerd.  Each is judged in a process of its own, and its time includes loading.  The slowest recordings are named.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Container:
 
 @dataclass(kw_only=True)
 class Call:
-    """A call in progress, with its progress, its reply, and the state that it showed."""
+    """A call in progress: its stage, its reply, and the state that it showed."""
 
     event: str
     of: Container
@@ -80,7 +80,7 @@ class Call:
 
 
 def recording(calls: int, clients: int, seed: int = 0) -> list[Line]:
-    """Return *calls* calls of *clients* as the clients record them; a removed container is replaced."""
+    """Return *calls* calls of *clients*, as the clients record them; a removed container is replaced by a new one."""
     chance, machine, now = random.Random(seed), load("container-status"), 10**18
     numbers = iter(range(10**9))
     slots = [Container(id="", state=machine.initial) for _ in range(CONTAINERS)]
@@ -144,7 +144,7 @@ def written(path: Path, lines: list[Line]) -> Path:
 
 
 def damaged(count: int, folder: Path) -> Iterator[Path]:
-    """Yield damaged recordings of fewer than 1,000 lines; the later ones have many overlapping calls."""
+    """Yield damaged recordings of fewer than 1,000 lines; later recordings have many overlapping calls."""
     real = sorted((TESTS / "recordings").glob("*.gz"))
     crowded = [path for path in real if "contexts" in path.name or "random" in path.name]
     small = [json.loads(line) for seed in range(4) for line in _text(recording(SMALL, CLIENTS, seed)).splitlines()]
@@ -173,7 +173,7 @@ def _reworded(data: bytes, chance: random.Random) -> bytes:
 
 
 def _exchanged(data: bytes, chance: random.Random) -> bytes:
-    """Return some of the lines, partly in another order."""
+    """Return some of the lines, a few of them in a different order."""
     lines = data.splitlines(keepends=True)
     for _ in range(chance.randrange(1, 30)):
         one, other = chance.randrange(len(lines)), chance.randrange(len(lines))
@@ -183,7 +183,7 @@ def _exchanged(data: bytes, chance: random.Random) -> bytes:
 
 
 def judged(path: Path) -> None:
-    """Judge a recording, which must be legal."""
+    """Judge a recording, and assert that it is legal."""
     assert not any(isinstance(each.verdict, Illegal) for each in judge(str(path)).judgements), path
 
 
@@ -194,7 +194,7 @@ def judged_somehow(path: Path) -> None:
 
 
 def searched(path: Path) -> None:
-    """Run the peer, which must find a legal order of the same calls."""
+    """Run the peer, and assert that it finds a legal order of the same calls."""
     machine = load("container-status")
     assert explained(machine, history(path, machine))
 
@@ -231,7 +231,7 @@ def timed(run: Run, path: Path, before: Path | None = None) -> float:
 
 
 def main() -> None:
-    """Generate, measure, print."""
+    """Generate the recordings, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--calls", type=int, default=10_000)
     options.add_argument("--rounds", type=int, default=3)

@@ -1,9 +1,9 @@
-"""The time that a proxy adds to a call: the same calls with and without the proxy, in one run.
+"""Measure the time that a proxy adds to a call.
 
     python tests/bench/proxy.py [--calls 2000] [--to unix:///run/containerd/containerd.sock]
 
-The calls alternate between both ways, so that other load affects them alike. Each way has its own process; without
-``--to`` the runtime is a server in another process, which answers immediately.
+The same calls are made with and without the proxy, alternately, so that other load affects both equally. The proxy
+runs in its own process. Without ``--to`` the runtime is a server in another process, which answers immediately.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Waiting time for ``import fsm`` and ``fsm --help``: ``python tests/bench/startup.py``.
+"""Wall-clock time of ``import fsm`` and ``fsm --help``: ``python tests/bench/startup.py``.
 
-Prints the best and the median wall time of twenty runs, compared with Python alone and with Python and click. The
-exit code is 1 if a best time exceeds its limit (a busy machine slows the median); then the slowest imports are
-printed.
+Prints the best and the median time of twenty runs, compared with Python alone and with Python and click. If a best
+time exceeds its limit, the script prints the slowest imports and exits with 1. The median has no limit, because a
+busy machine slows it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def slowest(count: int) -> list[str]:
 
 
 def main() -> int:
-    """Measure, print, judge."""
+    """Measure and print the times, and check them against their limits."""
     over = []
     print(f"{'':26}{'best':>8}{'median':>8}")  # noqa: T201  (a program that prints)
     for name, command in COMMANDS.items():

@@ -1,11 +1,12 @@
-"""Observations per second of ``fsm judge`` on a table, and of only reading its columns.
+"""Observations per second of ``fsm judge`` on a table, compared with only reading the table's columns.
 
     python tests/bench/tables.py [--rows 10000000] [--rounds 3]
 
-The table is a Parquet file with lives of ten observations of ``container-status`` and ids of 64 digits.  Rows are in
-time order, with eight lives interleaved, or sorted by container.  The file has all columns, as ``fsm convert`` writes
-it, or only the judged ones, as ``pyarrow`` writes them by default, with most ids repeated in each row.  No round
-includes compiling or loading.  Generated files go into a temporary folder and are deleted.
+The table is a Parquet file of ``container-status``, with ten observations of each container and ids of 64 digits.
+Rows are in time order, with eight containers at any time, or are sorted by container.  The file has all columns, as
+``fsm convert`` writes them, or only the judged columns, as ``pyarrow`` writes them by default.  In the latter, most
+ids are repeated in each row.  No round includes compiling or loading.  Generated files go into a temporary folder and
+are deleted.
 """
 
 from __future__ import annotations
@@ -71,14 +72,14 @@ def judged(path: Path) -> None:
 
 
 def read(path: Path) -> None:
-    """Read the judged columns, as codes and words, in one thread, and do nothing else."""
+    """Read the judged columns as codes and words, in one thread, and do nothing else."""
     with parquet.ParquetFile(path, read_dictionary=list(COLUMNS)) as file:
         for rows in file.iter_batches(batch_size=GROUP, columns=list(COLUMNS), use_threads=False):
             assert rows.num_rows
 
 
 def main() -> None:
-    """Generate, measure, print."""
+    """Generate the tables, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=10_000_000)
     options.add_argument("--rounds", type=int, default=3)

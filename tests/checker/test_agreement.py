@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from brute_force_search import Kind
 
 SEED = os.environ.get("FSM_SEED") or ("every change" if TIMES == 1 else secrets.token_hex(4))
-"""Seed of the cases: fixed by day, and random at night.  A disagreement prints it."""
+"""Seed of the cases: one fixed seed by day, a random seed at night. A disagreement prints the seed."""
 
 TRIED = {"machine": 7_600, "system": 1_040, "follows": 400, "refines": 40, "trace": 960, "history": 400}
-"""Number of random cases of each kind by day; at night there are a hundred times as many."""
+"""Number of random cases of each kind by day. At night the number is a hundred times larger."""
 
 PARTS = 4
 
@@ -33,7 +33,10 @@ PARTS = 4
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", list(TRIED))
 def test_brute_force_comes_to_the_same(kind: str, part: int) -> None:
-    """Verdicts, shortest lengths, runs and sizes agree; for systems, those of every engine."""
+    """The engines and the brute force agree on verdicts, shortest lengths, runs and sizes.
+
+    For systems, every engine is compared.
+    """
     count = TRIED[kind] * TIMES // PARTS
     found = list(islice(brute_force_search.search(kind, count, f"{SEED}/{part}"), 5))
 
@@ -41,7 +44,7 @@ def test_brute_force_comes_to_the_same(kind: str, part: int) -> None:
 
 
 FINDING: dict[str, tuple[Kind, str, int]] = {
-    # For each kind: the comparison that finds the defects, the kind of cases, and the maximum number of cases.
+    # The comparison that finds the defects, the kind of cases that it needs, and the maximum number of cases.
     "machine": (KINDS["machine"], "machine", 200),
     "system": (claims_agree(system_case, {"plain": ENGINES["plain"]}), "system", 400),
     "cones": (claims_agree(system_case, {"cones": ENGINES["cones"]}), "system", 150),
@@ -58,7 +61,7 @@ FINDING: dict[str, tuple[Kind, str, int]] = {
     "history": (KINDS["history"], "history", 100),
 }
 RARE = {
-    # Few cases reveal these defects; finding one takes at least seven seconds.
+    # Few cases reveal these defects, so finding one takes at least seven seconds.
     "an error ends what goes on, and a joint signal",
     "a reset leaves calls in progress",
     "when is asked too early",
@@ -77,7 +80,7 @@ DEFECTS = [
 
 @pytest.mark.parametrize(("kind", "defect"), DEFECTS)
 def test_planted_defects_are_found(kind: str, defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In some case, engine and brute force disagree with the defect and agree without it."""
+    """In some case, an engine disagrees with the brute force because of the planted defect, and agrees without it."""
     kind_of, name, most = FINDING[kind]
     tries = raised(kind_of)
     planted_defects.PLANTED[kind][defect](monkeypatch)

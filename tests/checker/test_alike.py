@@ -29,7 +29,7 @@ NAMES = ["cri-pod", "nri-pod", "nri-container", "plugin-sync", "shared-ids", "la
 
 
 def examined(name: str, known: Alike | None) -> list[Examined]:
-    """Return the conclusions for every profile and without one."""
+    """Return the conclusions without a profile and under each profile."""
     of = claims(name)
     return [examine(of, profile, alike=known) for profile in (None, *of.machine.profiles)]
 
@@ -71,14 +71,14 @@ def test_cones_share_conclusions_unless_an_event_or_a_beginning_differs() -> Non
 
 
 def changed(table: Table, change: Callable[[Event], Event]) -> Table:
-    """Return *table* after a *change* to its first event."""
+    """Return *table* with *change* applied to its first event."""
     first, *rest = table.machine.events.values()
     events = {each.name: each for each in (change(first), *rest)}
     return replace(table, machine=replace(table.machine, events=events))
 
 
 def otherwise(table: Table, change: Callable[[Way], Way]) -> Table:
-    """Return *table* after a *change* to its first way."""
+    """Return *table* with *change* applied to its first way."""
     at = next(number for number, ways in enumerate(table.cells) if ways)
     ways = table.cells[at] or ()
     cells = [*table.cells]

@@ -1,4 +1,4 @@
-"""The brute force itself, compared with answers worked out by hand from the reference pages."""
+"""Answers of the brute force, compared with answers that were worked out by hand from the reference pages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ moves = { a = "b" }
 cannot = ["*"]
 """
 
-# No end is written for the state c.
+# The model does not specify an end of the call in state c.
 UNWRITTEN = edited(MOVED, 'ends = { b = "a", c = "d" }', 'ends = { b = { to = "a", reply = "E2" } }')
 
 INTERRUPTED = """\
@@ -107,7 +107,7 @@ ignores = ["c", "d"]
 """
 
 BY_HAND = [
-    # The machine, calls in progress, a claim, and the verdict with the length of the shortest run.
+    # The machine, the maximum number of calls in progress, a claim, its verdict, and the length of the shortest run.
     (MOVED, 1, 'never = "d"', "fails", 3),
     (MOVED, 1, 'never = "y then z replies ok"', "fails", 3),
     (MOVED, 1, 'never = "y then is a"', "holds", None),
@@ -164,7 +164,7 @@ def test_answers_worked_out_by_hand(text: str, overlap: int, claim: str, verdict
 
 
 def test_a_begin_that_is_not_followed_is_told() -> None:
-    """In TWICE a second call could begin during the first one, so the answer is marked as cut."""
+    """The answer is marked as incomplete if a second concurrent call could begin but was not explored."""
     machine = machine_of(HEAD + TWICE)
     claim = stated(machine, 'never = "d"').claim
 
@@ -297,7 +297,7 @@ def test_a_call_may_end_in_the_step_in_which_it_begins(steps: str, claim: str, v
 
 
 def test_an_end_that_is_not_written_is_possible_in_a_system_too() -> None:
-    """An unwritten end may reply anything, and an error ends the joint call."""
+    """A call may end with any reply where the model specifies no end, and an error ends the joint call."""
     text = SLOW_SYSTEM.replace('of = "p"\nabout = "E"', 'kind = "call"\nof = "p"\nabout = "E"')
     system = system_of(text, {"p": machine_of(HEAD + UNWRITTEN)})
     decider = Decider(SystemModel(system))
@@ -320,7 +320,7 @@ def test_an_end_that_is_not_written_is_possible_in_a_system_too() -> None:
     ],
 )  # fmt: skip
 def test_outputs_follow_another_machine(cells: str, verdict: str) -> None:
-    """Outputs must come in an order that the other machine allows; if it is silent, it allows anything."""
+    """Outputs must come in an order that the other machine allows; a silent cell of that machine allows any order."""
     claim = Follows(other=machine_of(HEAD + cells))
 
     assert verdict == Decider(MachineModel(machine_of(HEAD + ASKED))).decide(claim).verdict

@@ -35,7 +35,7 @@ never = "open"
 
 @pytest.fixture
 def model(tmp_path: Path) -> str:
-    """Write a model file with a property file beside it, and return its path."""
+    """Write a model file with a property file next to it, and return the path of the model."""
     for folder, text in (("models", DOOR), ("properties", PROPERTIES)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")
@@ -43,7 +43,7 @@ def model(tmp_path: Path) -> str:
 
 
 def test_properties_of_a_model_of_ones_own(model: str) -> None:
-    """Property files beside the model are found, and each property has its verdict."""
+    """The function finds the property files next to a model, and returns a verdict for each property."""
     found = {each.of.name: type(each.verdict) for each in check(load(model)).checked}
 
     assert {"gone-for-good": Proved, "never-open": Refuted} == found
@@ -103,7 +103,7 @@ def test_what_is_larger_than_the_limit_is_not_counted_either(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", [name for name in specified() if load(name).profiles][:4])
 def test_a_machine_under_a_profile_is_checked_as_that(name: str) -> None:
-    """The profile may be that of the machine object or an argument."""
+    """The profile may belong to the machine object or be passed as an argument."""
     machine = load(name)
     for profile in [*machine.profiles][-1 if TIMES == 1 else 0 :]:
         expected = examine(claims(name), profile)
@@ -112,7 +112,7 @@ def test_a_machine_under_a_profile_is_checked_as_that(name: str) -> None:
 
 
 def test_a_system_is_checked_as_a_machine_is() -> None:
-    """For each profile, the result is that of ``examine``."""
+    """For each profile, ``fsm.check`` and ``examine`` return the same result for a system."""
     system = load_system("plugin-sync")
     for profile in (None, *system.profiles):
         expected = examine(claims("plugin-sync"), profile)
@@ -121,7 +121,7 @@ def test_a_system_is_checked_as_a_machine_is() -> None:
 
 
 def test_it_is_the_machine_that_is_checked(model: str) -> None:
-    """The machine object is checked, with its changed initial state; its file is not read again."""
+    """A machine object is checked as it is, here with a changed initial state; its file is not read again."""
     ajar = replace(load(model), initial="gone")
 
     (found,) = check(ajar, "never-open").checked

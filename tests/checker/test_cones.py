@@ -1,4 +1,7 @@
-"""A conclusion on the cone of a claim is true of the whole system, where steps outside the cone are instants, too."""
+"""Each claim is checked on its cone, the parts that it depends on; the result is true of the whole system.
+
+Steps outside the cone are instants, too.
+"""
 
 from __future__ import annotations
 
@@ -98,16 +101,16 @@ SYSTEM = system_of(house(), MACHINES)
         ('never = "lamp is off then lamp is off"', ("fails", 1)),  # a step in the garden is an instant
         ('never = "lamp is off then lamp is off then lamp is off then lamp is off"', ("fails", 4)),
         ('reachable = "lamp was off then lamp was off"', ("holds", 1)),  # in one step, because the bell rings twice
-        ('never = "light and lamp is on then light"', ("fails", 1)),  # the bell rings twice, again
+        ('never = "light and lamp is on then light"', ("fails", 1)),  # the bell rings twice here, too
         ('always = "light"\nwhen = "lamp was off"', ("fails", 1)),
-        ('always = "lamp is on"\nwhen = "lamp was on and not (light or dim or ask)"', ("holds", 0)),  # and not vacuous
+        ('always = "lamp is on"\nwhen = "lamp was on and not (light or dim or ask)"', ("holds", 0)),  # not vacuously
         ('never = "lamp is on then lamp is off"\nuntil = "not (light or dim or ask)"', ("fails", 2)),
         ('always = "not (emits nothing)"\nwhen = "light"', ("holds", 0)),
         ('always = "emits ding"\nwhen = "light"', ("fails", 1)),
     ],
 )
 def test_all_instants_of_the_whole_count(claim: str, expected: tuple[str, int]) -> None:
-    """The verdict and the length of the shortest run equal those of the brute force for the whole system."""
+    """The verdict and the length of the shortest run are the same as in a brute-force search of the whole system."""
     stated = stated_of(SYSTEM, claim)
     verdict = decide(stated, stepping_of(SYSTEM)).verdict
     answer = Decider(SystemModel(SYSTEM)).decide(stated.claim)
@@ -119,7 +122,10 @@ def test_all_instants_of_the_whole_count(claim: str, expected: tuple[str, int]) 
 
 
 def test_a_run_has_replies_that_the_whole_gives() -> None:
-    """The bell is outside the cone, but its error is the reply of the call."""
+    """A run shows the replies of the whole system.
+
+    The bell is outside the cone, but its error is the reply of the call.
+    """
     stated = stated_of(SYSTEM, 'never = "lamp is on and not light"')
     cones = Cones(system=SYSTEM)
     verdict = decide(stated, cones).verdict
@@ -131,7 +137,7 @@ def test_a_run_has_replies_that_the_whole_gives() -> None:
 
 
 def test_any_number_of_copies_take_any_number_of_steps() -> None:
-    """Two lamps in the garden make at most three instants; only a third lamp breaks the claim."""
+    """Two lamps in the garden cause at most three instants, so only a third lamp can break the claim."""
     claim = 'never = "lamp is off then lamp is off then lamp is off then lamp is off"\nuntil = "light or ask or dim"'
 
     def numbered(copies: int) -> Specification[System]:

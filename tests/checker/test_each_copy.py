@@ -1,4 +1,4 @@
-"""On request, a claim about each copy of a part is decided for every copy."""
+"""On request, a claim about each copy of a part is checked for every copy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def office(more: str = "") -> System:
 
 
 def test_a_copy_that_comes_out_otherwise_is_told() -> None:
-    """An error of the first copy ends the call before the second copy, so only the second refutes the claim."""
+    """Only the second copy refutes the claim.
+
+    An error of the first copy ends the call before it reaches the second.
+    """
     system = office(TURN)
     first, second = (specification_of(system, CLAIM, copy=copy) for copy in (0, 1))
     found = examine(first, copies=[second])
@@ -49,7 +52,7 @@ def test_copies_that_come_out_alike_are_counted_only() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", systems())
 def test_copies_of_shipped_systems_come_out_alike(name: str) -> None:
-    """All copies have the same verdict and number of steps, although calls reach them one after the other."""
+    """All copies have the same verdict and the same number of steps, although calls reach them one after another."""
     stated = claims(name)
     assert is_of(stated, System)
     several = {
@@ -64,7 +67,10 @@ def test_copies_of_shipped_systems_come_out_alike(name: str) -> None:
 
 
 def test_other_numbers_of_copies() -> None:
-    """The expected size applies only to the system as written; a claim that needs two containers fails with one."""
+    """The expected size applies only to the system as written.
+
+    With one container, a claim about two containers fails.
+    """
     three = fsm("check", "nri-plugin-contract", "--parts", "container=3", "--each-copy", "-p", "none")
     one = fsm("check", "nri-plugin-contract", "--parts", "container=1", "--each-copy", "-p", "none")
 

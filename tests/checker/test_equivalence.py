@@ -1,4 +1,4 @@
-"""Machines are equivalent if and only if a naive fixed point finds no difference; otherwise a trace shows one."""
+"""The comparison of two machines agrees with a naive one: they are equivalent, or a trace shows the difference."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound="Cell")
 
 MOST_SITUATIONS = 30
-"""Maximum number of situations of both machines together, because the second opinion compares all pairs repeatedly."""
+"""Maximum number of situations of both machines together; the naive comparison examines all pairs repeatedly."""
 
 
 def compared(first: Machine, second: Machine) -> EquivalenceResult:
@@ -74,7 +74,10 @@ def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
 
 
 def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
-    """Assert that the owner allows the trace, with this run, and the other all of it except the last observation."""
+    """Assert that the owner allows the trace with this run.
+
+    The other machine must allow the trace without its last observation, and forbid the whole trace.
+    """
     owner, other = watched[found.owner.value], watched[found.owner.other.value]
     before = follows(other, found.trace[:-1])
     last = found.trace[-1]
@@ -95,7 +98,7 @@ def plain(these: list[Observable], listed: tuple[Observable, ...]) -> set[Observ
 
 
 def replay(found: Branching, watched: tuple[Watched, Watched]) -> None:
-    """Assert that both machines can play the rounds, after which only the owner has the option."""
+    """Assert that both machines can play the rounds, and that afterwards only the owner has the option."""
     now = [{each.start} for each in watched]
     assert found.start == tuple(each.start.state for each in watched)
     for each in found.rounds:
@@ -153,7 +156,7 @@ def test_a_state_and_its_copy_are_equivalent(chance: random.Random) -> None:
 
 
 def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Callable[[str, object], None]) -> None:
-    """Naive interpreters judge random inputs alike, and allow a distinguishing trace for only one machine."""
+    """Equivalent machines allow the same random inputs; a distinguishing trace is legal for only one machine."""
     equivalent = noticed = distinguished = 0
     for number in range(100 * TIMES):
         chance = Random(number)
@@ -185,9 +188,9 @@ def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Call
 
 
 def met(machine: Machine) -> bool:
-    """Return whether runs can reach every cell.
+    """Return whether every cell can be reached and no cell is silent.
 
-    Otherwise a cell may be silent, or a state may only occur in traces that begin in mid-life.
+    Some states occur only in traces that begin in mid-life.
     """
     cells = (cell for event in machine.events.values() for cell in event.cells.values())
     return not any(isinstance(cell, Silent) for cell in cells) and not explore(tabulate(machine)).unreachable()
@@ -311,7 +314,7 @@ def _either(cell: Kind, state: str, double: str) -> Kind:
 # -- particular differences ----------------------------------------------------
 
 PAIRS = [
-    # A change in the door: the text, its replacement, and the distinguishing trace.
+    # The text to change in the door, its replacement, and the trace that distinguishes the two doors.
     ('name = "opened"', 'name = "gives-way"', None),
     ('says = "A door that is pushed', 'says = "One', None),
     ('about = "Closed."', 'about = "Not open."', None),
@@ -350,7 +353,7 @@ def test_what_can_be_observed(old: str, new: str, trace: list[Observable] | None
 
 
 def test_a_choice_that_is_made_earlier() -> None:
-    """With and without the hidden event *warp*, the door has the same traces; but after *warp* it cannot slam."""
+    """With or without the hidden event *warp*, the door has the same traces, but after *warp* it cannot slam."""
     found = agree(door(), machine_of(NO_WARP))
 
     assert isinstance(found, Branching)
@@ -360,7 +363,7 @@ def test_a_choice_that_is_made_earlier() -> None:
 
 
 CALLS = [
-    # A change of the job, and the trace that distinguishes it.
+    # The text to change in the job, its replacement, and the trace that distinguishes the two jobs.
     ('emits = ["started"]', 'emits = ["began"]', ["make ok", "start begins", "…start begins", "…start ok started"]),
     (
         'to = "running", emits',
@@ -388,7 +391,7 @@ def word(seen: Observable) -> str:
 
 
 def test_a_choice_that_is_made_earlier_and_observed() -> None:
-    """The toss decides the side of one coin, but not yet that of the other."""
+    """The toss decides the side of one coin at once, and leaves the side of the other coin open."""
     found = agree(machine_of(EARLY), machine_of(LATE))
 
     assert isinstance(found, Branching)
@@ -397,7 +400,7 @@ def test_a_choice_that_is_made_earlier_and_observed() -> None:
 
 
 def test_an_outcome_that_only_one_has() -> None:
-    """The missing outcome distinguishes the machines, although their other outcomes are the same."""
+    """An outcome that only one machine has distinguishes the machines, although all other outcomes are the same."""
     found = agree(machine_of(EARLY), machine_of(edited(EARLY, ', { name = "b", to = "two" }', "")))
 
     assert isinstance(found, Distinguished)
@@ -414,7 +417,7 @@ cannot = ["*"]
 
 
 def test_a_hidden_event_after_an_event_adds_nothing() -> None:
-    """A coin that falls on one side and may turn over by itself may as well fall on either side."""
+    """A coin that falls on one side and may turn over by itself is equivalent to a coin that falls on either side."""
     found = agree(machine_of(EARLY + FALLS), machine_of(TOSS.replace("EARLY", '"one"').replace("LATE", "") + FALLS))
 
     assert isinstance(found, Equivalent)
@@ -431,7 +434,10 @@ def test_calls_that_take_time(old: str, new: str, trace: list[str]) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_shipped_machines_are_what_they_are(name: str) -> None:
-    """A machine is equivalent to itself; a trace that distinguishes it from a profile is confirmed."""
+    """A shipped machine is equivalent to itself.
+
+    A trace that tells it from the machine under a profile is confirmed.
+    """
     machine = load(name)
 
     assert isinstance(compared(machine, machine), Equivalent)
@@ -443,7 +449,7 @@ def test_shipped_machines_are_what_they_are(name: str) -> None:
 
 
 def test_lists_what_the_other_could_do_instead() -> None:
-    """The alternatives are outcomes of the same event, in every state in which the other machine may be."""
+    """The report lists the other machine's outcomes of the event in every state that this machine may be in."""
     old = door().under("old")
     found, turned = compared(door(), old), compared(old, door())
 
@@ -456,7 +462,7 @@ def test_lists_what_the_other_could_do_instead() -> None:
 
 
 def test_a_long_distinguishing_trace() -> None:
-    """The trace has a thousand observations."""
+    """The comparison finds a distinguishing trace of a thousand observations."""
     found = compared(counter(to=1_000), counter(to=999))
 
     assert isinstance(found, Distinguished)
@@ -514,7 +520,7 @@ def test_stops_at_the_limit_and_says_so() -> None:
 
 
 def test_a_search_for_a_trace_that_is_cut_short() -> None:
-    """The machines differ, but the search is too short to decide whether a trace distinguishes them."""
+    """The search finds that the machines differ, but stops before it finds a trace that distinguishes them."""
     one, two = tabulate(machine_of(undecided(9))), tabulate(machine_of(undecided(10)))
     whole, short = compare(one, two), compare(one, two, limit=50)
 

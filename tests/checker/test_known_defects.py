@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def stopped() -> KnownDefect:
-    """The defect that a container is started after it was stopped."""
+    """The known defect in which a container is started after it was stopped."""
     return next(each for each in known_defects("node") if each.stated.name == "no-start-after-stop")
 
 
 def test_a_chart_shows_senders_and_receivers(stopped: KnownDefect) -> None:
-    """Calls come from the caller, and an output goes to the part that decides whether it is delivered."""
+    """In a chart, the caller makes the calls. An output goes to the part that decides whether it is delivered."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
@@ -54,7 +54,7 @@ def test_mermaid_reads_the_chart(stopped: KnownDefect) -> None:
 
 
 def test_the_picture_has_every_row(stopped: KnownDefect) -> None:
-    """The rows are in order, below the participants."""
+    """The picture shows the rows of the chart in order, below the participants."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
@@ -77,13 +77,13 @@ def test_the_command_lists_them() -> None:
 
 
 def test_pages_are_written(tmp_path: Path) -> None:
-    """The folder is created if it does not exist."""
+    """The command writes the pages into a folder, and creates the folder if it does not exist."""
     assert fsm("findings", "event-backoff", "-o", str(tmp_path / "new")).returncode == 0
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"README.md", "event-backoff.md"}
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """The exit code is 2 if a file has the name of the folder."""
+    """The exit code is 2 if a file already has the name of the folder."""
     (tmp_path / "file").write_text("")
     ran = fsm("findings", "event-backoff", "-o", str(tmp_path / "file"))
 
@@ -92,7 +92,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 def test_no_defects_are_reported_as_such() -> None:
-    """The report for a model without known defects counts zero findings."""
+    """The report on a model without known defects says that there are no findings."""
     assert fsm("findings", "cri-pod").stdout == "0 findings, 0 proved to fail and to be fixed\n"
 
 

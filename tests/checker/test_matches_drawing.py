@@ -53,7 +53,7 @@ def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_drawing_that_cannot_be_read_is_wrong_input(tmp_path: Path) -> None:
-    """The error is reported before anything is decided."""
+    """An unreadable drawing is an error that is reported before any property is checked."""
     with pytest.raises(InputError, match="has no drawing"):
         checked("nothing here\n", tmp_path)
 

@@ -1,4 +1,4 @@
-"""Compiled searches of packed states and plain searches have the same verdicts, sizes, runs and steps."""
+"""Compiled searches of packed states have the same verdicts, sizes, runs and steps as plain searches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from fsm.machine.property.evidence import Checked
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
-"""Generators with random seeds, because examples that Hypothesis draws itself are mostly too small."""
+"""Seeds of random generators; examples that Hypothesis draws itself are mostly too small."""
 
 LARGEST = 400
 """Maximum number of states of a random system in a test."""
@@ -100,7 +100,7 @@ def test_the_same_steps_in_the_same_order(chance: random.Random) -> None:
 
 
 def test_a_state_of_several_words_has_all_its_copies() -> None:
-    """A pod's containers may need several machine words; a state that is too wide is searched plainly."""
+    """The containers of a pod may need several machine words; the plain search handles states that are too wide."""
     table = SystemTable(load_system("node"), cone=range(10))
     vector = StateVector(table)
     state = tuple((digit * 7) % len(table.table_of(copy.part).states) for digit, copy in enumerate(table.system.copies))
@@ -173,7 +173,7 @@ def test_leads_to_comes_out_the_same(chance: random.Random, most_kept: int, wind
 
 
 def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: if the compiled code treats no cycle as fair, a claim that fails seems to hold."""
+    """The claim fails. If the compiled code treats no cycle as fair, the claim appears to hold."""
     system = load_system("plugin-sync")
     [stated] = [each for each in claims("plugin-sync").properties if each.name == "calls-go-on"]
     right, _ = both(stated, system)
@@ -221,7 +221,7 @@ steps = ["job.start"]
         ('never = "some job is ended then open"', 10**30),  # larger than a machine word
         ('for = "job"\nnever = "haste replies LATE"', 100_000),  # the state was already reached with the other reply
         ('for = "job"\nnever = "haste replies LATE"', 1),
-        ('for = "job"\nnever = "start and job is ended"\nuntil = "start replies LATE"', 10**5),  # it never holds
+        ('for = "job"\nnever = "start and job is ended"\nuntil = "start replies LATE"', 10**5),  # it is never true
     ],
 )
 def test_of_an_office_it_comes_out_the_same(claim: str, limit: int) -> None:
@@ -258,7 +258,7 @@ LARGE = "node", "-P", "stop-container-is-idempotent", "-p", "none"
 
 
 def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
-    """Run ``fsm check`` in a process after *before*; return exit code, output, and messages without progress."""
+    """Run ``fsm check`` in a process after *before*. Return exit code, output, and messages without progress."""
     command = [sys.executable, "-c", COMMAND.format(before), "check", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **env})
     return done.returncode, done.stdout, PROGRESS.sub("", done.stderr)
@@ -266,14 +266,14 @@ def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
 
 @pytest.mark.slow
 def test_without_the_extra_it_comes_out_the_same() -> None:
-    """Without numba, a large input gives the same output."""
+    """The checker prints the same output for a large input when numba is not installed."""
     assert checked(*LARGE) == (plain := checked(*LARGE, before="sys.modules['numba'] = None;"))
     assert (0, "") == (plain[0], plain[2])
 
 
 @pytest.mark.slow
 def test_what_is_small_loads_nothing() -> None:
-    """An import hook that refuses numpy is only triggered by large inputs."""
+    """Numpy is imported only for large inputs; an import hook that refuses numpy does not disturb small ones."""
     refuse = (
         "sys.meta_path.insert(0, type('Refusing', (), {'find_spec': staticmethod(lambda name, *_: "
         "sys.exit('loads ' + name) if name == 'numpy' else None)}));"
@@ -284,7 +284,7 @@ def test_what_is_small_loads_nothing() -> None:
 
 @pytest.mark.nightly
 def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
-    """Two processes may compile and cache the same code at the same time, and a third one reuses the cache."""
+    """Two processes may compile and cache the same code at the same time; a third process loads it from the cache."""
     expected = checked(*LARGE)
     with ThreadPoolExecutor() as pool:
         both = [pool.submit(checked, *LARGE, XDG_CACHE_HOME=str(tmp_path)) for _ in range(2)]
@@ -306,7 +306,7 @@ def state_of(hashed: int) -> int:
 
 @pytest.mark.parametrize(("exact", "numbers"), [(False, [0, 1, 0, 1]), (True, [0, 1, 2, 3])])
 def test_states_of_the_same_tag_are_told_apart(numbers: list[int], *, exact: bool) -> None:
-    """Two states with the same slot and tag are distinguished, and a state is never mistaken for a tag."""
+    """The table distinguishes two states with the same slot and tag, and never confuses a state with a tag."""
     words = np.array([state_of(7 << 40 | low) for low in (1, 2)], np.uint64)
     visited = Visited(states=np.zeros(8, np.uint64), slots=np.zeros(8, np.uint64), exact=exact)
     hashed = numba.njit(lambda at: mixed(words, at, (0,)))
@@ -326,7 +326,7 @@ def test_states_of_the_same_tag_are_told_apart(numbers: list[int], *, exact: boo
 
 
 def taken(graph: PackedGraph) -> list[object]:
-    """Return the states and the labelled steps of *graph*, up to a maximum number of states."""
+    """Return states and labelled steps of *graph*, up to a maximum number of states."""
     while graph.met <= LARGEST and graph.expand():
         pass
     kept = int(graph.progress[KEPT])
@@ -355,7 +355,7 @@ def taken(graph: PackedGraph) -> list[object]:
     ],
 )
 def test_a_planted_mistake_shows(array: str, column: int, value: int) -> None:
-    """A changed number in the compiled program changes some step of the system ``node``."""
+    """A wrong number in the compiled program changes some step of the system ``node``."""
     system = load_system("node")
     inside = Influence(system).cone(
         {copy.digit for copy in system.copies if copy.name in {"pod.1", "nri-container.1.1"}}

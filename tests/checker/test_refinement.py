@@ -1,4 +1,4 @@
-"""Refinement, compared with a second opinion that tries all runs, on shipped pairs and on changed machines."""
+"""Refinement of shipped pairs and of changed machines, compared with a second opinion that tries all runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIMIT = Limit(states=20_000)
 
 
 class Pair(NamedTuple):
-    """Two machines, the first of which may refine the second, and the maximum number of concurrent calls."""
+    """Two machines, of which the first may refine the second, and the maximum number of concurrent calls."""
 
     machine: Machine
     other: Machine
@@ -45,9 +45,9 @@ class Pair(NamedTuple):
 
 
 def agreed(pair: Pair, *, most: int) -> bool:
-    """Return whether *pair* refines, according to the checker and the second opinion.
+    """Return whether the first machine of *pair* refines the second; the checker and the second opinion must agree.
 
-    Both counterexamples have the same length, unless the second opinion gives up.
+    Both must find counterexamples of the same length, unless the second opinion stops at its limit.
     """
     conclusion, _ = check_refines(tabulate(pair.machine), tabulate(pair.other), pair.overlap, LIMIT)
     length, far = Refining(pair.machine, pair.other, pair.overlap).shortest(most=most)
@@ -59,9 +59,10 @@ def agreed(pair: Pair, *, most: int) -> bool:
 
 
 def shipped() -> list[Pair]:
-    """Return each pair that a shipped property compares: without a profile, and under the last ones (at night all).
+    """Return each pair of machines that a shipped property compares, without a profile and under some profiles.
 
-    Under a profile, the machine is also compared with the other machine under the same profile.
+    By day the last profiles are used, at night all of them. Under a profile, the machine is also compared with the
+    other machine under the same profile.
     """
     pairs = []
     for name in specified():
@@ -80,7 +81,10 @@ def shipped() -> list[Pair]:
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", shipped(), ids=lambda pair: f"{pair.machine.name}-{pair.overlap}")
 def test_shipped_machines_refine_alike(pair: Pair) -> None:
-    """The second opinion searches single calls completely, and overlapping calls for a few seconds."""
+    """The checker and the second opinion agree on shipped machines.
+
+    The second opinion searches single calls completely, and overlapping calls for a few seconds.
+    """
     agreed(pair, most=(100_000 if not pair.overlap else 500 if TIMES == 1 else 1_500))
 
 
@@ -96,7 +100,7 @@ def random_pair(seed: int) -> Pair:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_random_machines_refine_alike(first: int) -> None:
-    """Of the random pairs some refine and others do not."""
+    """The checker and the second opinion agree on random pairs; some pairs refine and others do not."""
     found = {agreed(random_pair(seed), most=150) for seed in range(first * TIMES, (first + 10) * TIMES)}
 
     assert found == {True, False}
@@ -115,7 +119,7 @@ def observed(pair: Pair, trace: Iterable[Observation]) -> list[Observation]:
 
 
 def explains(pair: Pair, trace: list[Observation]) -> int | None:
-    """Return the index of the first observation in *trace* that the other machine forbids, found naively."""
+    """Return, by brute force, the index of the first observation in *trace* that the other machine forbids."""
     known = {name for event in pair.machine.events.values() for name in (event.name, event.rpc)} - {""}
     signals = (event for event in pair.other.events.values() if event.kind == "signal")
     seen = frozenset(event.name for event in signals if known & {event.name, event.rpc})
@@ -129,7 +133,10 @@ def traces(chance: random.Random, pair: Pair) -> Iterator[list[Observation]]:
 
 
 def counterexample(machine: Machine, run: Run) -> list[Observation] | None:
-    """Return the observations of *run*, or ``None`` if an interruption ends calls, which is unobserved."""
+    """Return the observations of *run*.
+
+    The result is ``None`` if an interruption ends calls, because interruptions are not observed.
+    """
     found = []
     for each in run.steps:
         event = machine.events.get(each.event)
@@ -144,7 +151,10 @@ def counterexample(machine: Machine, run: Run) -> list[Observation] | None:
 
 @pytest.mark.slow
 def test_traces_of_what_refines_are_legal(record_property: Callable[[str, object], None]) -> None:
-    """Traces of a machine that refines are legal for the other one; a counterexample is legal for only one."""
+    """A trace of a machine is legal for every machine that it refines.
+
+    A counterexample is legal for only one machine.
+    """
     found: Counter[str] = Counter()
     for number in range(40 * TIMES):
         chance = random.Random(number)
@@ -214,7 +224,10 @@ refuses = { still = "NO" }
 @pytest.mark.parametrize("kind", ["signal", "hidden"])
 @pytest.mark.parametrize("its", ["signal", "hidden"])
 def test_a_signal_is_compared_only_where_it_is_one_in_both(kind: str, its: str) -> None:
-    """If the event is hidden in one machine, it is treated as hidden in both."""
+    """An event is compared as a signal only if it is a signal in both machines.
+
+    If the event is hidden in one machine, it is treated as hidden in both.
+    """
     once, other = BELL.replace("KIND", kind), machine_of(BELL.replace("KIND", its))
     often = edited(once, 'cannot = ["rung"]', 'ignores = ["rung"]')
 

@@ -54,7 +54,7 @@ SHOWN = {
     "plugin-container": EVENTS.shown or (),
     "plugin-pod": EVENTS.shown or (),
 }
-"""The signals that recordings show, by the machines that judge them; the plugin's own events are outputs."""
+"""For each machine, the signals that recordings show to its judge; the events of a plugin are outputs."""
 
 
 def door(*, level: str = "MUST", kind: str = "hidden") -> Specification[Machine]:
@@ -77,13 +77,13 @@ def test_a_silent_cell_behind_a_hidden_event_is_reported() -> None:
 
 @pytest.mark.parametrize("specification", [door(level="MAY"), door(kind="signal")], ids=["left open", "observed"])
 def test_one_that_is_meant_or_seen_is_not(specification: Specification[Machine]) -> None:
-    """A cell that is left open on purpose is not reported, nor is a cell behind an observed event."""
+    """The report omits a cell that is silent on purpose, and a cell that can be reached only by an observed event."""
     assert examine(specification).washed_out == ()
     assert "silent on" not in text([examine(specification)])
 
 
 def test_an_unobserved_event_that_is_silent_washes_out_by_itself() -> None:
-    """Each silent cell of an unobserved event is reported."""
+    """Every silent cell of an unobserved event is reported."""
     found = washed_out(load("stats-collector"), ["start"])
 
     assert found
@@ -92,7 +92,7 @@ def test_an_unobserved_event_that_is_silent_washes_out_by_itself() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_no_hidden_event_washes_out_what_is_known(name: str) -> None:
-    """No shipped model has such a cell under any profile."""
+    """In shipped models, no hidden event leads to a silent cell, under any profile."""
     machine = load(name)
 
     assert [washed_out(machine.under(profile)) for profile in (None, *machine.profiles)] == [
@@ -102,7 +102,7 @@ def test_no_hidden_event_washes_out_what_is_known(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_nothing_that_a_recording_leaves_out_does(name: str) -> None:
-    """Signals that are missing from a recording do not lead to such a cell, either."""
+    """A signal that is missing from a recording does not lead to a silent cell."""
     machine = load(name)
     unseen = [event.name for event in machine.events.values() if event.kind != "call" and event.name not in SHOWN[name]]
 

@@ -1,4 +1,4 @@
-"""The cells and conditions that explain a step of a counterexample are the causes of the step."""
+"""Each step of a counterexample is explained by the cells and conditions that cause it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def is_possible(machine: Machine, cell: UsedCell) -> bool:
 
 @pytest.mark.parametrize("profile", [None, "containerd-1.6"])
 def test_each_step_of_a_machine_rests_on_its_cell(profile: str | None) -> None:
-    """The cell allows the step, and names a deviation if only the profile permits the step."""
+    """Each step of a machine is explained by a cell that allows it.
+
+    The cell names a deviation if only the profile permits the step.
+    """
     found = [
         (machine, cell)
         for machine, run in counterexamples("container-status", profile)
@@ -74,7 +77,10 @@ def at(states: Mapping[int, str]) -> Callable[[Atom], Callable[[None], bool]]:
 
 @pytest.mark.parametrize("name", ["nri-setup", "shared-ids", "pod-records"])
 def test_each_step_of_a_system_rests_on_cells_and_conditions(name: str) -> None:
-    """The conditions hold before or during the event, and each part has taken the outcome of its cell."""
+    """Each step of a system is explained by conditions that hold, and by cells whose outcomes the parts have taken.
+
+    The conditions hold before or during the event.
+    """
     conditions = 0
     for system, run in counterexamples(name, None):
         assert not isinstance(system, Machine)
@@ -84,7 +90,7 @@ def test_each_step_of_a_system_rests_on_cells_and_conditions(name: str) -> None:
         shown = {each.digit for step in steps for each in step.done}  # a run mentions only some of the copies
         for step in steps:
             joint, *cells = used_cells(system, step)
-            moments = [states]  # a step's condition refers to the states after the earlier steps
+            moments = [states]  # the condition of a step refers to the states after the earlier steps
             for each in step.done:
                 moments.append({**moments[-1], each.digit: each.target})
             for condition in (each for each in joint.conditions if read(each) <= shown):

@@ -1,4 +1,4 @@
-"""``fsm check`` as its users run it: exit codes, text, and JSON output."""
+"""The command ``fsm check``: exit codes, text, and JSON output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STATED = [
-    # The claim, the exit code, and the text in the output.
+    # The claim, the exit code, and a text that the output contains.
     (CLAIM, 0, "holds    gone-for-good (SHOULD): A door that was taken away"),
     ('never = "open then gone"', 1, "FAILS    gone-for-good"),
     ('never = "knock and gone"', 3, "nothing was put to the test: a part of 'knock and gone' is never the case"),
@@ -33,7 +33,7 @@ STATED = [
 
 
 def test_a_run_that_stops_for_want_of_fairness(tmp_path: Path) -> None:
-    """The report explains fairness and shows a line to add, with which the property holds."""
+    """The report explains fairness, and shows a line that would make the property hold."""
     alone = fsm("check", door(tmp_path, 'leads-to = "ajar"\nfrom = "shut"'), "--profile", "none")
     (fair,) = re.findall(r"fair = \[.*\]", alone.stdout)
     (tmp_path / "fair").mkdir()
@@ -48,7 +48,7 @@ def test_a_run_that_stops_for_want_of_fairness(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("claim", "code", "said"), STATED, ids=[each[2][:7] for each in STATED])
 def test_what_is_said_and_the_exit_code(claim: str, code: int, said: str, tmp_path: Path) -> None:
-    """Every possible status of a property has a case."""
+    """The command prints the text and returns the exit code for each possible status of a property."""
     ran = fsm("check", door(tmp_path, claim), "--profile", "none")
 
     assert ran.returncode == code, ran.stdout + ran.stderr
@@ -65,7 +65,7 @@ def test_a_counterexample_is_told_step_by_step(tmp_path: Path) -> None:
 
 
 def test_another_size_fails(tmp_path: Path) -> None:
-    """If the machine has another size than stated, the check fails, although every property holds."""
+    """The check fails if the machine does not have the expected size, although every property holds."""
     ran = fsm("check", door(tmp_path, CLAIM, "expect = { states = 5, transitions = 1, depth = 2 }\n"), "-p", "none")
 
     assert ran.returncode == 1
@@ -73,7 +73,7 @@ def test_another_size_fails(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_no_pass(tmp_path: Path) -> None:
-    """The limit is reported, and the exit code is that of an unknown verdict."""
+    """A property is unknown if the search reaches its limit; the limit is reported, and the exit code is 3."""
     ran = fsm("check", door(tmp_path, CLAIM), "--limit", "2", "-p", "none")
 
     assert ran.returncode == 3
@@ -81,7 +81,7 @@ def test_a_limit_is_no_pass(tmp_path: Path) -> None:
 
 
 def test_what_a_program_reads(tmp_path: Path) -> None:
-    """The JSON output has every key, and the steps of the counterexample."""
+    """The JSON output has every key, and includes the steps of the counterexample."""
     ran = fsm("check", door(tmp_path, 'never = "open then gone"'), "--format", "json")
     document: Any = json.loads(ran.stdout)
 
@@ -133,7 +133,7 @@ def started(folder: Path, *claims: str) -> str:
 
 
 def test_what_overlap_limits_is_told(tmp_path: Path) -> None:
-    """Each conclusion that depends on the maximum number of calls is marked, and configurations are counted."""
+    """Each conclusion that depends on the maximum number of calls is marked; the output counts the configurations."""
     path = started(
         tmp_path,
         'never = "lose and starting"',
@@ -165,7 +165,10 @@ def test_nothing_is_said_of_overlap_where_no_call_takes_time(tmp_path: Path) -> 
 
 
 def test_an_end_that_is_not_written_is_named(tmp_path: Path) -> None:
-    """The property is unknown; the output names the call and the state, and has the run with this end."""
+    """The property is unknown, because it depends on an unspecified end of a call.
+
+    The output names the call and the state, and the JSON output has the run with this end.
+    """
     path = started(tmp_path, 'never = "lost and start replies ok"')
     ran = fsm("check", path)
     (machine,) = json.loads(fsm("check", path, "--format", "json").stdout)["machines"]
@@ -183,7 +186,7 @@ def test_an_end_that_is_not_written_is_named(tmp_path: Path) -> None:
 
 
 WRONG = [
-    # The arguments, and the text in the error.
+    # The arguments, and a text that the error contains.
     (["check", "cri-pods"], "did you mean 'cri-pod'?"),
     (["check", "no/such.toml"], "no/such.toml: cannot be opened"),
     (["check", "container-status", "--profile", "containerd-1.5"], "profiles: none, containerd-1.6"),
@@ -205,7 +208,7 @@ def test_wrong_input(arguments: list[str], said: str) -> None:
 
 
 def test_a_mistake_in_the_file(tmp_path: Path) -> None:
-    """The error has its file and line."""
+    """An error in a property file is reported with its file and line."""
     path = door(tmp_path, 'never = "opne"')
     ran = fsm("check", path)
 
@@ -214,7 +217,7 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
 
 
 def test_whatever_is_shipped_is_as_stated() -> None:
-    """Some machines and a system, under every profile, have only the documented failures.
+    """Some shipped machines and a system have only the documented failures, under every profile.
 
     ``test_properties`` checks everything that is shipped.
     """
@@ -230,7 +233,7 @@ def test_whatever_is_shipped_is_as_stated() -> None:
 
 
 def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
-    """A pipe gets no progress bar."""
+    """The progress bar is shown on a terminal and not in a pipe."""
     path = door(tmp_path, CLAIM)
     terminal = Terminal("check", path)
 

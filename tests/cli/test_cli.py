@@ -1,4 +1,4 @@
-"""The command as its users run it: exit codes, pipes, terminals, signals; in separate processes if these matter."""
+"""The command: exit codes, pipes, terminals and signals. A test of these runs it in a separate process."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
 )
 def test_what_most_tests_call_is_what_people_run(line: str, tmp_path: Path) -> None:
-    """A command has the same exit code and output as a process and as a function in the tests."""
+    """A command has the same exit code and output as a process and as a function within the tests."""
     arguments = [each.format(failing=FAILING) for each in line.split()]
     claim = '[property.gone-for-good]\nsays = "It is."\nMUST  = "nobody"\nnever = "gone then open"\n'
     for folder, text in (("models", DOOR), ("properties", f'machine = "door"\n{claim}')):
@@ -144,7 +144,7 @@ def test_every_command_was_run_in_a_process() -> None:
     ids=lambda value: " ".join(Path(each).name for each in value) if isinstance(value, list) else str(value),
 )
 def test_exit_code(arguments: list[str], code: int) -> None:
-    """The exit code is 0 for holds, 1 for fails, 3 for unknown; standard error is empty."""
+    """The exit code is 0 for "holds", 1 for "fails" and 3 for "unknown"; standard error is empty."""
     ran = fsm(*arguments)
 
     assert (code, "") == (ran.returncode, ran.stderr)
@@ -162,7 +162,10 @@ def test_the_exit_code_is_the_same_in_every_format(form: str) -> None:
 
 @pytest.mark.parametrize(("form", "level"), [("text", ""), ("text", "observed"), ("json", ""), ("json", "observed")])
 def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path: Path) -> None:
-    """A violation of an ``observed`` clause is a surprise, unless ``--fail-on observed`` is given."""
+    """A violation of an ``observed`` clause makes the verdict fail only with ``--fail-on observed``.
+
+    Without that option it is reported as a surprise.
+    """
     trace = tmp_path / "odd.jsonl"
     trace.write_text('{"entity": "c1", "event": "create", "reply": "ok"}\n' * 2, encoding="utf-8")
     options = ["--fail-on", level] if level else []
@@ -223,7 +226,7 @@ def test_wrong_input(arguments: list[str], said: str, tmp_path: Path) -> None:
 
 
 def test_every_wrong_file_is_told_at_once(tmp_path: Path) -> None:
-    """A single run reports every unusable file."""
+    """Every unusable file is reported in the same run."""
     ran = fsm("judge", "a.log", HOLDING, "b.log", cwd=tmp_path)
 
     assert 2 == ran.returncode
@@ -241,7 +244,7 @@ def test_a_wrong_file_does_not_hide_what_is_found_in_others(form: str, tmp_path:
 
 
 def test_a_log_of_the_runtime_alone() -> None:
-    """The log mentions no container, so the verdict is unknown."""
+    """The verdict on a log that mentions no container is unknown."""
     ran = fsm("judge", "-", stdin=b'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.24\n')
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -250,7 +253,7 @@ def test_a_log_of_the_runtime_alone() -> None:
 
 
 def test_an_unreadable_file(tmp_path: Path) -> None:
-    """The message contains the reason, permission denied."""
+    """If a file is unreadable, the message has the reason, "permission denied"."""
     secret = tmp_path / "secret.log"
     secret.write_text("", encoding="utf-8")
     secret.chmod(0)
@@ -279,7 +282,7 @@ def test_nothing_to_judge(form: str, data: bytes) -> None:
 
 
 def test_an_empty_recording_is_told_in_a_line() -> None:
-    """The report calls the recording empty, but not a recording of one unrecognized line."""
+    """An empty recording is reported as empty, and a recording of one unrecognized line is not."""
     ran, twin = fsm("judge", "-", stdin=b""), fsm("judge", "-", stdin=b"\n")
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -291,7 +294,7 @@ def test_an_empty_recording_is_told_in_a_line() -> None:
 
 @pytest.mark.parametrize("line", [b"", b'{"level": "info", "msg": "order paid", "order": 7}', b"2026-11-20 paid 7"])
 def test_a_log_of_ones_own_is_told_of_the_trace_format(line: bytes) -> None:
-    """The report on an unknown log links to the trace format; the report on a known log does not."""
+    """The report on a log in an unknown format links to the trace format; the report on a known format does not."""
     address = documented("reference/trace-format")
 
     assert address in fsm("judge", "-", stdin=line + b"\n").stdout
@@ -299,7 +302,7 @@ def test_a_log_of_ones_own_is_told_of_the_trace_format(line: bytes) -> None:
 
 
 def test_a_trace_without_a_machine() -> None:
-    """A trace that does not name its machine is refused, and the message mentions --model."""
+    """A trace that does not name its machine is refused, and the message mentions ``--model``."""
     ran = fsm("judge", "-", stdin=b'{"entity": "c1", "event": "stop"}\n')
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -307,7 +310,7 @@ def test_a_trace_without_a_machine() -> None:
 
 
 def test_a_model_with_mistakes(tmp_path: Path) -> None:
-    """The messages have file, line and code, in the style of a compiler."""
+    """Errors in a model are reported with file, line and code, in the style of a compiler."""
     model = tmp_path / "door.toml"
     shipped = (home() / "models" / "cri-pod.toml").read_text(encoding="utf-8")
     model.write_text(
@@ -333,7 +336,7 @@ def test_into_head(command: str) -> None:
 
 
 def test_a_reader_that_left_is_told_by_the_exit_code() -> None:
-    """The exit code is 141, as for other filters whose reader has gone."""
+    """The exit code is 141 if the reader of the output has gone, as for other filters."""
     ran = shell("fsm simulate cri-pod --length 200000 | head -1 > /dev/null; echo ${PIPESTATUS[0]}")
 
     assert ("141\n", "") == (ran.stdout, ran.stderr)
@@ -388,7 +391,7 @@ def test_a_full_disk(command: str) -> None:
 
 
 def test_standard_input_plain_and_compressed() -> None:
-    """Plain and compressed input have the verdict of the file."""
+    """A recording on standard input has the same verdict as the file, plain or compressed."""
     data = Path(FAILING).read_bytes()
 
     plain, packed = fsm("judge", "-", stdin=data), fsm("judge", "-", stdin=gzip.compress(data))
@@ -401,7 +404,7 @@ def test_standard_input_plain_and_compressed() -> None:
 
 @pytest.mark.parametrize("twice", [[FAILING, FAILING], ["-", "-"]])
 def test_the_same_file_twice(twice: list[str]) -> None:
-    """A file that is named twice is judged once."""
+    """A file that is named twice on the command line is judged once."""
     data = Path(FAILING).read_bytes()
 
     assert fsm("judge", twice[0], stdin=data).stdout == fsm("judge", *twice, stdin=data).stdout
@@ -422,7 +425,7 @@ def test_a_file_name_that_is_not_utf_8(form: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json", "junit"])
 def test_a_terminal_that_cannot_show_everything(form: str) -> None:
-    """Machine-readable formats are always UTF-8; text replaces characters that the terminal cannot show."""
+    """Machine-readable formats are always UTF-8. Text output replaces characters that the terminal cannot show."""
     ran = process("judge", "--format", form, FAILING, env={"PYTHONIOENCODING": "latin-1"})
 
     assert (1, "") == (ran.returncode, ran.stderr)
@@ -444,7 +447,7 @@ ESCAPE = "\x1b["
 
 
 def test_colour_on_a_terminal_only() -> None:
-    """The output to a pipe is the same text without escape sequences."""
+    """The output to a pipe is the text of the terminal without its escape sequences."""
     terminal = Terminal("judge", FAILING, env={"COLUMNS": "100"})
 
     assert 1 == terminal.end()
@@ -455,7 +458,7 @@ def test_colour_on_a_terminal_only() -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_colour_when_asked(env: dict[str, str]) -> None:
-    """Neither NO_COLOR (see no-color.org) nor a terminal without colours gets escape sequences."""
+    """The output has no escape sequences if NO_COLOR is set (see no-color.org), or if the terminal has no colours."""
     terminal = Terminal("judge", FAILING, env=env)
 
     assert 1 == terminal.end()
@@ -466,7 +469,7 @@ def test_no_colour_when_asked(env: dict[str, str]) -> None:
     "arguments", [["judge", FAILING, HOLDING], ["list"], ["show", "cri-pod"]], ids=lambda arguments: arguments[0]
 )
 def test_a_narrow_terminal(arguments: list[str]) -> None:
-    """Text is wrapped at forty columns; a longer word is on a line of its own."""
+    """Text is wrapped at forty columns. A longer word gets a line of its own."""
     lines = fsm(*arguments, env={"COLUMNS": "40"}, cwd=RECORDINGS).stdout.splitlines()
 
     assert [] == [
@@ -477,7 +480,7 @@ def test_a_narrow_terminal(arguments: list[str]) -> None:
 
 
 def test_a_code_is_a_link_on_a_terminal() -> None:
-    """The code links to its page; the last line names the offline command once."""
+    """On a terminal, a code links to its page. The last line names the offline command once."""
     link = f"\x1b]8;;{about_code('FSM001')}\x1b\\FSM001\x1b]8;;\x1b\\"
     terminal = Terminal("show", "doors")
 
@@ -490,7 +493,7 @@ def test_a_code_is_a_link_on_a_terminal() -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_link_where_a_terminal_does_not_know_it(env: dict[str, str]) -> None:
-    """The output is the text that a pipe gets."""
+    """A terminal without links gets the same text as a pipe."""
     terminal = Terminal("show", "doors", env=env)
 
     assert 2 == terminal.end()
@@ -499,7 +502,7 @@ def test_no_link_where_a_terminal_does_not_know_it(env: dict[str, str]) -> None:
 
 @pytest.mark.slow
 def test_progress_on_a_terminal_for_a_large_file(large: str) -> None:
-    """The bar reaches its end and is followed by the report."""
+    """The progress bar reaches its end, and the report follows it."""
     terminal = Terminal("judge", large)
 
     assert 0 == terminal.end()
@@ -528,10 +531,10 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
 
 
 def test_interrupting_judge(tmp_path: Path) -> None:
-    """Only "interrupted" is printed, without a partial report; the exit code is 130, and no file is left."""
+    """An interrupted command prints only "interrupted", exits with 130, and leaves no file."""
     process = started("judge", "-", cwd=tmp_path)
     assert process.stdin is not None
-    process.stdin.write(Path(HOLDING).read_bytes() * 30)  # more than a pipe holds, so judging begins before the end
+    process.stdin.write(Path(HOLDING).read_bytes() * 30)  # more than a pipe holds, so judging begins early
     process.stdin.flush()
 
     process.send_signal(signal.SIGINT)
@@ -542,7 +545,7 @@ def test_interrupting_judge(tmp_path: Path) -> None:
 
 
 def test_a_property_is_of_those_that_have_it() -> None:
-    """Other models are judged without the property; if no model has it, that is an error."""
+    """A property is judged only for models that have it. It is an error if no model has it."""
     files = [str(RECORDINGS / name) for name in ("nri-events-2.1.9.jsonl", "cri-calls-2.1.9.jsonl")]
     ran = fsm("judge", "-P", "stop-is-idempotent", *files)
 
@@ -553,12 +556,12 @@ def test_a_property_is_of_those_that_have_it() -> None:
 
 
 def test_a_file_that_is_missing_is_an_error_in_json() -> None:
-    """The verdict in the JSON output is ``error``, and not ``unknown``."""
+    """If a file is missing, the verdict in the JSON output is ``error`` and not ``unknown``."""
     assert json.loads(fsm("judge", "--format", "json", "missing.log").stdout)["verdict"] == "error"
 
 
 def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
-    """The command exits with 130 and deletes its temporary copy of the recording."""
+    """A terminated command exits with 130, and deletes its temporary copy of the recording."""
     calls = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
     running = subprocess.Popen(
         [FSM, "mutate", "--recording", calls, "--limit", "0"],
@@ -579,7 +582,7 @@ def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_while_modules_are_imported(number: int, tmp_path: Path) -> None:
-    """An interrupt in the first moments of a command has no traceback either."""
+    """An interrupt in the first moments of a command does not print a traceback."""
     (tmp_path / "click.py").write_text("import time\nprint(flush=True)\ntime.sleep(60)\n", encoding="utf-8")
     pipe = subprocess.PIPE
     running = subprocess.Popen([FSM, "list"], stdout=pipe, stderr=pipe, env=PLAIN | {"PYTHONPATH": str(tmp_path)})
@@ -656,7 +659,7 @@ class Hearing(carpenter.Door):
 
 @pytest.mark.slow
 def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
-    """A line without a traceback is printed, and the exit code is 70."""
+    """An error in fsm itself prints one line without a traceback, and the exit code is 70."""
     code = "raise LookupError('lost\\n::error:: its \\x1b[31mway')\n"
     (tmp_path / "junitparser.py").write_text(code, encoding="utf-8")
     command = ("judge", "--format", "junit", HOLDING)
@@ -672,7 +675,7 @@ def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
-    """The library is needed by every command, even to parse its options."""
+    """If a library is missing that every command needs, even to parse its options, the command returns no verdict."""
     (tmp_path / "click.py").write_text("raise ImportError('too old')\n", encoding="utf-8")
 
     ran = process("list", env={"PYTHONPATH": str(tmp_path)})
@@ -693,7 +696,7 @@ def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
 def test_what_is_tested_cannot_end_the_command_with_a_verdict(
     raised: str, code: int, said: str, tmp_path: Path
 ) -> None:
-    """Some exceptions of the tested code end the command itself, but never with a verdict."""
+    """Some exceptions in the tested code end the command itself, but never with a verdict."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "carpenter.py").write_text(IMPLEMENTATION, encoding="utf-8")
     raising = f"class Door(carpenter.Door):\n    def do(self, event):\n        raise {raised}\n"
@@ -707,7 +710,7 @@ def test_what_is_tested_cannot_end_the_command_with_a_verdict(
 
 
 def test_interrupting_simulate(tmp_path: Path) -> None:
-    """The output begins with complete lines, and no file is left."""
+    """The output of an interrupted simulation begins with complete lines, and no file is left."""
     process = started("simulate", "cri-pod", "--length", "100000000", cwd=tmp_path)
     assert process.stdout is not None
     assert json.loads(process.stdout.readline())
@@ -721,7 +724,7 @@ def test_interrupting_simulate(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
-    """The terminal shows its cursor again."""
+    """After an interrupt, the terminal shows its cursor again."""
     waiting = tmp_path / "waiting.log"
     os.mkfifo(waiting)
     terminal = Terminal("judge", large, str(waiting))
@@ -775,7 +778,7 @@ def test_help_mentions(arguments: list[str], mentioned: str) -> None:
 
 
 def test_without_a_command() -> None:
-    """The help is printed on standard error, with the exit code of wrong input."""
+    """Without a command, fsm prints its help on standard error, and exits with the code for wrong input."""
     ran = fsm()
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -786,7 +789,7 @@ def test_without_a_command() -> None:
 @pytest.mark.parametrize("options", ["--length 200 --entities 3", "--length 300 --entities 5 --calls 2"])
 @pytest.mark.parametrize("name", names())
 def test_what_is_simulated_holds(name: str, options: str) -> None:
-    """Simulated traces of every shipped machine hold, with one call at a time and with several."""
+    """Simulated traces of every shipped machine hold, with one call in progress and with several."""
     made = fsm("simulate", name, "--seed", "7", *options.split())
     ran = fsm("judge", "-", stdin=made.stdout.encode())
 
@@ -797,7 +800,7 @@ def test_what_is_simulated_holds(name: str, options: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "profile"), PROFILES)
 def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str) -> None:
-    """A trace that is simulated under a profile holds under the same profile."""
+    """A trace that was simulated under a profile holds under that profile."""
     made = fsm("simulate", name, "--length", "200", "--entities", "3", "--profile", profile)
     ran = fsm("judge", "--profile", profile, "-", stdin=made.stdout.encode())
 
@@ -805,7 +808,7 @@ def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str)
 
 
 def test_what_is_simulated_is_judged_through_a_pipe() -> None:
-    """The pipeline from the help works."""
+    """The pipeline that the help shows works."""
     ran = shell("fsm simulate cri-pod --seed 7 --length 2000 --entities 3 | fsm judge -")
 
     assert (0, "") == (ran.returncode, ran.stderr)
@@ -813,7 +816,10 @@ def test_what_is_simulated_is_judged_through_a_pipe() -> None:
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:
-    """Another seed yields another trace; both have at least the requested length."""
+    """The same seed yields the same trace, and another seed yields another trace.
+
+    Both traces have at least the requested length.
+    """
     one, again, other = (fsm("simulate", "cri-pod", "--seed", seed, "--length", "2500").stdout for seed in "113")
 
     assert one == again != other
@@ -837,7 +843,7 @@ def test_schema_is_a_json_schema_of_every_shipped_model() -> None:
 
 
 def test_list_names_every_model_and_profile() -> None:
-    """Both the text and the JSON output are complete."""
+    """Both the text and the JSON output list every model and every profile."""
     told, data = fsm("list").stdout, json.loads(fsm("list", "--format", "json").stdout)
 
     assert list(roles().items()) == [(each["name"], each["role"]) for each in data]
@@ -847,7 +853,7 @@ def test_list_names_every_model_and_profile() -> None:
 
 
 def test_list_separates_what_models_are_for() -> None:
-    """Contracts come first and parts last, each group under its heading."""
+    """The list has contracts first and parts last, each group under its own heading."""
     found: dict[str, list[str]] = {}
     for line in fsm("list", env={"COLUMNS": "100"}).stdout.splitlines():
         if line and not line.startswith(" "):
@@ -868,14 +874,17 @@ def test_list_separates_what_models_are_for() -> None:
 
 
 def test_the_module_is_the_command() -> None:
-    """``python -m fsm`` works if the script is not on the path."""
+    """``python -m fsm`` runs the command even if its script is not on the path."""
     ran = subprocess.run([sys.executable, "-m", "fsm", "--version"], capture_output=True, check=True, text=True)
 
     assert fsm("--version").stdout == ran.stdout
 
 
 def test_show_lists_the_outcomes_that_can_be_arranged() -> None:
-    """Each outcome is listed with its stage and the states that have alternatives, also as JSON and for a profile."""
+    """Each outcome that can be arranged is listed with its stage and the states that have alternatives.
+
+    The list is also available as JSON and for a profile.
+    """
     ran = fsm("show", "cri-container", "--outcomes", "--event", "remove")
     found = json.loads(fsm("show", "cri-container", "--outcomes", "--state", "exited", "--format", "json").stdout)
     under = fsm("show", "container-status", "--outcomes", "--profile", "containerd-1.6", "--state", "absent")

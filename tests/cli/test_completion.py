@@ -1,4 +1,4 @@
-"""Completion: the candidates that the command prints for each shell, and completion in a real bash."""
+"""Completion: the candidates that the command prints for each shell, and a test in a real bash."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(where: str, line: str, folder: Path) -> list[str]:
-    """Return the lines that the command prints for the shell *where*."""
+    """Return the lines that the command prints for the shell named *where*."""
     words = line.split(" ")
     current = words[-1] if where == "fish" else str(len(words) - 1)
     env = {"_FSM_COMPLETE": f"{where}_complete", "COMP_WORDS": line, "COMP_CWORD": current}
@@ -81,7 +81,7 @@ def asked(where: str, line: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(("line", "offered"), OFFERED)
 @pytest.mark.parametrize("where", ["bash", "zsh", "fish"])
 def test_names_are_offered(where: str, line: str, offered: list[str], folder: Path) -> None:
-    """Candidates are commands, options, and names that suit the rest of the line; there may be none."""
+    """Candidates are commands, options, and names that suit the rest of the line. The list may be empty."""
     lines = asked(where, line, folder)
 
     found = {"bash": [each.removeprefix("plain,") for each in lines], "zsh": lines[1::3], "fish": _fish(lines)}[where]
@@ -89,7 +89,10 @@ def test_names_are_offered(where: str, line: str, offered: list[str], folder: Pa
 
 
 def _fish(lines: list[str]) -> list[str]:
-    """Return the words of candidates for fish, on three lines each, or on one line as in older releases of click."""
+    """Return the words of the candidates for fish.
+
+    Each candidate has three lines; older releases of click print it on one line.
+    """
     if lines and lines[0] == "plain":
         return lines[1::3]
     return [each.removeprefix("plain,").partition("\t")[0] for each in lines]
@@ -99,13 +102,13 @@ def _fish(lines: list[str]) -> list[str]:
     "line", ["fsm show doo", "fsm judge rec", "fsm check doo", "fsm judge --with rec", "fsm import rec", "fsm diff doo"]
 )
 def test_files_are_left_to_the_shell(line: str, folder: Path) -> None:
-    """If no model begins with the word and a file is possible, the shell completes it."""
+    """If no model name begins with the word and a file is possible, the shell completes the word."""
     assert [f"file,{line.rpartition(' ')[2]}"] == asked("bash", line, folder)
 
 
 @pytest.mark.parametrize("where", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell(where: str) -> None:
-    """The script is printed even if the shell is not installed."""
+    """The command prints the script for a shell even if the shell is not installed."""
     assert f"_FSM_COMPLETE={where}_complete" in fsm(env={"_FSM_COMPLETE": f"{where}_source"}).stdout
 
 
@@ -132,7 +135,7 @@ class Bash:
         self.type(f"stty cols 300; {load}; echo rea''dy\n", until="ready")
 
     def type(self, keys: str, *, until: str, patience: float = 30) -> str:
-        """Type *keys* and return the output, as soon as it contains *until* or after *patience* seconds."""
+        """Type *keys*, and return the output as soon as it contains *until*, or after *patience* seconds."""
         os.write(self._ours, keys.encode())
         shown, end = "", time.monotonic() + patience
         os.set_blocking(self._ours, False)
@@ -150,7 +153,7 @@ class Bash:
 
 @pytest.fixture(scope="module")
 def bash(folder: Path) -> Iterator[Bash]:
-    """A bash that all tests of this module share."""
+    """A bash that is shared by all tests of this module."""
     bash = Bash(folder)
     yield bash
     bash.close()

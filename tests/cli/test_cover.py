@@ -1,4 +1,4 @@
-"""``fsm cover`` as its users run it."""
+"""The command ``fsm cover``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def covered(*arguments: str) -> dict[str, Any]:
 
 
 def cells(document: dict[str, Any], standing: str, machine: str = "") -> set[tuple[str, str, str]]:
-    """Return the cells whose status is *standing*, of *machine* or of all machines."""
+    """Return the cells whose status is *standing*, in *machine* or in all machines."""
     return {
         (each["machine"], row["event"], row["state"])
         for each in document["machines"]
@@ -46,7 +46,7 @@ def cells(document: dict[str, Any], standing: str, machine: str = "") -> set[tup
 
 
 def test_the_union_is_covered() -> None:
-    """Each cell has the count of each recording, and a machine covers the cells of all recordings together."""
+    """Each cell has a separate count for each recording. A machine covers the cells of all recordings together."""
     document = covered(*CALLS, LOG)
 
     met = {
@@ -73,7 +73,7 @@ def test_a_recording_twice_is_one() -> None:
 
 
 def played(machine: Machine, texts: dict[str, str]) -> str:
-    """Return a trace of *machine* in which each entity performs the steps in its text."""
+    """Return a trace of *machine* in which each entity performs its own list of steps."""
     lines = [json.dumps({"trace": 1, "machine": machine.name})]
     for entity, text in texts.items():
         sut = Simulated(machine)
@@ -90,7 +90,7 @@ def played(machine: Machine, texts: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_what_is_proposed_covers_what_is_missing(name: str, tmp_path: Path) -> None:
-    """After the proposed steps, no cell that clients can cover is missing, and the recording holds."""
+    """The proposed steps cover every missing cell that clients can cover, and a recording of the steps holds."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(played(load(name), {"e": "status"}))
     before = covered(str(trace))
@@ -107,7 +107,7 @@ def test_what_is_proposed_covers_what_is_missing(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("cell", ["stats in exited", "stop in absent", "exec-sync in running"])
 def test_without_its_proposal_a_cell_is_missing(cell: str, tmp_path: Path) -> None:
-    """Twin: if the steps for one cell are left out, only that cell is not covered."""
+    """Twin: if the steps for one cell are left out, that cell remains the only one that is not covered."""
     machine, trace = load("container-status"), tmp_path / "trace.jsonl"
     trace.write_text(played(machine, {"e": "status"}))
     (before,) = covered(str(trace))["machines"]
@@ -121,7 +121,7 @@ def test_without_its_proposal_a_cell_is_missing(cell: str, tmp_path: Path) -> No
 
 
 def test_two_sets_are_compared() -> None:
-    """Each cell lists the recordings of either set that cover it."""
+    """For each of two sets of recordings, a cell lists the recordings that cover it."""
     document = covered(CALLS[2], "--against-suite", CALLS[0], "--against-suite", CALLS[1])
     alone = {name: cells(covered(name), "covered") for name in CALLS}
 
@@ -138,7 +138,7 @@ def test_two_sets_are_compared() -> None:
 
 
 def test_a_set_of_other_machines() -> None:
-    """Machines of the second set only are listed, and the first set covers none of their cells."""
+    """Machines that occur only in the second set are listed. The first set covers none of their cells."""
     document = covered(CALLS[0], "--against-suite", LOG)
 
     assert [each["machine"] for each in document["machines"]] == list(MACHINES)
@@ -147,14 +147,14 @@ def test_a_set_of_other_machines() -> None:
 
 
 def test_what_recordings_of_calls_do_not_show() -> None:
-    """An exit is not a call, so it is beyond recordings of calls; a log may simply not show it."""
+    """Recordings of calls cannot show an exit, because it is not a call. A log can show one, but need not."""
     assert ("cri-container", "exit", "running") in cells(covered(*CALLS), "beyond calls")
     assert ("cri-container", "exit", "running") in cells(covered(*CALLS, "-m", "cri-container", LOG), "not shown")
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "json", "sh"])
 def test_the_shell_reads_the_lines(form: str, tmp_path: Path) -> None:
-    """Every format has shell lines for a missing cell and one preamble, and a shell can parse the script."""
+    """Every format has one preamble and shell lines for each missing cell, and a shell can parse the script."""
     target = tmp_path / "out"
     ran = fsm("cover", "--format", form, "-o", str(target), *CALLS)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -170,7 +170,7 @@ def test_the_shell_reads_the_lines(form: str, tmp_path: Path) -> None:
 
 
 class _Reader(HTMLParser):
-    """Collects the requests and the text of an HTML document, and asserts that its elements are nested."""
+    """A parser of HTML that collects the requests and the text, and asserts that elements are nested."""
 
     OPTIONAL: Final = {"td", "th", "tr", "meta", "img"}
 
@@ -218,12 +218,12 @@ def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("markup", ["<script>1</script>", '<img src="http://example.org">', "<b></b>"])
 def test_a_page_that_asks_is_found(markup: str) -> None:
-    """Twin: the reader finds a script, an image and markup."""
+    """Twin: the parser detects a script, an image and markup in a page."""
     assert read(f"<p>{markup}</p>").asks
 
 
 def test_markdown_has_no_markup_of_a_name(tmp_path: Path) -> None:
-    """A file name cannot create a link or code, or end a column of the table."""
+    """A file name with markup cannot create a link or code, or end a column of the table."""
     hostile = tmp_path / HOSTILE.replace("/", "_")
     hostile.write_bytes(Path(CALLS[0]).read_bytes())
 
@@ -237,7 +237,7 @@ def test_markdown_has_no_markup_of_a_name(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_judged(tmp_path: Path) -> None:
-    """Missing files, other files and unknown profiles are errors that name them, and no output file is written."""
+    """Missing files, unsuitable files and unknown profiles are errors. No output file is written."""
     (tmp_path / "notes.txt").write_text("nothing of interest\n")
     missing, notes, output = (str(tmp_path / name) for name in ("missing.log", "notes.txt", "out.html"))
 
@@ -256,7 +256,7 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
 
 
 def test_what_breaks_off_is_unknown(tmp_path: Path) -> None:
-    """A truncated compressed recording counts up to its end, but its verdict is unknown."""
+    """A truncated compressed recording is counted up to its end, and its verdict is unknown."""
     cut = tmp_path / "cut.jsonl.gz"
     packed = gzip.compress(Path(CALLS[1]).read_bytes())
     cut.write_bytes(packed[: len(packed) // 2])
@@ -268,7 +268,7 @@ def test_what_breaks_off_is_unknown(tmp_path: Path) -> None:
 
 
 def test_a_profile_changes_the_cells() -> None:
-    """The number of cells is the same under a profile."""
+    """The total number of cells is the same under a profile."""
     plain, old = (covered(LOG, *options) for options in ((), ("--profile", "containerd-1.6")))
 
     assert [each["cells"] for each in plain["machines"]] == [each["cells"] for each in old["machines"]]
@@ -276,7 +276,7 @@ def test_a_profile_changes_the_cells() -> None:
 
 
 def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
-    """Progress is shown for a large recording, and the report has colours."""
+    """On a terminal, progress is shown for a large recording, and the report has colours."""
     large = tmp_path / "large.jsonl"
     large.write_bytes(Path(CALLS[0]).read_bytes() + b"x" * (4 << 20))
     terminal = Terminal("cover", str(large))
@@ -287,7 +287,7 @@ def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
 
 
 def test_machines_of_other_calls() -> None:
-    """Events of a plugin are not CRI calls, so their steps have names of the model, and no shell lines."""
+    """Steps for the events of a plugin have names of the model and no shell lines, because they are not CRI calls."""
     document = covered(str(RECORDINGS / "nri-events-2.1.9.jsonl"))
     said = fsm("cover", str(RECORDINGS / "nri-events-2.1.9.jsonl")).stdout
 
@@ -301,7 +301,7 @@ def test_machines_of_other_calls() -> None:
 
 @pytest.mark.parametrize(("at_least", "code"), [("5", 0), ("50", 1)])
 def test_recordings_that_meet_too_little_fail(at_least: str, code: int) -> None:
-    """The coverage of all recordings together is compared with --at-least."""
+    """The option ``--at-least`` applies to the coverage of all recordings together."""
     ran = fsm("judge", "-m", "cri-pod", *CALLS, "--profile", "containerd-1.6", "--at-least", at_least)
 
     assert (code, "verdict: holds" in ran.stdout) == (ran.returncode, True), ran.stderr

@@ -1,4 +1,4 @@
-"""``fsm diff`` as its users run it."""
+"""The command ``fsm diff``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_a_drawing_that_shows_the_machine(source: Path) -> None:
-    """The output reports equality and lists what is not drawn; the exit code is 0."""
+    """If the drawing shows the machine, the output says so and lists what is not drawn. The exit code is 0."""
     ran = run("container-status", source)
 
     assert 0 == ran.return_value
@@ -47,7 +47,7 @@ def test_a_drawing_that_shows_the_machine(source: Path) -> None:
 
 
 def test_a_drawing_that_differs(source: Path) -> None:
-    """Each difference is listed with line and column, and the exit code is 1."""
+    """Each difference is listed with its line and column, and the exit code is 1."""
     source.write_text(CONTAINER.replace("Exit/Stop", "Exit/Halt").replace("LogReopen", "         "), encoding="utf-8")
 
     ran = run("container-status", source)
@@ -68,7 +68,7 @@ def test_a_drawing_that_cannot_be_read(source: Path) -> None:
 
 
 def test_as_data(source: Path) -> None:
-    """The JSON output lists every state and every move with its owner and its place."""
+    """The JSON output lists every state and every move, with its place and the side that has it."""
     source.write_text(CONTAINER.replace("Load", "Lade"), encoding="utf-8")
 
     ran = run("container-status", source, "--format", "json")
@@ -97,7 +97,7 @@ def test_as_data(source: Path) -> None:
 
 
 def test_as_a_picture(source: Path, tmp_path: Path) -> None:
-    """Elements of one side only are coloured, and elements that are not drawn are dotted."""
+    """The picture colours elements that only one side has, and dots elements that are not drawn."""
     source.write_text(CONTAINER.replace("Start |", "Stort |"), encoding="utf-8")
 
     text = run("container-status", source, "--format", "dot").output
@@ -114,7 +114,7 @@ def test_as_a_picture(source: Path, tmp_path: Path) -> None:
 
 
 def test_without_dot_there_are_other_formats(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names a format that works without dot."""
+    """If ``dot`` is missing, the message names a format that works without it."""
     monkeypatch.setenv("PATH", "")
 
     ran = run("container-status", source, "--format", "svg")
@@ -155,7 +155,7 @@ def test_behaviour(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["digraph {}", "stateDiagram-v2\n\n", "strict digraph x { node [shape=box] }"])
 def test_a_drawing_of_nothing_equals_nothing(text: str, tmp_path: Path) -> None:
-    """A drawing without states is refused, although a sketch may leave out everything."""
+    """A drawing without states is refused, although a drawing may leave out states of the machine."""
     (tmp_path / "drawing").write_text(text, encoding="utf-8")
 
     ran = fsm("diff", str(tmp_path / "drawing"), "cri-pod")
@@ -165,7 +165,7 @@ def test_a_drawing_of_nothing_equals_nothing(text: str, tmp_path: Path) -> None:
 
 
 def test_several_drawings_in_a_file(source: Path) -> None:
-    """The drawing that matches the machine is chosen, or the one on a given line."""
+    """If a file has several drawings, the one that matches the machine is chosen, or the one at the given line."""
     source.write_text(f"{CONTAINER}\n{POD}", encoding="utf-8")
 
     ran = run("pod-sandbox", source)
@@ -193,14 +193,14 @@ MISUSES = [
 
 @pytest.mark.parametrize(("arguments", "said"), MISUSES)
 def test_misuse_says_what_to_do(arguments: list[str], said: str, source: Path) -> None:
-    """The message contains a remedy."""
+    """The message about a wrong argument contains a remedy."""
     ran = run(*(each.replace("FILE", str(source)) for each in arguments))
 
     assert said in str(ran.exception) + str(getattr(ran.exception, "message", ""))
 
 
 def test_a_sketch_is_complete_on_request(tmp_path: Path) -> None:
-    """With --complete, everything that the sketch leaves out is a difference."""
+    """With ``--complete``, everything that the drawing leaves out is a difference."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "door.mmd").write_text("stateDiagram\nCLOSED --> OPEN: push\n", encoding="utf-8")
 
@@ -209,7 +209,7 @@ def test_a_sketch_is_complete_on_request(tmp_path: Path) -> None:
 
 
 def test_a_terminal_is_given_no_png(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The message suggests a file; text can still be written to the terminal."""
+    """A PNG is not written to a terminal, and the message suggests a file. Text is written to the terminal."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
     with pytest.raises(click.UsageError, match=r"--output FILE\.png"):

@@ -1,7 +1,7 @@
-"""Whatever a file contains, commands answer or explain the error, and write nothing that endangers a terminal.
+"""For any input file, a command answers or explains the error, and writes nothing that endangers a terminal.
 
-``tests/support/hostile.py`` lists the readers of files; the folder ``corpus`` contains, for each reader, files
-that were once answered wrongly.
+``tests/support/hostile.py`` lists the readers of files. For each reader, the folder ``corpus`` contains files that
+were once answered wrongly.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from thorough import TIMES, amount
 
 CORPUS = Path(__file__).with_name("corpus")
 FIRST = 0 if TIMES == 1 else random.SystemRandom().randrange(1 << 32)
-"""Number of the first input, which is random at night."""
+"""Number of the first input; at night it is random."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_inputs_are_answered(name: str, tmp_path: Path) -> None:
-    """Each answer is prompt, bounded and without control characters; most inputs pass the parser."""
+    """Each answer to a damaged file is prompt, bounded and without control characters. Most files pass the parser."""
     refused: Counter[str] = Counter()
     count = amount(READERS[name].quick, night=150 * READERS[name].quick)
     for number in range(FIRST, FIRST + count):

@@ -1,4 +1,4 @@
-"""Limits of a command, for any input: seconds of computing and memory, measured in separate processes."""
+"""Limits of a command for any input: seconds of computing and memory, measured in a separate process."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 MEMORY: Final = 500 << 20
 COMPUTING: Final = 60
-"""Limits of a process under test, in bytes and seconds: generous, but unbounded work exceeds them on any machine."""
+"""Limits of a process under test in bytes and seconds. They are generous, but unbounded work exceeds them."""
 
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
 
 
 class Ended(NamedTuple):
-    """The exit code and output of a process, and the seconds of computing that it used."""
+    """A process that has ended: its exit code, its output, and its seconds of computing."""
 
     code: int
     out: str
@@ -58,7 +58,7 @@ def bounded(*arguments: str, stdin: Iterable[bytes] = (), cwd: Path | None = Non
 
 
 def large(folder: Path, size: int, properties: int) -> str:
-    """Write a machine of *size* states and events and a file with claims that hold; return the path of the latter."""
+    """Write a machine of *size* states and events, and a file with claims that hold. Return the path of that file."""
     states = "".join(f's{each} = {{ about = "" }}\n' for each in range(size))
     events = "".join(
         f'[event.e{each}]\nkind = "call"\nabout = ""\nmoves."*" = "s{each * 7 % size}"\n' for each in range(size)
@@ -78,12 +78,12 @@ def large(folder: Path, size: int, properties: int) -> str:
 
 
 def test_out_of_time_a_command_ends_as_unknown(tmp_path: Path) -> None:
-    """The limit is for the whole command; every property by itself would take less."""
+    """The time limit applies to the whole command: every property alone takes less than the limit."""
     ended = bounded("--seconds", "1", "check", large(tmp_path, 100, 2_000))
 
     assert 3 == ended.code
     assert OUT_OF_TIME == ended.err.splitlines()[-1]
-    assert "out of time before it was searched" in ended.out or not ended.out  # empty if reading alone took so long
+    assert "out of time before it was searched" in ended.out or not ended.out  # no output if reading took that long
     assert ended.seconds < COMPUTING / 4
 
 
@@ -95,7 +95,7 @@ def test_every_command_ends_in_time(command: tuple[str, ...]) -> None:
 
 
 def test_out_of_time_a_line_says_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
-    """At a time limit the progress is printed; after an interrupt by the user it is not."""
+    """At its time limit, the command prints its progress. After an interrupt by the user, it prints none."""
     for why in ("", "out of time"):
         with pytest.raises(KeyboardInterrupt), progress("checking", 1_500) as bar:  # noqa: PT012  (it must pass through)
             bar.advance()
@@ -105,7 +105,7 @@ def test_out_of_time_a_line_says_how_far_it_came(capsys: pytest.CaptureFixture[s
 
 
 def test_in_time_nothing_is_said() -> None:
-    """A command within its limits prints nothing on standard error."""
+    """A command that stays within its limits prints nothing on standard error."""
     ended = bounded("--seconds", "50", "judge", HOLDING)
 
     assert (0, "") == (ended.code, ended.err)
@@ -124,7 +124,7 @@ def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
 def test_a_page_of_a_model_whose_claims_were_not_all_tried_is_unknown(
     over: str, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The page is written even if time is over, but the exit code is 3."""
+    """If time runs out, the page is still written, but the exit code is 3."""
     monkeypatch.setattr(Interruption, "softly", lambda _self: nullcontext(lambda: over))
     page = tmp_path / "page.html"
 
@@ -139,7 +139,7 @@ def test_a_page_of_a_model_whose_claims_were_not_all_tried_is_unknown(
 
 
 def test_a_billion_blank_lines_are_counted() -> None:
-    """The test has a sixteenth of a billion, and the line after them has the right number."""
+    """Blank lines are counted: after a sixteenth of a billion of them, the next line has the right number."""
     last = b'{"entity": "a", "event": "nonsense"}\n'
     blank = [b"\n" * (1 << 20), b" \r\n" * (1 << 18)] * 32
 
@@ -185,7 +185,7 @@ MODELS: Final[dict[str, Callable[[Path], object]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
 def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
-    """The file is refused, or given up at the limit, with a message of bounded size."""
+    """A file that is not a model is refused or given up at the limit, with a message of bounded size."""
     path = tmp_path / "model.toml"
     made(path)
 
@@ -199,7 +199,7 @@ def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_
 
 @pytest.mark.parametrize(("source", "code"), [(Path("/bin/true"), 2), (Path(__file__), 3)], ids=["binary", "text"])
 def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> None:
-    """The twin is a text file without any known line, which is judged as unknown."""
+    """A binary file is refused. The twin is a text file without any known line: its verdict is unknown."""
     path = tmp_path / "node.log"
     path.write_bytes(source.read_bytes())
 
@@ -211,7 +211,7 @@ def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("made", [_twice, _one_line, Path.mkdir])
 def test_a_file_that_is_no_recording_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
-    """The file is refused, or its verdict is unknown."""
+    """A file that is not a recording is refused, or its verdict is unknown."""
     path = tmp_path / "recording.log"
     made(path)
 
@@ -239,14 +239,14 @@ def test_what_never_ends_or_is_huge_is_refused(arguments: tuple[str, ...]) -> No
 
 @pytest.mark.slow
 def test_zeros_without_end_are_judged_until_time_is_over() -> None:
-    """The zeros are a single endless line, of which only a bounded part is stored."""
+    """An endless file of zeros is a single line. The command stores a bounded part of it and stops at its limit."""
     ended = bounded("--seconds", "1", "judge", "/dev/zero")
 
     assert (3, "", OUT_OF_TIME) == (ended.code, ended.out, ended.err.splitlines()[-1])
 
 
 def test_a_full_disk_is_no_verdict() -> None:
-    """An output file on a full disk has the same exit code as standard output on one."""
+    """The exit code is the same for an output file on a full disk as for standard output on a full disk."""
     ended = bounded("export", "cri-pod", "--to", "dot", "-o", "/dev/full")
 
     assert (74, "") == (ended.code, ended.out)
@@ -254,7 +254,7 @@ def test_a_full_disk_is_no_verdict() -> None:
 
 
 def test_one_may_stop_waiting_for_a_pipe(tmp_path: Path) -> None:
-    """An interrupt ends a command that waits for a pipe without a writer."""
+    """An interrupt ends a command that is waiting for a pipe without a writer."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     process = subprocess.Popen([FSM, "judge", str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN)
@@ -269,7 +269,7 @@ def test_one_may_stop_waiting_for_a_pipe(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_names_and_entities_may_be_many_or_long() -> None:
-    """A recording may have 100,000 entities, or an id of a million characters."""
+    """A recording may have 100,000 entities, or an id with a million characters."""
     many = [f'{{"entity": "e{each}", "event": "run", "reply": "ok"}}\n'.encode() for each in range(100_000)]
     long = b'{"entity": "%s", "event": "run", "reply": "NOT_FOUND"}\n' % (b"x" * 1_000_000)
 

@@ -1,4 +1,4 @@
-"""Metrics of a followed recording, requested in the same way as by Prometheus."""
+"""Metrics of a followed recording, requested in the way in which Prometheus requests them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _metrics(name: str, *, profile: str | None = None, fail_on: Level = "MUST") 
 
 
 def test_what_is_followed_is_scraped() -> None:
-    """The metrics are served while the recording is followed, and agree with the verdict."""
+    """Metrics are served while a recording is followed, and they agree with the verdict."""
     with (
         open(FAILING, "rb") as log,  # noqa: PTH123  (a recording)
         subprocess.Popen(
@@ -95,7 +95,10 @@ def test_what_is_followed_is_scraped() -> None:
 
 
 def test_a_scraper_that_has_gone_does_not_end_what_follows() -> None:
-    """The server's thread blocks SIGPIPE, which would otherwise end the process when a client disconnects."""
+    """If a client of the metrics disconnects, the command continues.
+
+    The server's thread blocks SIGPIPE, which would end the process.
+    """
     before = {*threading.enumerate()}
     with serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0):
         (thread,) = {*threading.enumerate()} - before
@@ -106,7 +109,7 @@ def test_a_scraper_that_has_gone_does_not_end_what_follows() -> None:
 
 
 def test_a_recording_that_holds_has_no_violations() -> None:
-    """No metric of violations, surprises or deviations has a sample."""
+    """If a recording holds, no metric of violations, surprises or deviations has a sample."""
     samples = _metrics(HOLDING)
 
     assert _sum(samples, "fsm_observations_total") > 0
@@ -114,7 +117,7 @@ def test_a_recording_that_holds_has_no_violations() -> None:
 
 
 def test_tolerated_deviations() -> None:
-    """Deviations that a profile declares have their own metric."""
+    """Deviations that a profile tolerates have their own metric."""
     samples = _metrics(FAILING, profile="containerd-1.6")
 
     assert _sum(samples, "fsm_tolerated_deviations_total", profile="containerd-1.6") == 28
@@ -123,7 +126,7 @@ def test_tolerated_deviations() -> None:
 
 @pytest.mark.parametrize(("fail_on", "name"), [("MUST", "fsm_surprises_total"), ("SHOULD", "fsm_violations_total")])
 def test_what_is_below_the_level_asked_for_is_a_surprise(fail_on: Level, name: str) -> None:
-    """A violation of a weaker clause counts as a surprise, and not as a violation."""
+    """A violation of a weaker clause is counted as a surprise, and not as a violation."""
     (found,) = judge(FAILING, models=["container-status"]).judgements
     assert isinstance(found.verdict, Illegal)
     violation = found.verdict.findings[0].first[0]
@@ -136,7 +139,7 @@ def test_what_is_below_the_level_asked_for_is_a_surprise(fail_on: Level, name: s
 
 
 def test_labels_are_words_of_models() -> None:
-    """Labels never contain ids of entities, whose number is unlimited."""
+    """Labels of metrics never contain ids of entities, because the number of ids is unlimited."""
     samples = _metrics(FAILING)
     values = {value for _, labels in samples for label, value in labels if label != "name"}
 
@@ -162,7 +165,7 @@ def test_a_port_in_use_is_refused() -> None:
 
 @pytest.mark.slow
 def test_idle_scrapers_keep_nobody_away(capsys: pytest.CaptureFixture[str]) -> None:
-    """The number of threads is bounded: the oldest connections are closed, without a message."""
+    """Idle connections do not keep other clients away. The oldest ones are closed without a message."""
     before = threading.active_count()
     with serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0) as port, ExitStack() as stack:
         clients = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(60)]

@@ -1,4 +1,4 @@
-"""A command that needs the library of an extra names the extra if the library is missing."""
+"""If the library of an extra is missing, a command that needs it names the extra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import pytest
 
 WITHOUT = "import sys; sys.modules[{!r}] = None; from fsm.__main__ import main; main()"
-"""Python program that runs the command as if a library were not installed."""
+"""Python program that runs the command as if a certain library were not installed."""
 
 
 @pytest.mark.slow

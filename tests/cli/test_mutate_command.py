@@ -1,4 +1,4 @@
-"""``fsm mutate`` as its users run it: exit codes, text, and JSON output."""
+"""The command ``fsm mutate``: exit codes, text, and JSON output."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ reachable = ["turn and head", "turn and tail"]
 
 
 def coin(at: Path, properties: str = TURNS) -> str:
-    """Write the model of a coin and a file with *properties*; return the path of the latter."""
+    """Write the model of a coin and a file with *properties*, and return the path of that file."""
     for folder, text in (("models", COIN), ("properties", properties)):
         (at / folder).mkdir()
         (at / folder / "coin.toml").write_text(text, encoding="utf-8")
@@ -52,7 +52,7 @@ def coin(at: Path, properties: str = TURNS) -> str:
 
 
 def test_holds_if_no_mutant_survives(tmp_path: Path) -> None:
-    """The output has the number of mutants that each property kills."""
+    """The verdict is "holds" if no mutant survives, and the output has the number of kills of each property."""
     ran = fsm("mutate", coin(tmp_path))
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -79,7 +79,7 @@ refines = "coin"
 
 
 def test_a_property_that_fails_without_a_mutation_kills_nothing(tmp_path: Path) -> None:
-    """The property is reported, and the verdict is fails even though no mutant survives."""
+    """A property that fails on the original is reported, and the verdict is "fails" although no mutant survives."""
     claims = coin(tmp_path, TURNS + STAYS)
     ran, data = fsm("mutate", claims), json.loads(fsm("mutate", claims, "--format", "json").stdout)
     (machine,) = data["machines"]
@@ -93,7 +93,10 @@ def test_a_property_that_fails_without_a_mutation_kills_nothing(tmp_path: Path) 
 
 
 def test_a_property_that_was_never_asked_is_said_to_be_so(tmp_path: Path) -> None:
-    """The property is tried only on survivors of the others; in the twin it is the only property, and it kills."""
+    """The output says if a property was never tried, because other properties killed all mutants.
+
+    In the twin it is the only property, and it kills mutants.
+    """
     (tmp_path / "both").mkdir()
     both = fsm("mutate", coin(tmp_path / "both", TURNS + REFINES), cwd=tmp_path / "both").stdout
     alone = fsm("mutate", coin(tmp_path, 'machine = "coin"' + REFINES), cwd=tmp_path).stdout
@@ -104,7 +107,10 @@ def test_a_property_that_was_never_asked_is_said_to_be_so(tmp_path: Path) -> Non
 
 
 def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
-    """The output lists the surviving mutants of a cell together, with file and line, and has a score."""
+    """The verdict is "fails" if a mutant survives.
+
+    The output has a score, and lists the surviving mutants of a cell together with file and line.
+    """
     ran = fsm("mutate", door(tmp_path, CLAIM))
     line = next(number for number, each in enumerate(DOOR.splitlines(), 1) if each.startswith('ignores = ["open"]'))
 
@@ -117,7 +123,7 @@ def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
 
 
 def test_the_summary_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
-    """The summary takes two lines of a narrow terminal, and one line of a wide one."""
+    """The summary takes two lines on a narrow terminal and one line on a wide one."""
     claims = door(tmp_path, CLAIM)
     narrow, wide = (fsm("mutate", claims, env={"COLUMNS": width}).stdout.splitlines() for width in ("60", "120"))
 
@@ -126,7 +132,7 @@ def test_the_summary_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
 
 
 def test_tells_what_is_asked_for(tmp_path: Path) -> None:
-    """--list prints every mutant with its result, or only those equivalent to the machine."""
+    """The option ``--list`` prints every mutant with its result, or only mutants equivalent to the machine."""
     path = door(tmp_path, CLAIM)
     everything, alike = (fsm("mutate", path, "--list", each).stdout for each in ("all", "equivalent"))
 
@@ -141,7 +147,10 @@ def test_tells_what_is_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "other"), [("cri-pod", "containerd-main"), ("nri-locks", "mended")])
 def test_what_is_wrong_with_one_of_several_profiles(name: str, other: str) -> None:
-    """The message names the unknown profile, or the two profiles that conflict, for machines and for systems."""
+    """The message names the profile that is unknown, or the two profiles that conflict.
+
+    The message is the same for machines and for systems.
+    """
     wrong, conflicting = (fsm("mutate", name, "-p", "containerd-1.7.24", "-p", each) for each in ("old-9.9.9", other))
 
     assert (wrong.returncode, wrong.stdout) == (conflicting.returncode, conflicting.stdout) == (2, "")
@@ -151,7 +160,7 @@ def test_what_is_wrong_with_one_of_several_profiles(name: str, other: str) -> No
 
 
 def test_a_mutant_of_a_version(tmp_path: Path) -> None:
-    """Under a version that has fixed a deviation, the machine lacks the deviation."""
+    """If the given version has fixed a deviation, the deviation is not part of the mutated machine."""
     path = coin(tmp_path)
     profiles = """
 [event.turn.clauses.other-side]
@@ -181,7 +190,7 @@ about = "Of two tails."
 
 
 def test_by_one_property_only(tmp_path: Path) -> None:
-    """Mutants that only other properties would kill survive."""
+    """If only one property is selected, the mutants that other properties would kill survive."""
     path = coin(tmp_path)
     ran = fsm("mutate", path, "--property", "turned", "--format", "json")
     document: Any = json.loads(ran.stdout)
@@ -200,7 +209,7 @@ def test_under_a_profile(tmp_path: Path) -> None:
 
 
 def test_what_a_program_reads(tmp_path: Path) -> None:
-    """The JSON output has the place and the killers of every mutant, and consistent numbers."""
+    """The JSON output has the place and the killers of every mutant, and its numbers are consistent."""
     ran = fsm("mutate", door(tmp_path, CLAIM), "--format", "json")
     document: Any = json.loads(ran.stdout)
     (machine,) = document["machines"]
@@ -217,7 +226,7 @@ CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def test_edits_of_a_recording() -> None:
-    """The output counts illegal edits by kind and by cell, whether they were noticed, and false alarms."""
+    """The output counts illegal edits by kind and by cell, the edits that the judge noticed, and its false alarms."""
     ran = fsm("mutate", "--recording", CALLS, "--profile", "containerd-2.1", "--limit", "40", "--seed", "3")
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -229,7 +238,7 @@ def test_edits_of_a_recording() -> None:
 
 
 def test_edits_of_a_recording_for_a_program() -> None:
-    """The JSON output has the line, the reason and the answer for every illegal edit."""
+    """For every illegal edit, the JSON output has the line, the reason, and the judge's answer."""
     ran = fsm("mutate", "--recording", CALLS, "--limit", "40", "--format", "json")
     document: Any = json.loads(ran.stdout)
     (recording,) = document["recordings"]
@@ -240,14 +249,17 @@ def test_edits_of_a_recording_for_a_program() -> None:
 
 
 def test_a_recording_that_is_accused_fails() -> None:
-    """A recording of containerd 1.6 has violations without its profile, so the exit code is 1."""
+    """The exit code is 1 for a recording that has violations before any edit.
+
+    This recording is of containerd 1.6, and is judged without its profile.
+    """
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
 
     assert fsm("mutate", "--recording", name, "--limit", "1").returncode == 1
 
 
 WRONG = [
-    # The arguments, and the text in the error.
+    # The arguments, and a text that the error contains.
     (["mutate", "cri-pods"], "did you mean 'cri-pod'?"),
     (["mutate", "no/such.toml"], "no/such.toml: cannot be opened"),
     (["mutate", "cri-pod", "--property", "stop"], "properties: "),
@@ -274,7 +286,7 @@ def test_wrong_input(arguments: list[str], said: str) -> None:
 
 
 def test_a_mistake_in_the_file(tmp_path: Path) -> None:
-    """The error has its file and line."""
+    """An error in a property file is reported with its file and line."""
     path = coin(tmp_path, edited(TURNS, 'when = "turn"', 'when = "trun"'))
     ran = fsm("mutate", path)
 
@@ -283,7 +295,7 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
 
 
 def test_lines_fit(tmp_path: Path) -> None:
-    """Lines are wrapped at the width of the terminal, except in headings and places."""
+    """The output is wrapped at the width of the terminal, except for headings and places."""
     ran = fsm("mutate", door(tmp_path, CLAIM), "--list", "all", env={"COLUMNS": "40"})
 
     assert all(
@@ -293,7 +305,7 @@ def test_lines_fit(tmp_path: Path) -> None:
 
 
 def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
-    """A pipe gets no progress bar."""
+    """The progress bar is shown on a terminal and not in a pipe."""
     path = coin(tmp_path)
     terminal = Terminal("mutate", path)
 
@@ -321,7 +333,7 @@ def test_what_would_be_ignored_is_refused(arguments: tuple[str, ...], what: str)
 
 
 def test_false_alarms_without_a_profile() -> None:
-    """Without a profile, a note mentions known deviations as their likely cause."""
+    """Without a profile, a note says that known deviations are the likely cause of false alarms."""
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
     ran = fsm("mutate", "-r", name, "--limit", "1", "--seed", "6")
 
@@ -332,7 +344,7 @@ def test_false_alarms_without_a_profile() -> None:
 
 
 def test_the_table_is_as_wide_as_the_terminal() -> None:
-    """Long names of cells are wrapped."""
+    """Long names of cells are wrapped at the width of the terminal."""
     ran = fsm("mutate", "-r", CALLS, "--limit", "12", "-p", "containerd-2.1", env={"COLUMNS": "60"})
 
     assert "cell" in ran.stdout

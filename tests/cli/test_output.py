@@ -1,4 +1,7 @@
-"""Output files: complete or absent, with the expected permissions and links, and no leftovers in their folder."""
+"""Output files: they are complete or absent, and have the expected permissions.
+
+A write keeps symbolic links, and leaves nothing else in the folder.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from fsm.cli.output import write
 
 @pytest.fixture(params=[True, False], ids=["nameless", "named"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder on a file system with unnamed files (``O_TMPFILE``), and on one without."""
+    """A folder on a file system with unnamed files (``O_TMPFILE``), and a folder on one without them."""
     if not request.param:
         real = os.open
 
@@ -66,7 +69,7 @@ def test_a_file_that_is_there_keeps_its_rights(folder: Path, rights: int) -> Non
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_symbolic_link_is_followed_and_stays(folder: Path, *, there: bool) -> None:
-    """The target may be missing, and may be in another folder."""
+    """A write follows a symbolic link and keeps the link; its target may be missing or in another folder."""
     (folder / "elsewhere").mkdir()
     target = folder / "elsewhere" / "b.svg"
     if there:
@@ -128,7 +131,7 @@ def test_a_write_that_fails_leaves_the_old_file_alone(folder: Path, monkeypatch:
 
 
 def test_without_proc_a_file_is_written_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without /proc, as in a chroot, a named temporary file is used."""
+    """If /proc is missing, as in a chroot, a named temporary file is used."""
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda path: not str(path).startswith("/proc/") and exists(path))
     write(tmp_path / "a.svg", "new")
@@ -137,7 +140,7 @@ def test_without_proc_a_file_is_written_by_its_name(tmp_path: Path, monkeypatch:
 
 
 def killed(*arguments: str) -> tuple[list[str], list[str]]:
-    """Return the system calls of a write, and those at which a kill leaves another file in the folder."""
+    """Return all system calls of a write, and the system calls at which a kill leaves another file in the folder."""
     program("strace")
     command = [sys.executable, leftovers.__file__, *arguments]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -148,7 +151,7 @@ def killed(*arguments: str) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("file", ["new", "old"])
 def test_a_kill_leaves_nothing_beside_the_file(file: str) -> None:
-    """The only exception is the system call that renames the complete file."""
+    """A kill leaves no temporary file, except during the system call that renames the complete file."""
     calls, left = killed(file)
 
     assert len(calls) > 10
@@ -156,5 +159,5 @@ def test_a_kill_leaves_nothing_beside_the_file(file: str) -> None:
 
 
 def test_a_file_that_has_a_name_is_left_by_a_kill() -> None:
-    """A named temporary file is left at several system calls, so the test above can fail."""
+    """If the temporary file is named, a kill at several system calls leaves it, so the test above can fail."""
     assert len(killed("old", "named")[1]) > 3

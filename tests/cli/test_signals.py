@@ -28,7 +28,7 @@ def hook(event, arguments, own=os.getpid()):
 
 sys.addaudithook(hook)
 """
-"""A module that Python imports before fsm; it sends signals when a module is imported, or lists the modules."""
+"""A module that Python imports before fsm. It sends signals during an import, or lists the imported modules."""
 
 
 def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -41,7 +41,10 @@ def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.Comple
 def signalled(
     folder: Path, module: str | None, numbers: Iterable[int], *arguments: str, code: str = ""
 ) -> tuple[int, bytes, list[bytes]]:
-    """Return exit code, output and messages of a command that gets the signals *numbers* when it imports *module*."""
+    """Run a command that gets the signals *numbers* when it imports *module*.
+
+    Return exit code, output and messages.
+    """
     code += HOOK.format(module=module, numbers=[int(each) for each in numbers])
     ran = run_with_hook(folder, code, *arguments)
     return ran.returncode, ran.stdout, ran.stderr.split()
@@ -76,13 +79,13 @@ def test_a_signal_during_an_import(module: str, numbers: tuple[int, ...], tmp_pa
 
 @pytest.mark.parametrize("module", ["signal", "enum"])
 def test_ctrl_c_before_signals_are_handled(module: str, tmp_path: Path) -> None:
-    """An interrupt has no traceback even while the ``signal`` module itself is imported."""
+    """An interrupt prints no traceback, even while the ``signal`` module itself is imported."""
     assert ENDED == signalled(tmp_path, module, [INT], "list")
 
 
 @pytest.mark.slow
 def test_a_signal_during_any_import(tmp_path: Path) -> None:
-    """Every third imported module is tried, in turn with different signals."""
+    """Signals are sent during the import of every third module, with different signals in turn."""
     pairs = [(INT,), (INT, TERM), (HUP, INT), (TERM, TERM)]
     modules = imported(tmp_path)
     modules = modules[modules.index("fsm.interruption") :: 3]
@@ -108,7 +111,7 @@ sys.late = Late()
 if {early}:
     atexit.register(os.kill, os.getpid(), {number})
 """
-"""Sends a signal when Python frees the modules, after it has reset the handlers; and earlier, in an exit handler."""
+"""Sends a signal in an exit handler, and again when Python frees the modules and has reset the signal handlers."""
 
 
 @pytest.mark.parametrize(("number", "early"), [(INT, True), (TERM, False)])

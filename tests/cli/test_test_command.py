@@ -1,4 +1,4 @@
-"""``fsm test`` as its users run it: exit codes, text, and JSON output."""
+"""The command ``fsm test``: exit codes, text, and JSON output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def workshop(tmp_path: Path) -> Path:
 
 
 def test_a_sut_that_conforms(workshop: Path) -> None:
-    """The exit code is 0, and the report counts the pairs that the tests have reached."""
+    """The exit code is 0 for a SUT that conforms, and the report counts the pairs that the tests have reached."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", cwd=workshop)
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -47,7 +47,10 @@ def test_a_sut_that_conforms(workshop: Path) -> None:
 
 
 def test_a_sut_that_does_not(workshop: Path) -> None:
-    """The exit code is 1, and the output has the shortest test, the reason, and a command to repeat it."""
+    """The exit code is 1 for a SUT that does not conform.
+
+    The output has the shortest failing test, the reason, and a command that repeats the test.
+    """
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", "--fail-on", "observed", cwd=workshop)
 
     assert ran.returncode == 1
@@ -73,7 +76,7 @@ def test_a_sut_that_does_not(workshop: Path) -> None:
     ],
 )
 def test_steps_that_the_machine_does_not_have_are_not_taken(workshop: Path, steps: str, hint: str) -> None:
-    """A misspelt step is an error, because it would otherwise arrange nothing."""
+    """A misspelt step is an error; if it were accepted, it would arrange nothing."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", "--replay", steps, cwd=workshop)
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -113,7 +116,7 @@ def pod(variant: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_sut_that_has_the_properties() -> None:
-    """Each property has a status; a property that no test has exercised is not reported to hold."""
+    """Each property has a status. A property that no test has exercised does not count as holding."""
     ran = pod("", "--format", "json")
 
     found = json.loads(ran.stdout)
@@ -124,7 +127,7 @@ def test_a_sut_that_has_the_properties() -> None:
 
 
 def test_a_sut_that_has_not() -> None:
-    """The output has the shortest test that breaks the property."""
+    """If the SUT breaks a property, the output has the shortest test that breaks it."""
     ran = pod("forgets-stops")
 
     assert (1, "") == (ran.returncode, ran.stderr)
@@ -143,7 +146,7 @@ def test_one_property_alone() -> None:
 
 
 def test_a_weak_property_is_a_surprise_where_more_is_asked() -> None:
-    """--fail-on applies to properties in the same way as to clauses."""
+    """The option ``--fail-on`` applies to properties in the same way as to clauses."""
     ran = pod("forgets-stops", "--property", "one-stop-per-run", "--fail-on", "MUST")
 
     assert 0 == ran.returncode
@@ -174,7 +177,7 @@ def test_what_cannot_be_tested_does_not_pass(workshop: Path) -> None:
 
 
 def test_races_need_random_tests(workshop: Path) -> None:
-    """Races are searched for by random tests only, so --threads without them is refused."""
+    """Only random tests search for races, so ``--threads`` without random tests is refused."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Slow", "--threads", "2", "-n", "0", cwd=workshop)
 
     assert 2 == ran.returncode
@@ -182,7 +185,7 @@ def test_races_need_random_tests(workshop: Path) -> None:
 
 
 def test_races_are_looked_for_when_asked(workshop: Path) -> None:
-    """A thread that checks first and acts later restores a door that was removed in between."""
+    """The race is found: a thread that checks first and acts later restores a door that was removed in between."""
     command = ("test", "door.toml", "--against", "python:carpenter:Slow", "--examples", "20")
 
     alone = fsm(*command, "--replay", "push; remove", cwd=workshop)
@@ -203,7 +206,10 @@ def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:
 
 
 def _profiles(model: str) -> list[str]:
-    """Return the profiles to test: none and all of a system, or only the last recorded release of a machine."""
+    """Return the profiles to test.
+
+    For a system these are every profile and none. For a machine it is only the last recorded release.
+    """
     if is_system(model):
         return ["", *load_system(model).profiles]
     recorded = [name for name in load(model).profiles if name in {"containerd-1.7", "containerd-2.1"}]
@@ -215,7 +221,7 @@ def _profiles(model: str) -> list[str]:
     ("model", "profile"), [(model, profile) for model in references() for profile in _profiles(model)]
 )
 def test_the_reference_conforms(model: str, profile: str) -> None:
-    """The tests reach every cell and find no violation."""
+    """Tests of the reference implementation reach every cell and find no violation."""
     tolerant = ["--profile", profile] if profile else []
     ran = fsm("test", model, "--against", "reference", "--examples", "5", "--format", "json", *tolerant)
 
@@ -241,7 +247,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("sut", "says", "hint"), WRONG)
 def test_what_cannot_be_tested_is_refused(workshop: Path, sut: str, says: str, hint: str) -> None:
-    """The message has the reason and a remedy, and the exit code is 2."""
+    """If something cannot be tested, the message has the reason and a remedy, and the exit code is 2."""
     ran = fsm("test", "door.toml", "--against", sut, cwd=workshop)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -251,7 +257,7 @@ def test_what_cannot_be_tested_is_refused(workshop: Path, sut: str, says: str, h
 
 
 def test_a_system_that_is_too_large_is_refused() -> None:
-    """The message suggests testing one of its parts."""
+    """A system that is too large is refused, and the message suggests testing one of its parts."""
     ran = fsm("test", "node", "--against", "reference")
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -261,12 +267,12 @@ def test_a_system_that_is_too_large_is_refused() -> None:
 
 
 def test_every_rule_of_systems_has_a_case() -> None:
-    """The codes are FSM601 to FSM607; those about sockets are tested together with the sockets."""
+    """The codes FSM601 to FSM607 exist. The codes about sockets have their cases in the tests of sockets."""
     assert [code for code in RULES if "FSM6" < code < "FSM7"] == [f"FSM60{number}" for number in range(1, 8)]
 
 
 def test_a_system_is_tested_as_one_machine() -> None:
-    """The machine is the product of the parts; under the profile with the fixes it has other behaviour."""
+    """A system is tested as the product of its parts. A profile with fixes changes the behaviour of the product."""
     same = fsm("test", "plugin-sync", "--against", "model:plugin-sync", "-n", "0")
     other = fsm("test", "plugin-sync", "--profile", "mended", "--against", "model:plugin-sync", "-n", "0")
     wrong = fsm("test", "plugin-sync", "--profile", "mendet", "--against", "model:plugin-sync")
@@ -285,7 +291,7 @@ def test_a_system_is_tested_as_one_machine() -> None:
     ],
 )
 def test_wrong_arguments_are_told_of(workshop: Path, arguments: list[str], says: str) -> None:
-    """The message has a remedy, and no test runs."""
+    """For a wrong argument, the message has a remedy, and no test runs."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", *arguments, cwd=workshop)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -306,7 +312,7 @@ def test_a_program_reads_it(workshop: Path) -> None:
 
 
 def test_progress_is_shown_on_a_terminal_only(workshop: Path) -> None:
-    """A pipe gets no progress."""
+    """Progress is shown on a terminal and not in a pipe."""
     command = ["test", str(workshop / "door.toml"), "--against", "model:cri-pod"]
     piped = fsm(*command)
     terminal = Terminal("test", "cri-pod", "--against", "model:cri-pod", "-n", "10")
@@ -317,7 +323,7 @@ def test_progress_is_shown_on_a_terminal_only(workshop: Path) -> None:
 
 
 def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
-    """The process is given up after the requested timeout."""
+    """A process that hangs is given up after the requested timeout."""
     (workshop / "slow.sh").write_text('echo \'{"fsm": 1, "can": []}\'; read x; sleep 60\n', encoding="utf-8")
 
     ran = fsm("test", "door.toml", "--against", "exec:sh slow.sh", "--timeout", "0.2", cwd=workshop)
@@ -329,7 +335,7 @@ def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
 
 @pytest.mark.parametrize("caught", ["", "Exception"])
 def test_code_in_python_that_hangs_is_given_up(workshop: Path, caught: str) -> None:
-    """The code is given up even if it catches the interruption."""
+    """Python code that hangs is given up, even if it catches the interruption."""
     code = f"""\
 import contextlib, threading, carpenter
 
@@ -351,7 +357,7 @@ class Stuck(carpenter.Door):
 
 @pytest.mark.slow
 def test_nothing_is_left_behind(workshop: Path) -> None:
-    """The working directory and the directory for temporary files have no new files afterwards."""
+    """A test leaves no new files in the working directory or in the directory for temporary files."""
     (workshop / "temporary").mkdir()
     before = sorted(workshop.rglob("*"))
     environment = {"TMPDIR": str(workshop / "temporary"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -365,7 +371,7 @@ def test_nothing_is_left_behind(workshop: Path) -> None:
 
 
 def test_nothing_heavy_is_imported_for_help() -> None:
-    """Hypothesis, transitions and importlib.metadata are imported only when they are needed."""
+    """The libraries Hypothesis, transitions and importlib.metadata are imported only when they are needed."""
     code = (
         "import sys, fsm.cli; print({'hypothesis', 'transitions', 'pytest', 'importlib.metadata'} & set(sys.modules))"
     )

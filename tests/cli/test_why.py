@@ -44,7 +44,10 @@ def stories(*arguments: str) -> list[dict[str, Any]]:
 
 
 def test_the_chain_of_beliefs_up_to_a_violation() -> None:
-    """Each observation has its line and the reasons for each possible state; the last is illegal in all."""
+    """Each observation is listed with its line and the reasons for each possible state.
+
+    The last observation is illegal in all states.
+    """
     text = told("--entity", "d1d12d2e084c", "--why", "14", FAILING, code=1)
 
     for said in (
@@ -62,7 +65,7 @@ def test_the_chain_of_beliefs_up_to_a_violation() -> None:
 
 
 def test_an_observation_before_is_explained_with_the_same_exit_code() -> None:
-    """The observation rules out states in which the call had not ended or had failed."""
+    """An earlier observation can be explained: it rules out states in which the call had not ended or had failed."""
     text = told("--entity", "d1d12d2e084c", "--why", "10", FAILING, code=1)
 
     assert "created: RemoveContainer would reply any error [remove-ends-it]" in text
@@ -71,7 +74,7 @@ def test_an_observation_before_is_explained_with_the_same_exit_code() -> None:
 
 
 def test_the_profile_that_permits_it_is_named() -> None:
-    """The output also names the deviation, without which the observation is illegal."""
+    """The output names the profile and the deviation without which the observation is illegal."""
     text = told("--entity", "d1d12d2e084c", "--why", "14", "--profile", "containerd-1.6", FAILING, code=0)
 
     assert "stop in absent (deviation stop-of-removed of containerd-1.6) [stop-is-idempotent]" in text
@@ -79,7 +82,7 @@ def test_the_profile_that_permits_it_is_named() -> None:
 
 
 def test_an_assumed_restart_is_named(tmp_path: Path) -> None:
-    """The output has the effect of the restart, without which the observation is illegal."""
+    """The output has the effect of the assumed restart, without which the observation is illegal."""
     lines = [
         '{"trace": 1, "machine": "cri-container", "fresh": true}',
         '{"entity": "c1", "event": "create", "reply": "ok"}',
@@ -96,7 +99,7 @@ def test_an_assumed_restart_is_named(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_client_and_of_a_plugin_have_files() -> None:
-    """Lines of both files can be explained; a number that occurs in both needs the name of its file."""
+    """The lines of two files can be explained. If both have a line of that number, the file must be named."""
     chosen = ("--entity", "35ad797d7248", EVENTS, "--with", CALLS)
     text = told(*chosen, "--why", f"{CALLS}:214", code=1)
 
@@ -106,14 +109,14 @@ def test_lines_of_a_client_and_of_a_plugin_have_files() -> None:
 
 
 def test_outputs_of_a_plugin_are_observed() -> None:
-    """The event that emits an observed output is not reported as unobserved."""
+    """If a plugin's output is observed, the event that emits it is not reported as unobserved."""
     text = told("--entity", "35ad797d7248", "--why", "118", EVENTS, code=0)
 
     assert ":118 StopContainer after halted: stop-container in created → halted [stopped-once]" in text
 
 
 def test_json_has_what_the_text_has() -> None:
-    """Each possible state has a derivation, and each state that was ruled out has a reason."""
+    """In the JSON output, each possible state has a derivation, and each state that was ruled out has a reason."""
     (story,) = stories("--entity", "d1d12d2e084c", "--why", "14", FAILING)
     first, last = story["steps"][0], story["steps"][-1]
     ((one,), (broken,)) = first["why"], last["why"]
@@ -128,7 +131,10 @@ def test_json_has_what_the_text_has() -> None:
 
 
 def test_a_call_without_a_reply(trace: str) -> None:
-    """The state that is shown proves that the call has acted, and rules out states in which it has not."""
+    """If a call has no reply, a state that is shown later can prove that the call has acted.
+
+    States in which the call has not acted are ruled out.
+    """
     text = told("--entity", "c1", "--why", "5", trace, code=1)
 
     assert "after running as before" in text
@@ -137,7 +143,7 @@ def test_a_call_without_a_reply(trace: str) -> None:
 
 
 def test_several_recordings(trace: str, tmp_path: Path) -> None:
-    """The recording that mentions the entity is used; if several do, the line needs a file name."""
+    """The recording that mentions the entity is used. If several recordings do, the line needs a file name."""
     other = tmp_path / "other.jsonl"
     other.write_text(TRACE.replace('"c1"', '"c9"'), encoding="utf-8")
     alone = fsm("judge", "--entity", "c1", "--why", "5", trace, str(other))
@@ -164,7 +170,7 @@ def test_several_recordings(trace: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_line_of_the_entity_is_refused(trace: str, options: list[str], said: str) -> None:
-    """The exit code is 2, and the message lists the nearest lines of the entity."""
+    """A line that does not concern the entity is refused, and the message lists the nearest lines that do."""
     done = fsm("judge", *options, trace)
 
     assert (2, "") == (done.returncode, done.stdout)
@@ -172,7 +178,7 @@ def test_what_is_no_line_of_the_entity_is_refused(trace: str, options: list[str]
 
 
 def test_a_name_that_is_nearly_right_is_suggested() -> None:
-    """Similar ids and names are suggested, but nothing if no name is similar."""
+    """A similar id or name is suggested; if no name is similar, none is suggested."""
     for asked, meant in (("d1d12d2e08ff", "d1d12d2e084c"), ("p1/c00", "p1/c0")):
         assert f"did you mean '{meant}'?" in fsm("judge", "--entity", asked, FAILING).stderr
     assert "did you mean" not in fsm("judge", "--entity", "qqqqqq", FAILING).stderr
@@ -180,7 +186,7 @@ def test_a_name_that_is_nearly_right_is_suggested() -> None:
 
 @pytest.mark.parametrize("columns", [60, 80])
 def test_it_fits_a_narrow_terminal(columns: int) -> None:
-    """Only a word without spaces may be wider than the terminal, and a pipe gets no colour."""
+    """On a terminal, only a word without spaces may be wider than the terminal. A pipe gets no colour."""
     log = str(RECORDINGS / "2.1.9-contexts.log.gz")
     done = fsm("judge", "--entity", "55edca5ff989", "--why", "182", log, env={"COLUMNS": str(columns)})
 
@@ -191,7 +197,7 @@ def test_it_fits_a_narrow_terminal(columns: int) -> None:
 
 
 def test_a_recording_that_holds_is_explained_too() -> None:
-    """Lines can also be explained if there is no violation."""
+    """Lines of a recording without violations can be explained, too."""
     story = stories("--entity", "d/p0", HOLDING)[0]
     line = str(story["steps"][-1]["line"])
 
@@ -199,7 +205,7 @@ def test_a_recording_that_holds_is_explained_too() -> None:
 
 
 def test_check_explains_a_step() -> None:
-    """The output has the cell of the step, its clause with the level, and the deviation."""
+    """The explanation of a step has its cell, the clause with its level, and the deviation."""
     chosen = ("check", "container-status", "--profile", "containerd-1.6", "--property", "stop-is-idempotent")
     done = fsm(*chosen, "--why", "2")
     (found,) = json.loads(fsm(*chosen, "--why", "2", "--format", "json").stdout)["machines"][0]["properties"]
@@ -214,7 +220,7 @@ def test_check_explains_a_step() -> None:
 
 
 def test_check_explains_a_joint_step() -> None:
-    """The output has the clauses and the step of the joint event."""
+    """The explanation of a joint step has the clauses and the step of the joint event."""
     text = " ".join(fsm("check", "shared-ids", "--profile", "none", "--why", "1").stdout.split())
 
     assert re.search(r"step 1 [\w.-]+ .*?\[", text)

@@ -1,4 +1,4 @@
-"""SUTs that are used by several threads: correct ones pass, and races are reported in their shortest form."""
+"""SUTs used by several threads: correct SUTs pass, and a race is reported in its shortest form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """A counter up to three that writes its value back some time after reading it."""
+    """A counter up to three that writes its new value some time after it has read the old one."""
 
     def __init__(self, lock: AbstractContextManager[object] | None = None, *, yields: bool = True) -> None:
         self.lock = lock or threading.Lock()
@@ -73,9 +73,9 @@ class Locked(Simulated):
 
 
 class Adjacent(Locked):
-    """A container in which two calls check the state on one line and change it on the next.
+    """A container in which two calls check the state on one line and change it on the next line.
 
-    *unlocked* names a call without a lock; followed by another word, the call has a separate lock.
+    The parameter *unlocked* names a call without a lock; if another word follows, the call has a separate lock.
     """
 
     def __init__(self, unlocked: str = "") -> None:
@@ -107,7 +107,7 @@ class Adjacent(Locked):
 
 
 class Staged(Simulated):
-    """A simulated machine in which other calls may act between the stages of a call that takes time."""
+    """A simulated machine that lets other calls act between the stages of a call that takes time."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -149,7 +149,7 @@ def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Stage
 
 @pytest.mark.slow
 def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None:
-    """Other calls may displace or interrupt a call in progress."""
+    """While a call is in progress, other calls may legally displace or interrupt it."""
     assert concurrently(job(), lambda: Staged(job()), events=["make", "start"]).race is None
 
 
@@ -159,7 +159,7 @@ def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None
 @pytest.mark.parametrize("yields", [True, False])
 @pytest.mark.parametrize("chance", range(5))
 def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bool) -> None:
-    """The race is found with any seed, even if the code never yields to other threads."""
+    """A lost update is found with any seed, even if the code never yields to other threads."""
     found = concurrently(counter(), lambda: Tally(nullcontext(), yields=yields), chance=chance, events=["add"]).race
 
     assert found is not None
@@ -172,7 +172,7 @@ def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bo
 @pytest.mark.parametrize("unlocked", ["create", "start alone"])
 @pytest.mark.parametrize("chance", range(4 * TIMES))
 def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> None:
-    """The race is found with any seed, even if only one of two concurrent calls lacks the lock."""
+    """A check without a lock is found with any seed, even if only one of two concurrent calls lacks the lock."""
     found = concurrently(load("container-status"), lambda: Adjacent(unlocked), threads=2, chance=chance).race
 
     assert found is not None
@@ -187,7 +187,10 @@ def test_a_check_on_the_line_before_with_a_lock_passes(chance: int) -> None:
 
 
 def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
-    """Each of two concurrent stops notifies the plugins and replies ok."""
+    """An output that is emitted twice is a race, although every reply is right.
+
+    Each of two concurrent stops notifies the plugins and replies ok.
+    """
 
     class Forgetful(Locked):
         """A machine whose stop releases the lock between its check and its output."""
@@ -215,7 +218,7 @@ def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
 
 
 def test_a_lock_that_is_taken_too_late_is_caught() -> None:
-    """Both starts reply ok, although one of them should be refused."""
+    """A race is found if the lock is taken too late: both starts reply ok, although one of them should be refused."""
 
     class Late(Staged):
         def do(self, event: str) -> str:
@@ -237,7 +240,7 @@ def test_a_lock_that_is_taken_too_late_is_caught() -> None:
 
 
 def test_a_lost_update_is_caught_among_all_that_can_be_done() -> None:
-    """The shortest race consists of two calls, after at most one other."""
+    """The shortest race has two concurrent calls, and at most one call before them."""
     found = race(counter(), Tally(nullcontext()))
 
     assert [len(each) for each in found.programme.threads] == [1, 1]
@@ -323,7 +326,7 @@ def test_a_reset_that_raises_is_told() -> None:
 
 
 class Noting(Locked):
-    """A locked machine that records the requested events."""
+    """A locked machine that records which events are requested."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -342,7 +345,7 @@ class Noting(Locked):
 
 @pytest.mark.slow
 def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_is_left_out() -> None:
-    """Exits are not requested, because there may be no process, nor restarts, because they end all calls."""
+    """The test requests no exits, because there may be no process, and no restarts, because they end all calls."""
     machine = load("container-status")
     sut = Noting(machine)
 

@@ -1,4 +1,4 @@
-"""Evident paths: steps after which a recording proves that the cell was reached."""
+"""Evident paths: after their steps, a recording proves that the cell was reached."""
 
 from __future__ import annotations
 
@@ -32,11 +32,14 @@ def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS
     ],
 )
 def test_what_a_recording_shows(name: str, cell: tuple[str, str], steps: str) -> None:
-    """The container may exit unobserved, so a recording must show its state; an absent one must be removed."""
+    """The container may exit unobserved, so the recording must show its state.
+
+    To be certain that the container is absent, the steps create and remove it.
+    """
     assert shown(name, *cell) == steps
 
 
 def test_what_shows_every_exit_shows_more() -> None:
-    """Twin: if exits are recorded, a call after a start certainly acts on a running container."""
+    """Twin: if every exit is recorded, a call after a start is certain to act on a running container."""
     assert shown("container-status", "stop", "running") == ""
     assert shown("container-status", "stop", "running", seen=None) == "create start stop"

@@ -1,4 +1,4 @@
-"""SUTs that are child processes: correct and defective ones in three languages, and ones that break the protocol."""
+"""SUTs that are child processes: correct and defective ones in three languages, and some that break the protocol."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RUDE: Final = str(SUTS / "rude.py")
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The path of the container in C, compiled."""
+    """The path of the compiled C implementation of a container."""
     made = tmp_path_factory.mktemp("suts") / "container"
     headers_of_c()
     subprocess.run([program("gcc"), "-Wall", "-Wextra", "-Werror", "-o", made, SUTS / "container.c"], check=True)
@@ -48,7 +48,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def rude(manners: str, *more: object, timeout: float = 30.0, grace: float = 0.2) -> Child:
-    """Return a child that breaks the protocol in the way *manners*."""
+    """Return a child that breaks the protocol in the way named *manners*."""
     return child([sys.executable, "-S", RUDE, manners, *map(str, more)], timeout=timeout, grace=grace)
 
 
@@ -56,7 +56,7 @@ def rude(manners: str, *more: object, timeout: float = 30.0, grace: float = 0.2)
 
 
 def found(model: str, *command: str, examples: int = 5) -> Tested:
-    """Test *command* as an implementation of *model*, with the plan and with *examples* random tests."""
+    """Test *command* as an implementation of *model*, with the planned tests and with *examples* random tests."""
     return conform(load(model), lambda: child(command), examples=examples)
 
 
@@ -74,7 +74,7 @@ def test_a_pod_in_shell_is_right(shell: str) -> None:
 
 
 def test_a_container_in_c_is_right(compiled: str) -> None:
-    """The tests reach every cell, except cells with a call in progress."""
+    """The tests of the implementation in C reach every cell, except cells with a call in progress."""
     tested = found("container-status", compiled)
 
     assert (shown(tested), tested.missed, tested.unarranged) == ([], (), ())
@@ -130,7 +130,7 @@ def test_a_container_in_node_that_is_wrong_is_noticed(wrong: str, test: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["container-status", "nri-container"])
 def test_nothing_is_lost_on_the_way(name: str) -> None:
-    """A simulated machine reaches the same cells and ways in this process and as a child process."""
+    """A simulated machine reaches the same cells and outcomes in this process as in a child process."""
     machine = load(name)
     here = conform(machine, lambda: Simulated(machine), examples=5)
 
@@ -147,7 +147,10 @@ TALLY: Final = (sys.executable, "-S", str(SUTS / "tally.py"))
 
 
 def test_a_lost_update_is_found_in_a_process() -> None:
-    """Without a lock, an addition may overwrite a concurrent call; with a lock, no race is found."""
+    """Without a lock, an addition may overwrite a concurrent call, and the race is found.
+
+    With a lock, there is none.
+    """
     wrong = conform(counter(), lambda: child([*TALLY, "unlocked"]), examples=5, threads=2)
     right = conform(counter(), lambda: child([*TALLY]), examples=5, threads=2)
 
@@ -159,7 +162,7 @@ def test_a_lost_update_is_found_in_a_process() -> None:
 
 
 def test_a_process_that_takes_one_request_at_a_time_is_refused_several_threads() -> None:
-    """The error comes before any test, and its hint shows the greeting that allows threads."""
+    """The error comes before any test starts, and its hint shows the greeting that allows several threads."""
     for test in (conform, concurrently):
         with pytest.raises(InputError, match=r"tally.py serial: takes one request at a time") as refused:
             test(counter(), lambda: child([*TALLY, "serial"]), threads=2)
@@ -167,7 +170,7 @@ def test_a_process_that_takes_one_request_at_a_time_is_refused_several_threads()
 
 
 def test_a_request_that_waits_gets_its_own_answer() -> None:
-    """Answers may arrive in another order than the requests, and the state is then requested again."""
+    """Answers may arrive in a different order than the requests. In that case the state is requested again."""
     code = """\
 echo '{"fsm":1,"can":["parallel"]}'
 read -r line; echo '{"id":1}'
@@ -205,7 +208,7 @@ moves   = { there = { name = "panic", stays = true, reply = "PANIC" } }
 
 @pytest.mark.slow
 def test_what_a_process_remembers_and_how_it_dies_is_tested() -> None:
-    """The process dies before each effect of each event, and another process continues."""
+    """The process dies before each effect of each event, and another process continues from the record."""
     found = conform(machine_of(MORTAL), lambda: child(PURSE_SUT), examples=0)
 
     assert (shown(found), found.missed, found.unarranged) == ([], (), ())
@@ -230,7 +233,7 @@ def test_a_process_that_forgets_is_noticed(wrong: str, test: str, says: str) -> 
 
 
 def test_a_record_that_is_left_out_is_broken() -> None:
-    """An answer without the record is an error, because it would look as if the record never changed."""
+    """An answer without the record is an error; it would look as if the record had not changed."""
     code = 'echo \'{"fsm":1,"can":["record"]}\'; read -r a; echo \'{"id":1}\'; read -r b; echo \'{"id":2,"shows":"a"}\''
     made = child(["sh", "-c", code])
     made.reset()
@@ -242,7 +245,7 @@ def test_a_record_that_is_left_out_is_broken() -> None:
 
 
 def test_to_die_where_it_may_not_is_a_violation() -> None:
-    """The death of the process counts as the reply PANIC, which this machine does not allow."""
+    """If the process dies, this counts as the reply PANIC, which the machine in this test does not allow."""
     strict = MORTAL.replace('reply = "PANIC"', 'reply = "BAD"')
 
     found = replay(machine_of(strict), lambda: child(PURSE_SUT), steps("knit; bad-coin"))
@@ -264,7 +267,7 @@ ABILITIES: Final = {
     "can", [(), ("arrange",), ("fields",), ("outputs",), ("overlap",), ("overlap", "outputs", "arrange")]
 )
 def test_it_can_what_it_says(can: tuple[str, ...]) -> None:
-    """The child has the optional methods for exactly the capabilities that it announces."""
+    """The object for a child process has optional methods for exactly the capabilities that the child announces."""
     listed = ",".join(f'"{each}"' for each in can)
     made = child(["sh", "-c", f'echo \'{{"fsm":1,"can":[{listed}]}}\'; read -r line'])
     made.close()
@@ -273,7 +276,7 @@ def test_it_can_what_it_says(can: tuple[str, ...]) -> None:
 
 
 def test_what_is_shown_is_asked_for_only_where_it_was_not_told() -> None:
-    """The state is requested only if the last answer did not contain it."""
+    """The state of a child is requested only if its last answer did not contain it."""
     code = """\
 echo '{"fsm":1}'
 for extra in '' ',"shows":"a"' ',"shows":"b"' '' ',"shows":"c"' ',"unsupported":true'; do
@@ -293,7 +296,7 @@ done
 
 @pytest.mark.parametrize(("by", "clauses"), [("wind", []), ("", ["pushed-is-signed"])])
 def test_the_fields_that_a_process_shows_are_judged(by: str, clauses: list[str]) -> None:
-    """The requirements of the machine are applied to the fields after each event."""
+    """The fields that a process shows are checked after each event against the requirements of the machine."""
     fields = (
         '[fields]\ntext = ["by"]\n\n[requires.pushed-is-signed]\nsays = "Who did it is known."\nMUST = "handbook"\n'
     )
@@ -335,7 +338,7 @@ def test_what_cannot_be_run_is_refused(command: str, error: type[Exception]) -> 
 
 
 def test_what_cannot_be_executed_says_so(tmp_path: Path) -> None:
-    """The interpreter in the first line of the script does not exist, and the error contains the reason."""
+    """If a script names an interpreter that does not exist, the error contains this reason."""
     script = tmp_path / "door"
     script.write_text("#!/not/there\n")
     script.chmod(0o755)
@@ -387,7 +390,7 @@ LATE: Final = {
     ids=[*BAD, *LATE],
 )
 def test_whatever_is_no_answer_is_told(manners: str, says: str, timeout: float) -> None:
-    """The error has the request, the answer and a correct answer; after a reset the child works again."""
+    """The error has the request, the wrong answer, and a correct answer. After a reset the child works again."""
     made = rude(manners)
     made.reset()
     made._talk._timeout = timeout  # noqa: SLF001  (to start may take longer on a busy machine)
@@ -514,7 +517,7 @@ def alive(process: int) -> bool:
 
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
-    """Assert that the test leaves no open file and no child process."""
+    """Assert that the test leaves no open file and no child process behind."""
     before = ours()
     yield
     assert before == ours()
@@ -536,7 +539,7 @@ def test_no_file_stays_open_and_nobody_unburied(manners: str) -> None:
 
 
 def test_heirs_do_not_outlive_it(tmp_path: Path) -> None:
-    """Descendants are killed in any process group and session, and under any parent."""
+    """The descendants of a child are killed, whatever their process group, session or parent is."""
     made = rude("heirs", tmp_path / "ids")
     made.reset()
     made.do("it")
@@ -549,7 +552,7 @@ def test_heirs_do_not_outlive_it(tmp_path: Path) -> None:
 
 
 def test_heirs_do_not_outlive_one_that_kills_its_parent(tmp_path: Path) -> None:
-    """The child kills its supervisor, but another process supervises that."""
+    """Descendants are killed even if the child kills its supervisor, because the supervisor is itself supervised."""
     made = rude("murder", tmp_path / "ids")
     made.reset()
     with contextlib.suppress(BrokenError):
@@ -584,7 +587,7 @@ sys.stdin.read()
 
 
 def left_by(how: signal.Signals, ids: Path) -> list[int]:
-    """End a parent with the signal *how*; return the descendants that are still alive after a while."""
+    """End a parent with the signal *how*, and return its descendants that are still alive after a while."""
     command = [sys.executable, "-c", PARENT, sys.executable, "-S", RUDE, "heirs", str(ids)]
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere) as parent:
@@ -601,12 +604,12 @@ def left_by(how: signal.Signals, ids: Path) -> list[int]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nobody_outlives_us(how: signal.Signals, tmp_path: Path) -> None:
-    """The descendants end even if this process is killed and cannot clean up."""
+    """The descendants of a child end even if this process is killed and cannot clean up."""
     assert left_by(how, tmp_path / "ids") == []
 
 
 def test_one_that_is_interrupted_can_be_used_again() -> None:
-    """The answer to the interrupted request is dropped."""
+    """A child can be used again after an interrupted request; the answer to that request is dropped."""
     made = rude("hang")
     made.reset()
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -626,7 +629,7 @@ def test_one_that_is_interrupted_can_be_used_again() -> None:
 
 
 def test_a_line_comes_in_pieces() -> None:
-    """A line may have any length up to the limit."""
+    """A line of the protocol may arrive in pieces, and may have any length up to the limit."""
     talking = Process(["sh", "-c", 'read -r a; printf \'%s\' "$a"; read -r b; echo "$b"'], grace=1.0)
     talking.write(b"a" * 200_000 + b"\n", timeout=30)
     talking.write(b"b\n", timeout=30)

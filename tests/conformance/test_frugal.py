@@ -1,4 +1,4 @@
-"""A tour with few costly steps covers the same cells and finds the same defects as other tours."""
+"""A tour that avoids costly steps covers the same cells and finds the same defects as other tours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COSTLY = {"restart"}
 
 
 class Slow(Simulated):
-    """A pod with costly restarts, which counts the runs of consecutive restarts."""
+    """A pod with costly restarts. It counts the runs of consecutive restarts."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -38,7 +38,7 @@ class Slow(Simulated):
 
 
 class Plain(Slow):
-    """The same pod without a declaration of the costs."""
+    """The same pod as ``Slow``, but without a declaration of the costs."""
 
     costly = None  # type: ignore[assignment]
 
@@ -55,7 +55,7 @@ def toured(kind: type[Slow], machine: Machine = POD) -> tuple[Tested, int]:
 
 
 def test_a_state_that_no_step_leaves_ends_a_route() -> None:
-    """The next route begins in the initial state."""
+    """If no step leaves a state, the route ends there, and the next route begins in the initial state."""
     machine = load("runtime-handlers")
 
     assert isinstance(suite.conform(machine, lambda: Slow(machine), examples=0).verdict, Holds)
@@ -80,7 +80,7 @@ def test_costly_steps_are_seldom_in_random_tests_too() -> None:
 
 @pytest.mark.parametrize("event", ["restart", "stop"])
 def test_a_mistake_is_found(event: str) -> None:
-    """*event* has a wrong target in one state, which is found even if the event is costly."""
+    """A wrong target of *event* in one state is found, even if the event is costly."""
     row = POD.events[event]
     state = next(
         each for each, cell in row.cells.items() if isinstance(cell, Moves) and cell.outcomes[0].to != POD.initial
@@ -97,7 +97,7 @@ def test_a_mistake_is_found(event: str) -> None:
 
 
 class Astray(Slow):
-    """A pod in which a failed run leads to a state outside the plan."""
+    """A pod in which a failed run leads to a state that is not in the plan."""
 
     def never(self, event: str, outcome: str) -> bool:
         return (event, outcome) in {("restart", "unknown"), ("run", "left-over")}
@@ -111,7 +111,7 @@ class Astray(Slow):
 
 
 def test_what_leads_out_of_the_plan_ends_no_tour() -> None:
-    """The tour continues in the initial state."""
+    """After a step leads out of the plan, the tour continues from the initial state."""
     tested, _ = toured(Astray)
 
     assert isinstance(tested.verdict, Holds)

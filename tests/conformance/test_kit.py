@@ -1,4 +1,4 @@
-"""The conformance kit: what it covers, what it finds, and that it shows the shortest failing test."""
+"""The conformance kit: its coverage, the defects that it finds, and the shortest failing test that it shows."""
 
 # ruff: noqa: D101  (SUTs of three lines, and methods that the protocol has told of)
 
@@ -47,7 +47,7 @@ PROFILES = [(name, profile) for name in names() for profile in (None, *load(name
 
 
 def outcome(machine: Machine, sut: Callable[[], SUT] | None = None, *, examples: int = 0) -> Tested:
-    """Test *sut*, or by default a simulation of *machine*."""
+    """Return the result of testing *sut*, which defaults to a simulation of *machine*."""
     return conform(machine, sut or (lambda: Simulated(machine)), examples=examples)
 
 
@@ -63,7 +63,7 @@ def shown(found: Tested) -> list[str]:
     ("name", "profile"), [pytest.param(*each, marks=[pytest.mark.slow] * bool(each[1])) for each in PROFILES]
 )
 def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: str | None) -> None:
-    """The simulation of a shipped machine passes, and no reachable cell is missed."""
+    """The simulation of each shipped machine passes, and the tests miss no reachable cell."""
     machine = load(name)
     playing = machine.under(profile)
 
@@ -73,7 +73,7 @@ def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: 
     assert {*found.unreached} <= ({Obstacle.AMBIGUITY} if found.oracle.dynamics.unseen else set())
 
 
-# A hidden event may follow the outcomes that the SUT promises, so some paths end in a state that cannot be known.
+# A hidden event may follow an outcome that the SUT promises, so some paths end in a state that cannot be known.
 @example(random_machine(random.Random(0)))
 @example(random_machine(random.Random(21)))
 @given(machines())
@@ -87,7 +87,7 @@ def test_random_machines_cover_what_can_be_reached(machine: Machine) -> None:
 
 
 def naively_reached(machine: Machine) -> set[tuple[int, int]]:
-    """Return the cells that clients can reach with at most one other call in progress."""
+    """Return the cells that clients can reach with at most one other call in progress, by a naive search."""
     table = tabulate(machine)
     met: set[tuple[int, int]] = set()
     points = {(table.initial, -1)}
@@ -118,7 +118,7 @@ def naively_reached(machine: Machine) -> set[tuple[int, int]]:
 
 
 def _ended(end: int, state: int, met: set[tuple[int, int]], machine: Machine) -> set[int]:
-    """Return the states in which a call in progress may end if no other event happens."""
+    """Return the states in which a call in progress may end if no other event happens meanwhile."""
     table = tabulate(machine)
     seen = {state}
     todo = [state]
@@ -138,7 +138,7 @@ def _ended(end: int, state: int, met: set[tuple[int, int]], machine: Machine) ->
 
 
 class Plain:
-    """A simulated machine without any optional method of a SUT."""
+    """A simulated machine without the optional methods of a SUT."""
 
     def __init__(self, machine: Machine, chance: random.Random | None = None) -> None:
         self._inner = Simulated(machine)
@@ -168,7 +168,7 @@ def _ways(cell: object) -> tuple[Outcome, ...]:
 
 
 def test_what_a_plain_sut_cannot_be_asked_is_told() -> None:
-    """Without ``begin`` and ``end``, cells that need a call in progress are reported."""
+    """If the SUT has no ``begin`` and ``end``, the cells that need a call in progress are reported."""
     machine = job()
     overlapping = outcome(machine)
 
@@ -199,7 +199,10 @@ def test_what_a_sut_does_not_have_is_missed() -> None:
 
 
 def test_what_a_sut_does_not_have_in_one_state_is_tested_in_the_others() -> None:
-    """The report has the state and the reason of the unsupported event."""
+    """An event that the SUT does not support in one state is tested in the other states.
+
+    The report has the state and the reason.
+    """
 
     class Stiff(Simulated):
         def do(self, event: str) -> str:
@@ -267,7 +270,10 @@ ignores = ["*"]
 
 @pytest.mark.parametrize("locked", [{"OUTSIDE"}, {"OUTSIDE", "HALL"}])
 def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[str]) -> None:
-    """If one way to the room is locked, tests use the other; if both are, the pairs in the room are missed."""
+    """If one of two ways to the room is locked, tests take the other way.
+
+    If both ways are locked, the pairs in the room are missed.
+    """
 
     class Locked(Simulated):
         def do(self, event: str) -> str:
@@ -288,12 +294,12 @@ def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[s
 # -- defects ---------------------------------------------------------------------
 
 NOTHING_ELSE = (": dropped", ": silent", ": cannot")
-"""Names of mutants that allow no more than the machine, if the SUT follows the machine in silent cells."""
+"""Names of mutants that allow no more than the machine, if the SUT follows the machine in its silent cells."""
 
 
 @pytest.mark.parametrize("name", ["nri-pod", "nri-container"])
 def test_whoever_differs_is_noticed(name: str) -> None:
-    """Every mutant with other behaviour fails a test that is as short as a distinguishing trace.
+    """Every mutant with different behaviour fails a test, which is as short as a distinguishing trace.
 
     Both machines show everything observable in every state.
     """
@@ -321,7 +327,7 @@ def test_a_mutant_that_can_do_less_is_no_violation() -> None:
 
 
 class Worn(Simulated):
-    """A door that jams after it has been pushed open three times, although its machine does not."""
+    """A door that jams after it has been pushed open three times; its machine does not count pushes."""
 
     def reset(self) -> None:
         super().reset()
@@ -335,7 +341,10 @@ class Worn(Simulated):
 
 
 def test_what_shows_late_only_is_found_at_random_and_shrunk() -> None:
-    """No state of the machine counts pushes, so only random tests find the defect, and shrink it to three pushes."""
+    """Only random tests find a defect that shows after three pushes, because no state of the machine counts pushes.
+
+    The failing test is shrunk to three pushes.
+    """
     machine = door()
 
     first = outcome(machine, lambda: Worn(machine))
@@ -353,7 +362,7 @@ def test_the_same_seed_finds_the_same() -> None:
 
 
 def test_what_was_promised_is_kept() -> None:
-    """A SUT that promises one outcome but takes another fails, even if the other is legal."""
+    """A SUT fails if it promises one outcome and takes another, even if the other outcome is legal."""
 
     class Deaf(Simulated):
         def arrange(self, event: str, outcome: str) -> bool:
@@ -367,7 +376,7 @@ def test_what_was_promised_is_kept() -> None:
 
 
 def test_every_method_of_a_sut_has_its_time() -> None:
-    """Only ``close`` and the attribute ``serial`` have no time limit."""
+    """Every method of a SUT has a time limit, except ``close`` and the attribute ``serial``."""
     protocols = [each for each in vars(sut).values() if isinstance(each, type) and getattr(each, "_is_protocol", False)]
     methods = {name for each in protocols for name in vars(each) if not name.startswith("_")}
 
@@ -375,7 +384,7 @@ def test_every_method_of_a_sut_has_its_time() -> None:
 
 
 def test_the_stage_of_an_outcome_is_said() -> None:
-    """The SUT gets the stage, because a removal can fail when it begins and when it ends."""
+    """The SUT is told the stage of an outcome, because a removal can fail both when it begins and when it ends."""
 
     class Staged(Simulated):
         asked: list[tuple[str, str, str]]
@@ -402,7 +411,7 @@ def test_the_stage_of_an_outcome_is_said() -> None:
 
 
 def test_how_it_ended_instead_is_left_out_where_it_is_not_known() -> None:
-    """Two other outcomes look alike, so the report names neither."""
+    """If two other outcomes look alike, the report does not say which of them happened."""
     alike = edited(DOOR, '"STUCK" }]', '"STUCK" }, { name = "swung", to = "open", emits = ["Creak"] }]')
 
     class Deaf(Simulated):
@@ -447,7 +456,10 @@ class Partial(Bare):
 
 
 def test_outcomes_that_never_came_are_told() -> None:
-    """The report lists them, with the states if they occurred in others, and marks those that cannot be arranged."""
+    """The report lists outcomes that never occurred.
+
+    It adds the states if an outcome occurred in other states, and marks outcomes that cannot be arranged.
+    """
     machine = door()
 
     bare, some, lax, able = (outcome(machine, partial(kind, machine)) for kind in (Bare, Partial, Lax, Simulated))
@@ -462,7 +474,10 @@ def test_outcomes_that_never_came_are_told() -> None:
 
 
 def test_a_step_says_which_outcome_came() -> None:
-    """A step with another outcome than planned shows the actual one as a step that can be replayed."""
+    """If a step has another outcome than planned, the report shows the actual outcome.
+
+    The step with this outcome can be replayed.
+    """
     machine = door()
 
     class Wrong(Bare):
@@ -480,7 +495,7 @@ def test_a_step_says_which_outcome_came() -> None:
 
 
 def test_where_it_is_is_found_out_by_what_follows() -> None:
-    """Two states show the same word, and the next step distinguishes them."""
+    """If two states show the same word, the next step distinguishes them."""
     machine = machine_of(DOOR.replace('kind   = "hidden"', 'kind   = "signal"'))
     event = machine.events["slam"]
     wrong = replace(event, cells={**event.cells, "open": machine.events["warp"].cells["shut"]})
@@ -537,7 +552,7 @@ class Gone(Simulated):
 
 
 def place(method: Callable[..., object], after: int) -> str:
-    """Return the place of the line that is *after* lines below the ``def`` line of *method*."""
+    """Return the file and the number of the line that is *after* lines below the ``def`` of *method*."""
     code = method.__code__
     file = Path(code.co_filename)
     near = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
@@ -593,7 +608,10 @@ def test_an_exception_is_told_with_the_line_of_the_users_code_and_is_one_failure
 
 
 def test_without_a_line_of_the_users_code_it_is_the_innermost() -> None:
-    """If the traceback has a line of user code, that line is named; otherwise the innermost line."""
+    """A failure names the innermost line of user code in the traceback.
+
+    If the traceback has no user code, the failure names the innermost line.
+    """
     with pytest.raises(json.JSONDecodeError) as error:
         json.loads("{")
     found = error.value
@@ -618,7 +636,7 @@ class Mute(Simulated):
 
 
 def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
-    """The failure has a hint, but not in the twin, whose call takes time and may still be in progress."""
+    """A missing reply fails with a hint. In the twin, the call may still be in progress, so there is no hint."""
     machine = door()
     found = outcome(machine, lambda: Mute(machine))
     assert "hint       do('push') returned None; return its reply, such as 'ok'" in describe(found)
@@ -633,7 +651,7 @@ def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
 
 
 class Moody(Simulated):
-    """A door that fails once, at the first call after 500 events."""
+    """A door that fails only once: at its first call after 500 events."""
 
     done = 0
 
@@ -647,7 +665,10 @@ class Moody(Simulated):
 
 
 def test_a_failure_that_does_not_come_again_is_a_finding_with_how_often_it_did() -> None:
-    """The failure is reported as flaky; the twin fails every time, and is not."""
+    """A failure that does not recur is reported as flaky, with the number of times that it occurred.
+
+    The twin fails every time and is not flaky.
+    """
     machine = door()
     Moody.done = 0
 
@@ -670,7 +691,7 @@ class Erring(Simulated):
 
 
 class Twice(Simulated):
-    """A door that fails at its first two pushes only."""
+    """A door that fails only at its first two pushes."""
 
     left = 2
 
@@ -683,7 +704,7 @@ class Twice(Simulated):
 
 
 def test_a_failure_that_came_twice_by_chance_is_no_steady_one() -> None:
-    """The shrunk test is repeated once more, does not fail, and is reported as flaky."""
+    """The shrunk test is repeated once more; if it passes this time, the failure is reported as flaky."""
     machine = door()
     Twice.left = 2
 
@@ -693,7 +714,7 @@ def test_a_failure_that_came_twice_by_chance_is_no_steady_one() -> None:
 
 
 def test_a_failure_is_shrunk_to_one_of_its_kind() -> None:
-    """Failures in other states are listed with the first one, and do not replace it."""
+    """While a failure is shrunk, failures in other states are listed beside it and do not replace it."""
     machine = door()
 
     class Stubborn(Simulated):
@@ -710,7 +731,7 @@ def test_a_failure_is_shrunk_to_one_of_its_kind() -> None:
 
 
 def test_a_test_that_stops_says_so() -> None:
-    """The report mentions that the test stopped at the maximum number of failures."""
+    """If the tests stop at the maximum number of failures, the report says so."""
     machine = load("cri-pod")
     stopped = conform(machine, lambda: Erring(machine), examples=0, most=2)
     whole = conform(machine, lambda: Erring(machine), examples=0, most=1_000)
@@ -722,7 +743,7 @@ def test_a_test_that_stops_says_so() -> None:
 
 @pytest.mark.parametrize(("cell", "broken"), [('silent  = ["*"]', 0), ('refuses = { "*" = "error" }', 1)])
 def test_where_the_specification_is_silent_no_reply_is_a_reply(cell: str, broken: int) -> None:
-    """A missing reply is a failure only if the specification requires a reply."""
+    """A missing reply is a failure only where the specification requires a reply."""
     machine = machine_of(
         DOOR
         + f"""
@@ -759,7 +780,10 @@ def test_a_test_can_be_repeated() -> None:
 
 @pytest.mark.parametrize("step", ["crash@1 push=opened,kept", "end push"])
 def test_a_step_that_cannot_be_taken_is_not_lost(step: str) -> None:
-    """The step is reported as left out, because the SUT cannot crash, or because no call is in progress."""
+    """A step that the SUT cannot take is reported as left out.
+
+    In these cases the SUT cannot crash, or no call is in progress.
+    """
     machine = door()
     found = replay(machine, lambda: Simulated(machine), steps(f"{step}; push=opened"))
 

@@ -1,4 +1,4 @@
-"""Properties as tests of an implementation: simulated machines pass them, and mutants fail."""
+"""Properties as tests of an implementation: a simulated machine passes them, and a mutant fails one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ HELD = [
     if stated.expected(None) is None and not untestable(stated) and not isinstance(stated.claim, Requires)
 ]
 EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HELD))]
-"""Number of random tests of each property: by day only every fifth has any.  Targeted tests always run."""
+"""Number of random tests of each property.
+
+By day only every fifth property has any, but targeted tests always run.
+"""
 
 
 @pytest.mark.slow
@@ -35,11 +38,11 @@ EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HEL
     ids=lambda each: getattr(each, "name", each),
 )
 def test_a_machine_that_plays_itself_has_its_properties(name: str, stated: Property, examples: int) -> None:
-    """Tests of a simulated machine find no violation of proved properties."""
+    """Tests of a simulated machine find no violation of any proved property."""
     machine = specification(name).machine
 
     result = run_property_test(machine, stated, lambda: Simulated(machine), examples=examples)
-    if result.untested:  # untested by its targeted tests alone
+    if result.untested:  # targeted tests alone do not exercise it
         result = run_property_test(machine, stated, lambda: Simulated(machine), examples=2)
 
     assert (result.failure, result.untested) == (None, "")
@@ -60,7 +63,7 @@ CAUGHT = [
 def test_what_a_property_catches_in_the_model_it_catches_in_an_implementation(
     name: str, stated: Property, mutant: Mutant
 ) -> None:
-    """The targeted tests are sufficient, and the failing test ends with the steps that break the property."""
+    """Targeted tests are enough to detect a mutant. The failing test ends with the steps that break the property."""
     machine = specification(name).machine
     result = run_property_test(machine, stated, lambda: Simulated(mutant.machine), examples=0)
 

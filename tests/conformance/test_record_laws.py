@@ -1,4 +1,4 @@
-"""The record that a SUT keeps beside its state: laws for every lifecycle, and a defect that breaks each of them."""
+"""The record that a SUT keeps beside its state: each law about records is broken by a planted defect."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fsm.conformance.suite import conform, replay
 
 
 class DeadError(Exception):
-    """The simulated process has died."""
+    """Raised when the simulated process dies."""
 
 
 class Purse:
-    """A purse that completely writes its content to disk before it changes its memory."""
+    """A purse that writes its whole content to disk before it changes its memory."""
 
     def __init__(self) -> None:
         self._home = TemporaryDirectory()
@@ -65,7 +65,7 @@ class Purse:
         return died
 
     def effect(self) -> None:
-        """Die here if this is the chosen effect."""
+        """Raise ``DeadError`` if the process is to die before this effect."""
         if self.effects == 0:
             raise DeadError
         self.effects -= 1
@@ -130,7 +130,7 @@ def test_a_good_one_passes() -> None:
 
 
 class Remembers(Purse):
-    """A purse that keeps its old content in memory after its file is torn."""
+    """A purse that keeps its old content in memory after its file was damaged."""
 
     def load(self) -> None:
         before = self.coins
@@ -139,21 +139,24 @@ class Remembers(Purse):
 
 
 def test_who_dies_before_it_pays_and_is_then_torn_has_not_paid() -> None:
-    """The record may be that from before the payment, because the process died before its effect."""
+    """If the process dies before a payment takes effect, the record may be the one from before the payment.
+
+    This is so even if the file is torn afterwards.
+    """
     found = conform(machine_of(PURSE), Remembers, examples=0)
 
     assert found.failures == ()
 
 
 class Lends(Purse):
-    """A purse that returns its own data instead of a copy."""
+    """A purse that returns its own data, which callers can change, instead of a copy."""
 
     def record(self) -> Any:  # noqa: ANN401
         return self.coins
 
 
 class LendsPart(Purse):
-    """A purse that returns a shallow copy of its data."""
+    """A purse that returns a shallow copy of its data, which shares its parts."""
 
     def record(self) -> Any:  # noqa: ANN401
         return dict(self.coins) if self.coins else None
@@ -175,7 +178,7 @@ class Forgets(Purse):
 
 
 class Overwrites(Purse):
-    """A purse that changes an existing purse, but replies that it has refused to."""
+    """A purse that overwrites an existing purse, although it replies that it has refused to."""
 
     def happens(self, event: str) -> str:
         if event == "knit" and self.coins is not None:
@@ -184,7 +187,7 @@ class Overwrites(Purse):
 
 
 class WritesInPlace(Purse):
-    """A purse that writes its file in two parts, and may die in between."""
+    """A purse that writes its file in two parts, and may die between them."""
 
     def keep(self, coins: dict[str, Any]) -> None:
         self.effect()
@@ -195,7 +198,7 @@ class WritesInPlace(Purse):
 
 
 class WritesTwice(Purse):
-    """A purse that writes other data first, and may die before it writes the right data."""
+    """A purse that writes wrong data first, and may die before it writes the right data."""
 
     def keep(self, coins: dict[str, Any]) -> None:
         super().keep({**coins, "said": "thank"})
@@ -223,7 +226,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("kind", "says", "test"), PLANTED, ids=lambda each: getattr(each, "__name__", ""))
 def test_what_is_wrong_is_noticed(kind: type[Purse], says: str, test: str) -> None:
-    """The shortest failing test is shown, and fails again when it is replayed."""
+    """For each defective purse, the shortest failing test is shown, and fails again when it is replayed."""
     machine = machine_of(PURSE)
 
     found = conform(machine, kind, examples=0)

@@ -1,4 +1,4 @@
-"""Long failing tests are shortened without many repetitions."""
+"""A long failing test is shortened without many repetitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fsm.language.library import load
 
 
 class Forgetful(Simulated):
-    """A pod whose stop removes it after a number of runs; it counts all events."""
+    """A pod that counts its events; after a number of runs, its stop removes it."""
 
     runs = 60
     done = 0
@@ -31,7 +31,10 @@ class Forgetful(Simulated):
 
 @pytest.mark.parametrize("runs", [0, 1])
 def test_a_short_way_to_where_a_long_test_failed_is_tried_first(runs: int) -> None:
-    """The long test is only repeated if the short way to the state does not fail."""
+    """The short way to the failing state is tried first.
+
+    The long test is repeated only if the short way does not fail.
+    """
     machine = load("cri-pod")
     sut = Forgetful(machine)
     judge = oracle(machine, overlaps=False, sut=sut)

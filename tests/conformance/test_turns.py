@@ -1,4 +1,4 @@
-"""Threads that take turns at each line: reproducible, and without waiting for a blocked thread."""
+"""Threads take turns at each line of code: runs are reproducible, and no turn waits for a blocked thread."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG = 30.0
-"""Maximum number of seconds for things that must happen."""
+"""Maximum number of seconds to wait for something that must happen."""
 
 
 def by_turns(chance: int, *work: Callable[[], object]) -> bool:
-    """Run all of *work* concurrently, by turns; return whether every function has returned."""
+    """Run all functions in *work* in threads that take turns. Return whether every function has returned."""
     shared, start = Turns(len(work), random.Random(chance)), threading.Barrier(len(work))
 
     def run(number: int, does: Callable[[], object]) -> None:
@@ -37,7 +37,7 @@ def by_turns(chance: int, *work: Callable[[], object]) -> bool:
 
 
 def order(chance: int) -> str:
-    """Return the order of the actions of two threads with three actions each."""
+    """Return the order in which two threads take their three actions each."""
     done = []
 
     def work(name: str) -> None:
@@ -72,7 +72,7 @@ def test_who_waits_for_another_one_in_a_loop_lets_it_run(chance: int) -> None:
 
 @pytest.mark.parametrize("chance", range(5))
 def test_who_is_blocked_lets_others_run(chance: int) -> None:
-    """A thread may wait for a lock of a thread whose turn has ended, or for something unknown."""
+    """Other threads run while one is blocked by a lock of a thread whose turn has ended, or by something unknown."""
     lock, done = threading.Lock(), threading.Event()
     count: list[int] = []
 
@@ -90,7 +90,7 @@ def test_a_debugger_or_coverage_tool_traces_again_afterwards() -> None:
     seen = []
 
     def tool(_frame: object, _what: str, _arg: object) -> None:
-        """Trace no lines."""
+        """A trace function that traces no lines."""
 
     def work() -> None:
         sys.settrace(tool)

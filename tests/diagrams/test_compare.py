@@ -1,4 +1,4 @@
-"""Differences between lifecycles are named, and parts that drawings may leave out are not differences."""
+"""Differences between lifecycles are named; a part that a drawing may leave out is not a difference."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ CHANGES = [(model, change) for model, text in OWN for change in changes(text, LA
 
 
 ONE = (Where.FIRST, Where.SECOND)
-"""The places of elements that only one of the two has."""
+"""The side of an element that only one of the two lifecycles has."""
 
 
 def differences(found: Comparison) -> list[str]:
-    """Return the differences as text: the side that has the element, and the element."""
+    """Return the differences as text: the element, and the side that has it."""
     states = [f"{each.where.value}: {each.name}" for each in found.states if each.where in ONE]
     return states + [f"{each.where.value}: {_move(each)}" for each in found.moves if each.where in ONE]
 
@@ -66,14 +66,14 @@ def test_a_drawing_shows_its_machine(model: str, text: str) -> None:
 
 
 def test_there_are_enough_changes() -> None:
-    """A single drawing has more than a hundred possible changes."""
+    """A single drawing can be changed in more than a hundred ways."""
     assert 100 < len([change for model, change in CHANGES if model == "container-status"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "change"), CHANGES, ids=lambda part: part if isinstance(part, str) else part.what)
 def test_every_single_change_is_named(model: str, change: Change) -> None:
-    """A changed or missing label, name, line or arrowhead causes a difference or an error."""
+    """A changed or missing label, name, line or arrowhead in a drawing causes a difference or an error."""
     (found,) = parse(change.text, "changed.txt")
 
     if found.problems:
@@ -103,7 +103,7 @@ def called(model: str, what: str) -> set[str]:
 
 
 def test_what_may_be_left_out_is_listed() -> None:
-    """Without the list in the model, everything that the drawing leaves out is a difference."""
+    """If the model does not list omissions, everything that the drawing leaves out is a difference."""
     machine, drawing = load("container-status"), drawing_of(CONTAINER)
     undrawn = {move.event for move in compare(machine, drawing).moves if move.where is Where.UNDRAWN}
 
@@ -115,7 +115,7 @@ def test_what_may_be_left_out_is_listed() -> None:
 
 
 def doors(*more: str, push: str = "PushDoor", closed: str = "CLOSED", without: str = "") -> Drawing:
-    """Return a drawing of the door with *more* statements, other names, and no statement that contains *without*."""
+    """Return a drawing of the door with *more* statements, other names, and no statement containing *without*."""
     statements = [
         f"{closed} --> OPEN: {push}",
         f"OPEN --> {closed}: slam",
@@ -157,12 +157,12 @@ NAMED: list[tuple[Drawing, list[str]]] = [
 
 @pytest.mark.parametrize(("drawing", "expected"), NAMED)
 def test_names_match_through_the_model_only(drawing: Drawing, expected: list[str]) -> None:
-    """States, events and outcomes match by their exact names in the model, and a drawing may be a sketch."""
+    """A drawing must use the model's exact names for states, events and outcomes, but it may be a sketch."""
     assert expected == differences(compare(door(), drawing))
 
 
 def test_complete_compares_all_of_a_sketch() -> None:
-    """Everything that the sketch lacks is a difference."""
+    """In a complete comparison, everything that a sketch leaves out is a difference."""
     assert ["first: gone"] == differences(compare(door(), doors(without="gone"), complete=True))[:1]
     assert ["first: OPEN slam CLOSED"] == differences(compare(door(), doors(without="slam"), complete=True))
 
@@ -184,7 +184,10 @@ STATED = edited(
 
 
 def test_a_model_may_list_what_drawings_leave_out() -> None:
-    """With the list, everything else must be drawn; for states drawn as one, all of them must be listed."""
+    """If the model lists what drawings leave out, everything else must be drawn.
+
+    Several states drawn as one may be left out only if all of them are listed.
+    """
     machine = machine_of(STATED)
 
     assert [] == differences(compare(machine, doors()))
@@ -201,7 +204,10 @@ ALIASED = (
 
 
 def test_aliases_are_names() -> None:
-    """States, events and outcomes may have aliases; a state that is drawn by its alias is separate from others."""
+    """A state, event or outcome may have an alias.
+
+    A state that is drawn by its alias is separate from other states.
+    """
     machine = machine_of(ALIASED)
 
     drawing = doors("Zu --> gone: Weg", "Zu --> Zu: Push (jams)", closed="Zu")
@@ -214,7 +220,7 @@ def test_aliases_are_names() -> None:
 
 
 def test_labels_along_a_line_are_one_name() -> None:
-    """A single label along the line is not a name by itself."""
+    """Several labels along a line are one name; a single one of them is not the name."""
     machine = machine_of(ALIASED)
     way = "+----+\n| Zu +--+ Lift\n|    |  |\n|    |  |\n|    |  | Pull\n|    <--+\n+----+\n"
     drawing = drawing_of(way)
@@ -228,7 +234,7 @@ def test_labels_along_a_line_are_one_name() -> None:
 
 @pytest.mark.parametrize(("old", "new", "shown"), [("RemoveDoor", "DeleteDoor", "DeleteDoor"), ("slam", "push", "<")])
 def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
-    """The place is that of the label, or that of the arrowhead if the arrow itself is wrong."""
+    """The place of a difference is that of the label, or that of the arrowhead if the arrow itself is wrong."""
     text = drawn(outline(door())).replace(old, new)
     lines = text.split("\n")
 
@@ -240,7 +246,7 @@ def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
 
 
 def test_a_call_that_takes_time_may_be_drawn_either_way() -> None:
-    """The call is drawn as several moves through the states in between, or as a single move."""
+    """A call that takes time may be drawn as several moves through the states in between, or as a single move."""
     through = "waiting --> starting: start\nstarting --> checking: start\nchecking --> running: start"
     shown = "WAITING --> RUNNING: StartJob"
     rest = "[*] --> absent\nabsent --> {}: make\n{} --> {}: exit\n"
@@ -254,7 +260,10 @@ def test_a_call_that_takes_time_may_be_drawn_either_way() -> None:
 
 
 def test_interrupting_events_may_have_no_source() -> None:
-    """An arrow without a source starts in every state for them, and in the initial state for other events."""
+    """An arrow without a source may be drawn for an interrupting event, and means that it occurs in every state.
+
+    For other events, the arrow starts in the initial state.
+    """
     base = "[*] --> absent\n[*] --> WAITING: make\nWAITING --> RUNNING: start\nRUNNING --> ENDED: exit\n"
 
     crash = base + "[*] --> WAITING: crash\n[*] --> ENDED: crash\n"
@@ -278,7 +287,7 @@ def read(machine: Machine, text: str, *, complete: bool = True) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
-    """A drawing by fsm has no differences from its machine, with and without each profile."""
+    """A drawing by fsm shows exactly its machine, without a profile and under each profile."""
     machine = load(name)
 
     assert [] == read(machine, drawn(outline(machine)))
@@ -295,7 +304,7 @@ def test_random_machines_as_ascii_are_read_back(machine: Machine) -> None:
 
 
 def _spoilt(shown: Outline, chance: random.Random) -> Outline | None:
-    """Return *shown* with one line removed, redirected or relabelled, or ``None`` if it has no lines."""
+    """Return *shown* with one line removed, redirected or relabelled; if it has no lines, return ``None``."""
     lines, trunks = list(shown.lines), list(shown.trunks)
     if not lines and not trunks:
         return None
@@ -362,7 +371,7 @@ def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], st
 
 
 def test_versions_differ_in_their_cells() -> None:
-    """The two versions differ in one reply of one call, in every state without an entry in the store."""
+    """The two versions differ in the reply of one call, in every state without an entry in the store."""
     machine = load("container-status")
 
     found = compare(machine.under("containerd-1.6"), machine.under("containerd-2.1"))
@@ -385,7 +394,7 @@ TWINS = [
 
 @pytest.mark.parametrize(("old", "new", "expected"), TWINS)
 def test_two_machines(old: str, new: str, expected: set[str]) -> None:
-    """Targets, replies, outputs, silence and names are compared."""
+    """The comparison of two machines covers targets, replies, outputs, silence and names."""
     text = edited(DOOR, old, new) if DOOR.count(old) == 1 else DOOR.replace(old, new)
     other = machine_of(text)
 
@@ -396,7 +405,7 @@ def test_two_machines(old: str, new: str, expected: set[str]) -> None:
 
 
 def test_machines_are_matched_by_any_name_of_theirs() -> None:
-    """Events match by their name on the wire, and states by an alias."""
+    """Events of two machines match by their names on the wire, and states may match by an alias."""
     renamed = DOOR.replace("[event.push]", "[event.shove]").replace('event    = "push"', 'event    = "shove"')
     renamed = renamed.replace('event = "push"', 'event = "shove"')
     assert [] == differences(compare(door(), machine_of(renamed)))
@@ -414,7 +423,7 @@ def test_machines_are_matched_by_any_name_of_theirs() -> None:
 
 
 def test_two_drawings_are_compared_by_exact_names() -> None:
-    """An arrow with two labels is the same as two arrows."""
+    """In the comparison of two drawings, an arrow with two labels equals two arrows."""
     one = drawing_of("stateDiagram\nA --> B: go, stop\nB --> C\n")
     two = drawing_of("digraph {\nA -> B [label=go]\nA -> B [label=stop]\nB -> c\n}\n")
 
@@ -422,7 +431,7 @@ def test_two_drawings_are_compared_by_exact_names() -> None:
 
 
 def test_compares_machines_and_drawings_only() -> None:
-    """An argument of another type is an error."""
+    """An argument that is neither a machine nor a drawing is an error."""
     with pytest.raises(TypeError, match="compare machines or drawings"):
         compare(door(), "door")  # type: ignore[arg-type]
 
@@ -440,7 +449,10 @@ BROKEN = "```\n\nstateDiagram\nx -> y\n"
     [(OTHER + FINE.replace("state", "```\nstate", 1), 6), (STRANGE + OTHER, 7), (BROKEN + "```\n" + FINE, 6)],
 )
 def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None:
-    """The drawing that matches is chosen, or the only one that has a state of the machine."""
+    """If there are several drawings, the one that matches the machine is chosen.
+
+    If none matches, the only one that has a state of the machine is chosen.
+    """
     found = choose(door(), parse(text, "doors.md"))
 
     assert f"doors.md:{line}" == found.second
@@ -448,7 +460,7 @@ def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None
 
 @pytest.mark.parametrize(("text", "code"), [(OTHER + OTHER, "FSM410"), (OTHER + BROKEN, "FSM408")])
 def test_of_several_drawings_none_is_guessed(text: str, code: str) -> None:
-    """Two possible drawings are an error, and so is an unreadable drawing."""
+    """If two drawings are possible, this is an error, and so is an unreadable drawing."""
     with pytest.raises(InputError) as caught:
         choose(door(), parse(text, "doors.md"))
 

@@ -1,4 +1,4 @@
-"""DOT graphs are read as by Graphviz, and an unreadable graph takes no longer than a readable one."""
+"""DOT graphs are read as Graphviz reads them, and an unreadable graph takes no longer than a readable one."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_arrows_are_those_of_graphviz() -> None:
 
 @pytest.mark.parametrize("name", ["name", "src", "dst", "obj_dict", "points", "graph_type", "strict_", "parent_graph"])
 def test_attributes_may_have_any_name(name: str) -> None:
-    """The attribute is one of a node, of an edge, or of all nodes."""
+    """An attribute of a node, of an edge or of all nodes may have any name."""
     (found,) = parse(f"digraph {{ node [{name}=x]; a [{name}=b]; a -> c [{name}=d, label=go] }}", "x.dot")
 
     assert not found.problems
@@ -110,7 +110,7 @@ def test_attributes_may_have_any_name(name: str) -> None:
 )
 @pytest.mark.parametrize("rest", ["a -> b", "a -> ", "a -> b }"])
 def test_groups_are_read_to_a_depth(deep: int, what: str | None, rest: str) -> None:
-    """Deeper groups are refused immediately, with or without another error."""
+    """Groups that are nested too deeply are refused immediately, with or without another error."""
     (found, *_) = parse(f"digraph {{{'subgraph x {' * deep}{rest}{'}' * deep}}}", "x.dot")
 
     assert bool(found.problems) == bool(what or rest == "a -> ")
@@ -118,7 +118,7 @@ def test_groups_are_read_to_a_depth(deep: int, what: str | None, rest: str) -> N
 
 
 def test_a_graph_of_too_many_arrows_is_refused() -> None:
-    """Two groups of names are joined by more arrows than the text has characters."""
+    """A graph is refused if it joins two groups of names by more arrows than the text has characters."""
     names = " ".join(f"n{number}" for number in range(200))
     (found,) = parse(f"digraph {{\n{{ {names} }} -> {{ {names} }} }}", "x.dot")
 
@@ -126,7 +126,7 @@ def test_a_graph_of_too_many_arrows_is_refused() -> None:
 
 
 def test_a_mistake_in_one_graph_leaves_the_next() -> None:
-    """The end of the first graph is found, although its names and comments contain braces."""
+    """After an error in one graph, the next graph is read, although the first has braces in names and comments."""
     texts = ['digraph { a -> { b [label="}"] -> } /* } */ # }\n }', "digraph { c -> d }"]
     first, second = parse("\n".join(texts), "x.dot")
 

@@ -1,4 +1,4 @@
-"""Models as pictures: which elements are drawn, every format, and the command."""
+"""Pictures of models: the elements that are drawn, every format, and the command."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="session", autouse=True)
 def _dot() -> None:
-    """Require the real ``dot``, which draws the pictures."""
+    """Require the program ``dot``, which draws the pictures."""
     program("dot")
 
 
 def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
-    """Return the events on each edge, by source and target."""
+    """Return the events on each edge, by the source and the target of the edge."""
     return {(edge.source, edge.target): [label.event for label in edge.labels] for edge in drawing.edges}
 
 
@@ -50,7 +50,7 @@ def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
 
 
 def test_moves_are_drawn_and_the_rest_is_named() -> None:
-    """One edge joins two states, with a label for each move; events without moves are listed."""
+    """Two states are joined by one edge, which has a label for each move. Events without moves are listed."""
     drawing = picture(machine_of(DOOR))
 
     assert arrows(drawing) == {
@@ -65,7 +65,7 @@ def test_moves_are_drawn_and_the_rest_is_named() -> None:
 
 
 def test_what_is_the_same_in_every_state_is_drawn_once() -> None:
-    """The move is drawn from "any state", and from no state in particular."""
+    """A move that is the same in every state is drawn once, from "any state"."""
     drawn = arrows(picture(machine_of(DOOR)))
 
     assert drawn[ANY, "gone"] == ["remove"]
@@ -83,7 +83,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("part", "source", "target", "event"), SHOWN, ids=[each[0] for each in SHOWN])
 def test_the_rest_is_drawn_on_request(part: Any, source: str, target: str, event: str) -> None:  # noqa: ANN401
-    """Each kind of cell without a move has an option."""
+    """Each kind of cell without a move is drawn if its option is given."""
     machine = machine_of(DOOR)
 
     assert event not in arrows(picture(machine)).get((source, target), [])
@@ -91,7 +91,7 @@ def test_the_rest_is_drawn_on_request(part: Any, source: str, target: str, event
 
 
 def test_interruptions_are_drawn_on_request() -> None:
-    """A crash leads from every state, so it is not drawn by default."""
+    """A crash is possible in every state, so it is drawn only on request."""
     machine = machine_of(JOB)
 
     assert "crash" in picture(machine).left_out
@@ -100,7 +100,7 @@ def test_interruptions_are_drawn_on_request() -> None:
 
 
 def test_an_error_is_drawn_where_nothing_else_leads() -> None:
-    """An error is drawn if it is the only move between its states; otherwise only on request."""
+    """An error is drawn if it is the only move between its two states; other errors are drawn only on request."""
     machine = machine_of(edited(JOB, 'name = "too-early", to = "waiting"', 'name = "too-early", to = "starting"'))
     both = ("waiting", "starting")
 
@@ -110,7 +110,7 @@ def test_an_error_is_drawn_where_nothing_else_leads() -> None:
 
 
 def test_short_cuts_are_drawn_on_request() -> None:
-    """An immediate outcome is not drawn if the call also leads to its target in several steps."""
+    """An immediate outcome is left out if the call also reaches its target in several steps; an option draws it."""
     at_once = '{ name = "begins", begins = "starting" },\n  { name = "at-once", to = "running" },'
     machine = machine_of(edited(JOB, '{ name = "begins", begins = "starting" },', at_once))
 
@@ -119,7 +119,7 @@ def test_short_cuts_are_drawn_on_request() -> None:
 
 
 def test_states_that_differ_in_nothing_drawn_are_one() -> None:
-    """Only restarts distinguish the three unknown states, so they are merged unless restarts are drawn."""
+    """Only restarts distinguish the three unknown states, so these are drawn as one unless restarts are drawn."""
     machine = load("container-status")
     together = ("unknown-created", "unknown-running", "unknown-exited")
 
@@ -132,7 +132,7 @@ def test_states_that_differ_in_nothing_drawn_are_one() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_what_has_an_arrow_is_not_said_to_have_none(name: str) -> None:
-    """An event with some arrows, such as restart, is listed as partly drawn."""
+    """An event with only some of its arrows drawn, such as restart, is listed as partly drawn."""
     drawn = picture(load(name))
     events = {label.event for edge in drawn.edges for label in edge.labels}
     undrawn, _, partly = " ".join(footer(drawn)).partition("not drawn: ")[2].partition(" drawn only to states ")
@@ -154,7 +154,7 @@ def test_states_drawn_as_one_have_the_same_arrows(machine: Machine) -> None:
 
 
 def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str, str]]:
-    """Return the moves from *state* to states that are not *among* the given ones, without replies."""
+    """Return the moves from *state* to states that are not in *among*, without replies."""
     found = set()
     for event in machine.events.values():
         for cells in (event.cells, event.ends):
@@ -177,7 +177,7 @@ def test_deviations_are_always_drawn() -> None:
 
 
 def test_only_what_an_event_touches_is_drawn() -> None:
-    """With a selected event, states without a move of the event are left out."""
+    """If one event is selected, states without a move of this event are left out."""
     drawing = picture(machine_of(DOOR), events=["slam"])
 
     assert [node.name for node in drawing.nodes] == ["shut", "open"]
@@ -230,7 +230,7 @@ def test_svg_is_small_and_suits_the_dark(name: str) -> None:
 
     width = float(root.attrib["width"])
     words = {text.text for text in root.iter(f"{SVG}text")}
-    assert width < 948  # GitHub scales wider pictures in a README
+    assert width < 948  # GitHub shrinks wider pictures in a README
     assert abs(width - float(root.attrib["viewBox"].split()[2])) <= 1
     assert {state for node in drawing.nodes for state in node.states} <= words
     assert root.attrib["data-source"] == digest(dot(drawing))
@@ -241,7 +241,7 @@ def test_svg_is_small_and_suits_the_dark(name: str) -> None:
 
 
 def test_png_is_sharp_and_opaque() -> None:
-    """The PNG has twice the resolution of the SVG, and a white background."""
+    """The PNG has twice the resolution of the SVG and a white background."""
     drawing = picture(load("cri-pod"))
     made = png(drawing)
     width, depth, kind = int.from_bytes(made[16:20]), made[24], made[25]
@@ -263,7 +263,7 @@ def _parts(made: bytes, kind: bytes) -> Iterator[bytes]:
 
 
 def test_every_colour_has_a_dark_one() -> None:
-    """Whatever the marks, every colour has a replacement for dark pages."""
+    """Every colour in a picture with any marks has a replacement for dark pages."""
     counts = {("stop", state): 10**number for number, state in enumerate(load("container-status").states)}
     steps, states = frozenset({("create", "absent", "created")}), frozenset({"created"})
     marks = Marks(counts=counts, steps=steps, states=states, failed=frozenset({"absent"}))
@@ -297,7 +297,7 @@ def odd() -> Machine:
 
 
 def test_odd_words_stay_words_to_dot() -> None:
-    """Quotes, angle brackets and the like are shown as they are."""
+    """Graphviz shows quotes, angle brackets and similar characters as they are."""
     ran = subprocess.run(["dot", "-Tsvg"], input=dot(picture(odd())).encode(), capture_output=True, check=True)  # noqa: S607
     words = [text.text for text in ET.fromstring(svg(picture(odd()))).iter(f"{SVG}text")]  # noqa: S314
 
@@ -344,7 +344,7 @@ def test_plantuml_takes_it(tmp_path: Path) -> None:
     ("name", "words"), [("container-status", ["restart"] * 2), ("cri-pod", ["any state"]), ("plugin-pod", [])]
 )
 def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None:
-    """Words that are not states have no border, and their style is written only if it is used."""
+    """In PlantUML, words that are not states have no border. Their style is written only if it is used."""
     written = plantuml(picture(load(name)))
 
     assert words == re.findall(r'^state "(.*)" as \w+ <<word>>$', written, re.MULTILINE)
@@ -363,7 +363,10 @@ def test_the_table_has_every_cell() -> None:
 
 
 def test_odd_words_do_not_break_the_table() -> None:
-    """All rows have the same number of columns, and Markdown syntax is escaped."""
+    """Special characters do not break the table.
+
+    All rows have the same number of columns, and Markdown syntax is escaped.
+    """
     wide = machine_of(edited(DOOR, 'shows = "OPEN"', "shows = 'a | <b> *c* \\'"))
     rows = [line for line in markdown(wide).splitlines() if line.startswith("|")]
 
@@ -431,7 +434,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
 def test_wrong_input(arguments: list[str], message: str) -> None:
-    """The message has a remedy, and the exit code is 2."""
+    """For wrong input, the message has a remedy, and the exit code is 2."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -440,7 +443,10 @@ def test_wrong_input(arguments: list[str], message: str) -> None:
 
 
 def test_without_dot(tmp_path: Path) -> None:
-    """The hint to install Graphviz is printed once, and the formats without it are still written."""
+    """If ``dot`` is missing, the hint to install Graphviz is printed once.
+
+    Formats without ``dot`` are still written.
+    """
     env = {**os.environ, "PATH": str(tmp_path)}
     alone, every = fsm("draw", "cri-pod", env=env), fsm("draw", "-o", str(tmp_path / "out"), env=env)
 
@@ -456,7 +462,7 @@ def test_without_dot(tmp_path: Path) -> None:
 
 
 def test_when_dot_fails(tmp_path: Path) -> None:
-    """The message of ``dot`` is part of the error."""
+    """If ``dot`` fails, its message is part of the error."""
     (tmp_path / "dot").write_text("#!/bin/sh\necho it has no such format >&2; exit 1\n", encoding="utf-8")
     (tmp_path / "dot").chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -477,7 +483,7 @@ def test_a_run_in_a_log_is_marked() -> None:
 
 
 def test_where_a_run_failed_is_marked() -> None:
-    """The state in which an observation is illegal is red, and so is the observation."""
+    """If a run failed, the illegal observation and the state in which it is illegal are red."""
     ran = fsm("draw", "container-status", "-f", "dot", "--highlight", FAILING)
     failed = [line for line in ran.stdout.splitlines() if "#cf222e" in line]
 
@@ -491,7 +497,7 @@ def test_where_a_run_failed_is_marked() -> None:
 
 
 def test_a_counterexample_is_marked(tmp_path: Path) -> None:
-    """The highlighted run is read from the JSON output of ``fsm check``."""
+    """The run to mark can be read from the JSON output of ``fsm check``."""
     for folder, text in (
         ("models", DOOR),
         (
@@ -515,7 +521,7 @@ def test_a_counterexample_is_marked(tmp_path: Path) -> None:
     ["[" * 100_000, '{"machines":[{"machine":"cri-pod","properties":[{"counterexample":{"x":1}}]}]}', "\udcff"],
 )
 def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
-    """The file is nested too deeply, has the wrong structure, or is not text."""
+    """A file that is not a run is refused: it is nested too deeply, has the wrong structure, or is not text."""
     (tmp_path / "run.json").write_bytes(content.encode(errors="surrogateescape"))
 
     ran = fsm("draw", "cri-pod", "--highlight", "run.json", cwd=tmp_path)
@@ -526,7 +532,7 @@ def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_can_come_through_a_pipe() -> None:
-    """A pipe can be read only once; an endless one is refused at a limit."""
+    """A run can be read from a pipe, which can be read only once. An endless pipe is refused at a limit."""
     command = "fsm draw container-status -f dot --highlight"
     drawn = [shell(f"{command} {each}", FAILING) for each in ('"$1"', '<(cat "$1")')]
     endless = shell(f"{command} /dev/zero")
@@ -540,7 +546,7 @@ def test_a_run_can_come_through_a_pipe() -> None:
 
 
 def test_coverage_shades_visited_states() -> None:
-    """The picture shows the summed counts of several recordings, and the table shows counts too."""
+    """Shades in a picture show the summed counts of several recordings, and the table shows the counts, too."""
     drawn = fsm("draw", "container-status", "-f", "dot", "--coverage", HOLDING, "--coverage", FAILING).stdout
     table = fsm("draw", "container-status", "-f", "markdown", "--coverage", HOLDING).stdout
 

@@ -1,4 +1,4 @@
-"""Drawings are read as they look, or refused with the place and a remedy."""
+"""A drawing is read as it looks, or refused with the place of the error and a remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fsm.language.codes import RULES
 
 
 def arrows(drawing: Drawing) -> list[str]:
-    """Return the arrows as text, in order: ``source label target``, with a dot for a missing source."""
+    """Return the arrows as text in order: ``source label target``, with a dot if there is no source."""
     return [f"{arrow.source or '.'} {'|'.join(arrow.labels) or '-'} {arrow.target}" for arrow in drawing.arrows]
 
 
@@ -23,7 +23,10 @@ def picture(text: str) -> str:
 
 
 def test_a_drawing_in_a_comment_with_its_flaws() -> None:
-    """A corner is missing, a loop is on the right, a trunk has branches, and a target has no box."""
+    """A drawing in a comment is read in spite of its flaws.
+
+    A corner is missing, a loop is on the right, a trunk has branches, and a target has no box.
+    """
     assert [
         ". Create CREATED",
         ". Load CREATED",
@@ -39,7 +42,11 @@ def test_a_drawing_in_a_comment_with_its_flaws() -> None:
 
 
 def test_an_arrow_has_all_labels_along_it() -> None:
-    """A trunk branches and crosses another one; labels have several lines, remarks and a repeated word."""
+    """An arrow has all labels along its line.
+
+    In this drawing a trunk branches and crosses another trunk. Its labels have several lines, remarks and a repeated
+    word.
+    """
     assert [
         ". Create(Run) then Start(Run) READY",
         ". Load READY",
@@ -55,7 +62,7 @@ def test_an_arrow_has_all_labels_along_it() -> None:
 
 
 def test_places_are_those_of_the_file() -> None:
-    """Lines and columns are counted from one, including tabs and comment marks."""
+    """Lines and columns of a drawing are counted from one in its file, including tabs and comment marks."""
     drawing = drawing_of("\t// +---+ go +---+\n\t// | A +----> B |\n\t// +---+    +---+\n")
 
     assert [("A", 2, 7), ("B", 2, 16)] == [(name, place.line, place.column) for name, place in drawing.states.items()]
@@ -234,7 +241,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("case", [case for case in DRAWN if DRAWN[case][1] is not None])
 def test_reads(case: str) -> None:
-    """Each form of drawing is read."""
+    """Each example of a drawing is read."""
     text, expected = DRAWN[case]
 
     assert expected == arrows(drawing_of(picture(text)))
@@ -252,7 +259,7 @@ def test_reads_in_comments_of_all_kinds(mark: str) -> None:
 
 
 def test_sentences_around_a_drawing_are_none_of_it() -> None:
-    """Text directly above and below the drawing is ignored, although it contains arrows."""
+    """Text directly above and below a drawing is ignored, even if it contains arrows."""
     text = "It goes a -> b, as x <- y:\n" + picture(DRAWN["plain"][0]) + "Then c -> d, and that | is | all.\n"
 
     assert ["A go B"] == arrows(drawing_of(text))
@@ -278,7 +285,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_refuses_what_could_be_misread(case: str) -> None:
-    """The error has a code, a place and a remedy."""
+    """A drawing that could be misread is refused with a code, a place and a remedy."""
     code, text, what = WRONG[case]
 
     (found,) = parse(text, "wrong.txt")
@@ -296,7 +303,7 @@ def squeezed(text: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("line", range(6, 31))
 def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
-    """A missing blank anywhere causes a single error, and not one for each torn part."""
+    """If a line has lost a blank anywhere, a single error is reported, and not an error for each torn part."""
     lines = CONTAINER.split("\n")
     written = lines[line - 1]
     first = len(written) - len(written.lstrip("# "))
@@ -310,7 +317,7 @@ def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
 
 @pytest.mark.parametrize("wide", [2, 3, 4])
 def test_tabs_of_another_width_are_named(wide: int) -> None:
-    """The message has the line of the first tab, and the width of tabs with which the drawing is readable."""
+    """The message has the line of the first tab, and the tab width that makes the drawing readable."""
     lines = [line.removeprefix("#").rstrip() for line in CONTAINER.split("\n")]
     pieces = [[line[at : at + wide] for at in range(0, len(line), wide)] for line in lines]
     tabbed = ["".join("\t" if each == " " * wide else each for each in those) for those in pieces]
@@ -336,7 +343,7 @@ def test_tabs_are_named_though_the_drawing_has_another_mistake() -> None:
 
 @pytest.mark.parametrize("text", [CONTAINER, POD])
 def test_a_drawing_without_its_columns_is_recognised(text: str) -> None:
-    """The message reports that runs of blanks were squeezed."""
+    """If runs of blanks in a drawing were squeezed, the message says so."""
     with pytest.raises(InputError) as caught:
         parse(squeezed(text), "copy.txt")
 
@@ -355,7 +362,7 @@ NOTHING = {
 
 @pytest.mark.parametrize("code", NOTHING)
 def test_a_text_without_a_drawing_is_an_error(code: str) -> None:
-    """The hint explains what is read as a drawing."""
+    """If a text contains no drawing, the hint explains what fsm reads as a drawing."""
     text, what = NOTHING[code]
 
     with pytest.raises(InputError) as caught:
@@ -369,7 +376,7 @@ def test_a_text_without_a_drawing_is_an_error(code: str) -> None:
 
 @pytest.mark.parametrize("head", ["flowchart LR", "graph TD"])
 def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
-    """A flowchart is refused by name; the equivalent state diagram is read."""
+    """A Mermaid flowchart is refused with its name, and the equivalent state diagram is read."""
     with pytest.raises(InputError) as caught:
         parse(f"```mermaid\n{head}\n  a -->|go| b\n```\n", "x.md")
     (problem,) = caught.value.problems
@@ -381,7 +388,7 @@ def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
 
 
 def test_a_table_is_no_drawing() -> None:
-    """A table has no arrows, and neither has a single box."""
+    """A table is not read as a drawing, because it has no arrows. A single box is not a drawing, either."""
     for text in ("+---+---+\n| a | b |\n+---+---+\n| c | d |\n+---+---+\n", "+------+\n| NOTE |\n+------+\n"):
         with pytest.raises(InputError):
             parse(text, "table.md")
@@ -417,7 +424,7 @@ Then a --> b.
 
 
 def test_reads_mermaid_between_fences() -> None:
-    """The text of a state is its name; notes, titles and colours are skipped."""
+    """In Mermaid, the text of a state is its name. Notes, titles and colours are skipped."""
     drawing = drawing_of(MERMAID, "states.md")
 
     assert (7, 20) == (drawing.line, drawing.last)
@@ -432,7 +439,7 @@ def test_reads_mermaid_between_fences() -> None:
 
 
 def test_reads_mermaid_in_a_comment() -> None:
-    """The diagram ends where the comment ends."""
+    """A Mermaid diagram in a comment ends where the comment ends."""
     text = "// stateDiagram\n//   A --> B: go\ncode --> is: none\n"
 
     assert ["A go B"] == arrows(drawing_of(text))
@@ -440,7 +447,7 @@ def test_reads_mermaid_in_a_comment() -> None:
 
 @pytest.mark.parametrize("statement", ["state A {", "A -> B: go", "A --> B --> C", "state x <<choice>>", "--"])
 def test_refuses_mermaid_that_is_not_flat(statement: str) -> None:
-    """Nested and unsupported statements are errors with their line."""
+    """In Mermaid, nested and unsupported statements are errors with their line."""
     (found,) = parse(f"stateDiagram-v2\n  A --> B: go\n  {statement}\n", "x.mmd")
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
@@ -472,7 +479,7 @@ EXITED --> [*] : Remove
 
 
 def test_reads_plantuml() -> None:
-    """Shapes of arrows, colours, stereotypes, titles and notes are ignored."""
+    """In PlantUML, shapes of arrows, colours, stereotypes, titles and notes are ignored."""
     drawing = drawing_of(PLANTUML, "states.puml")
 
     assert (2, 19) == (drawing.line, drawing.last)
@@ -487,7 +494,7 @@ def test_reads_plantuml() -> None:
 
 
 def test_reads_plantuml_in_a_comment() -> None:
-    """The diagram ends at @enduml, and sequence diagrams are ignored."""
+    """A PlantUML diagram in a comment ends at @enduml. Sequence diagrams are ignored."""
     text = "# @startuml\n# [*] --> A\n#   A --> B: go\n# @enduml\n@startuml\nAlice -> Bob : go\n@enduml\n"
 
     assert [". - A", "A go B"] == arrows(drawing_of(text))
@@ -495,7 +502,7 @@ def test_reads_plantuml_in_a_comment() -> None:
 
 @pytest.mark.parametrize("statement", ["state A {", "state x <<choice>>", "A --> B --> C", "--", "A --> B[H]"])
 def test_refuses_plantuml_that_is_not_flat(statement: str) -> None:
-    """Nested and unsupported statements are errors with their line."""
+    """In PlantUML, nested and unsupported statements are errors with their line."""
     (found,) = parse(f"@startuml\n[*] --> A\n{statement}\n@enduml", "x.puml")
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
@@ -516,7 +523,7 @@ strict digraph "a b" {
 
 
 def test_reads_dot() -> None:
-    """States have the names that are displayed, and edges have the line of their statement."""
+    """In DOT, states have the names that Graphviz displays, and an edge has the line of its statement."""
     drawing = drawing_of(DOT, "x.dot")
 
     assert [
@@ -547,7 +554,7 @@ def test_reads_dot() -> None:
     ],
 )
 def test_refuses_dot_that_is_none(text: str, line: int, what: str) -> None:
-    """Syntax errors and undirected graphs are errors with their line."""
+    """In DOT, syntax errors and undirected graphs are errors with their line."""
     (found,) = parse(text, "x.dot")
 
     assert [("FSM409", line)] == [(problem.code, problem.line) for problem in found.problems]
@@ -555,7 +562,7 @@ def test_refuses_dot_that_is_none(text: str, line: int, what: str) -> None:
 
 
 def test_finds_several_in_one_file() -> None:
-    """Drawings of all kinds are found in the order of the file."""
+    """Drawings of all kinds in one file are found in the order of the file."""
     found = parse(f"{MERMAID}\n{picture(DRAWN['plain'][0])}\n{DOT}\n{CONTAINER}", "all.md")
 
     assert [
@@ -585,7 +592,7 @@ def test_a_file_that_is_no_text(tmp_path: object) -> None:
 
 
 def test_every_code_of_drawings_has_a_case() -> None:
-    """The only exception is FSM410 about the choice between drawings, which is tested with the command."""
+    """Every code about drawings has a case here, except FSM410: the tests of the command cover it."""
     cases = {"FSM401", "FSM403", "FSM408", "FSM409", "FSM410", "FSM411", *NOTHING} | {
         code for code, _, _ in WRONG.values()
     }

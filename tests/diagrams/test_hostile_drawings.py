@@ -1,4 +1,4 @@
-"""Any text is read as drawings or refused, in time proportional to its length."""
+"""Any text is read as drawings or refused, in a time proportional to its length."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SEEDS = [*SMALL, *SMALL, CONTAINER, POD, *SHIPPED]
 PIECES = [*"+-|<>^v.'*\t \0\x1b\x0b\r\u2028\u202e\ufeff停\u0301{}[]\";\\", "-->", "->", "--", "/*", "/", "#", "subgraph {", "\n\n", "```", "% ", "// ", "note left of A\n"]  # fmt: skip
 
 WORK = 400
-"""Maximum number of function calls for each character of a text; typical drawings need half as many."""
+"""Maximum number of function calls per character of a text. Typical drawings need half this number."""
 
 
 @st.composite
@@ -99,7 +99,7 @@ def damaged(draw: st.DrawFn) -> str:  # noqa: C901  (one case for each kind of d
 
 
 def held(text: str, found: Iterable[Drawing | Problem]) -> None:
-    """Assert that each drawing can be compared, and that each problem has a code, a hint and a line of *text*."""
+    """Assert that each drawing can be compared, and that each problem has a code, a hint and a line in *text*."""
     machine = load("cri-pod")
     for each in found:
         problems = [each] if isinstance(each, Problem) else each.problems
@@ -126,9 +126,9 @@ def answered(text: str) -> None:
         nonlocal calls
         calls += event.endswith("call")
 
-    held("", [])  # load and cache first, so that this is not counted
+    held("", [])  # load and cache everything first, so that it is not counted
     before = sys.getprofile()
-    # The search for a lost blank reads the text repeatedly, and has its own limit.
+    # The search for a lost blank reads the text repeatedly, so it has its own limit.
     with patch.object(read, "_MOST", len(text)):
         sys.setprofile(counted)
         try:
@@ -163,7 +163,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OFFENDERS)
 def test_offenders_are_read_or_refused(name: str) -> None:
-    """These drawings once took minutes or caused a traceback."""
+    """Drawings that once took minutes or caused a traceback are read or refused."""
     answered(OFFENDERS[name])
 
 
@@ -196,5 +196,5 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
     ids=["characters", "arrows", "labels"],
 )
 def test_drawings_of_characters_have_limits(text: str) -> None:
-    """The characters, the lengths of arrows, and the possible readings of labels are limited."""
+    """The number of characters, the lengths of arrows, and the possible readings of labels are limited."""
     assert "FSM411" in {problem.code for each in parse(text, "x.txt") for problem in each.problems}

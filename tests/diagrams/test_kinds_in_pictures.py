@@ -1,4 +1,4 @@
-"""Pictures show kinds of states with a legend, states of profiles, counts, and ids for web pages."""
+"""Pictures show kinds of states with a legend, states that only profiles reach, counts, and ids for web pages."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_letters_stand_out_in_light_and_dark() -> None:
-    """Text has enough contrast to the fill of its state, or to the page."""
+    """The text of a state has enough contrast to the fill of the state, or to the page."""
     fills = [graphviz.HEAT, (each.fill for each in (captions.UNSTATED, *captions.LOOKS.values()))]
     pairs = [(graphviz.INK, fill) for each in fills for fill in each]
     pages = [(each, "#ffffff") for each in (graphviz.INK, graphviz.DIM, graphviz.RED, graphviz.OTHER, graphviz.BAD)]
 
     assert [pair for pair in (*pairs, *pages) if contrast(*pair) < ENOUGH] == []
     assert [pair for pair in (*pairs, *pages) if contrast(*map(DARK.__getitem__, pair)) < ENOUGH] == []
-    assert contrast("#59636e", "#80ccff") < ENOUGH  # a former combination
+    assert contrast("#59636e", "#80ccff") < ENOUGH  # a combination that was used before
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_letters_stand_out_in_light_and_dark() -> None:
     ids=["graphviz", "mermaid", "plantuml"],
 )
 def test_kinds_differ_without_colours(lines: list[object]) -> None:
-    """The borders of any two kinds differ; PlantUML has a symbol of its own for the initial state."""
+    """The borders of any two kinds differ. PlantUML uses a symbol for the initial state."""
     assert all(one != other for one, other in combinations(lines, 2))
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_kind_looks_the_same_in_every_picture(name: str) -> None:
-    """A kind has one style in each format, and the legend has the kinds that occur."""
+    """A kind of state has one style in each format, and the legend has the kinds that occur in the picture."""
     drawing = picture(load(name))
     met = {node.kind for node in drawing.nodes} - {None}
     written = dot(drawing)
@@ -92,7 +92,10 @@ def test_a_kind_looks_the_same_in_every_picture(name: str) -> None:
 
 
 def test_a_machine_without_kinds_has_no_legend() -> None:
-    """The mark of the initial state needs no explanation."""
+    """If a machine has no kinds of states, the picture has no legend.
+
+    The mark of the initial state needs no explanation.
+    """
     plain, told = picture(machine_of(DOOR)), picture(machine_of(NURSED))
 
     assert captions.legend(plain) == ()
@@ -110,12 +113,12 @@ ONLY = {
     "service-construction": {"leaked", "leaked-watching", "panicked"},
     "stats-collector": {"doubled", "hung", "panicked"},
 }
-"""The states of shipped machines that are reachable only under a profile."""
+"""For each shipped machine, the states that are reachable only under a profile."""
 
 
 @pytest.mark.parametrize("name", names())
 def test_what_only_a_profile_reaches_is_left_out_or_drawn_so(name: str) -> None:
-    """The caption names the profile, and the states are drawn on request."""
+    """States that only a profile reaches are left out, and the caption names the profile. An option draws them."""
     machine = load(name)
     only = ONLY.get(name, set())
     drawn, asked = picture(machine), picture(machine, show=["profiles"])
@@ -127,7 +130,7 @@ def test_what_only_a_profile_reaches_is_left_out_or_drawn_so(name: str) -> None:
 
 
 def test_under_the_profile_its_states_are_dotted() -> None:
-    """States that only the profile reaches have dotted borders and the profile's name."""
+    """Under a profile, the states that only this profile reaches have dotted borders and the name of the profile."""
     drawing = picture(load("stats-collector").under("upstream"))
 
     assert {node.name for node in drawing.nodes if node.only} == ONLY["stats-collector"]
@@ -150,7 +153,7 @@ def leads(drawing: Picture) -> set[tuple[str, str]]:
 
 
 def test_a_life_can_be_followed() -> None:
-    """Arrows lead from absent through a life to absent, although every event may occur in every state."""
+    """The arrows lead from absent through a life back to absent, although every event may occur in every state."""
     life = [("absent", "created"), ("created", "running"), ("running", "stopped"), ("stopped", "absent")]
 
     assert set(life) <= leads(picture(load("nri-container")))
@@ -161,7 +164,7 @@ def test_a_life_can_be_followed() -> None:
 
 @pytest.mark.parametrize(("name", "words"), [("plugin-container", 1), ("nri-container", 1), ("nri-pod", 2)])
 def test_what_leads_from_any_state_is_gathered(name: str, words: int) -> None:
-    """Arrows from any state start from a common word."""
+    """Arrows from any state start at a common word."""
     assert len(re.findall("any state<", dot(picture(load(name))))) == words
     assert mermaid(picture(load(name))).count('"any state"') == words
     assert plantuml(picture(load(name))).count('"any state"') == words
@@ -171,7 +174,7 @@ def test_what_leads_from_any_state_is_gathered(name: str, words: int) -> None:
 
 
 def test_a_call_is_counted_once() -> None:
-    """The count is at the begin of the call; if it has several ways, it is at the first one."""
+    """The count of a call is shown where the call begins. If it has several outcomes, it is shown at the first."""
     counts = {("start", "created"): 3, ("…start", "starting"): 3, ("stop", "running"): 5}
     drawing = picture(load("container-status"), marks=Marks(counts=counts))
     lines = {line for line in dot(drawing).splitlines() if "×" in line and "->" in line}  # noqa: RUF001  (times)
@@ -182,7 +185,7 @@ def test_a_call_is_counted_once() -> None:
 
 
 def test_several_ways_share_a_number() -> None:
-    """A stop may have led to either state, so both arrows are drawn, and the count is for both."""
+    """A stop may have led to either of two states, so both arrows are drawn, and they share one count."""
     marks = Marks(counts={("stop", "ready"): 5})
     written = dot(picture(load("cri-pod"), show=["outcomes"], marks=marks))
 
@@ -195,13 +198,13 @@ def test_several_ways_share_a_number() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _dot() -> None:
-    """Require the real ``dot``, which draws the pictures."""
+    """Require the program ``dot``, which draws the pictures."""
     program("dot")
 
 
 @pytest.mark.parametrize("name", ["container-status", "cri-pod", "nri-container"])
 def test_a_page_finds_every_part(name: str) -> None:
-    """Each state, edge and cell has a unique id with the name of the picture, and descriptive attributes."""
+    """Each state, edge and cell has descriptive attributes, and a unique id that contains the name of the picture."""
     drawing = picture(load(name))
     root = ET.fromstring(svg(drawing))  # noqa: S314
     groups = {each.attrib["id"]: each for each in root.iter() if "id" in each.attrib}
@@ -222,7 +225,7 @@ def test_a_page_finds_every_part(name: str) -> None:
 
 
 def test_the_words_of_an_event_are_its_own() -> None:
-    """The group of a cell has only its own words, even if they take two lines or share an edge."""
+    """The group of a cell contains only the words of this cell, even if they take two lines or share an edge."""
     root = ET.fromstring(svg(picture(load("nri-container"))))  # noqa: S314
     cells = {
         each.attrib["id"]: "".join(each.itertext()) for each in root.iter(f"{SVG}g") if each.get("class") == "cell"
@@ -259,7 +262,7 @@ ignores    = ["broken", "lost"]
 
 
 def test_events_that_are_not_drawn_stand_in_one_line() -> None:
-    """The events share a label, but each is a group of its own."""
+    """Events that are not drawn share one label, and each of them has its own group."""
     machine = machine_of(LAMP)
     written = svg(picture(machine))
     cells = {each.attrib["id"]: each for each in ET.fromstring(written).iter(f"{SVG}g") if each.get("class") == "cell"}  # noqa: S314
@@ -275,7 +278,7 @@ def test_events_that_are_not_drawn_stand_in_one_line() -> None:
 
 
 def test_an_edge_without_a_cell_is_not_found() -> None:
-    """The door cannot move from open to ajar, so there is no such edge."""
+    """An edge that no cell has is not found: the door cannot move from open to ajar."""
     written = svg(picture(machine_of(edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "active"')))).decode()
 
     assert 'id="door:edge:shut:open"' in written

@@ -1,4 +1,4 @@
-"""The track of a recording through a machine fails for exactly the entities in which the judge finds a violation."""
+"""The track of a recording through a machine fails exactly for the entities in which the judge finds a violation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAST = 15
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["1.6.20-corrupt-checkpoints.log.gz", "2.1.9-restart-kill9.log.gz"])
 def test_fails_where_the_judge_does(name: str) -> None:
-    """The recordings have restarts after which some containers cannot be read."""
+    """The track and the judge agree, even after restarts that make some containers unreadable."""
     path = str(RECORDINGS / name)
     machine = load("container-status")
     text = gzip.decompress((RECORDINGS / name).read_bytes()).decode()

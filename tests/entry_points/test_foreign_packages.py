@@ -1,4 +1,4 @@
-"""Contributions of packages to fsm, including broken, conflicting and unwanted ones."""
+"""Packages that add to fsm, including broken, conflicting and unwanted packages."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ BROKEN: Final = {
         "FileNotFoundError",
     ),
 }
-"""Sources of domains that cannot be loaded, each with the error."""
+"""Sources of domains that cannot be loaded, each with its error."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_domain_is_one_warning(kind: str, tmp_path: Path) -> None:
-    """The warning names the distribution; everything else works, with its usual exit code."""
+    """The warning about a broken domain names the distribution; everything else works with its usual exit code."""
     source, wrong = BROKEN[kind]
     install(tmp_path, "broken", source, {"fsm.domains": "jobs = broken:DOMAIN"}, version="2.5")
 
@@ -68,7 +68,10 @@ def test_unreadable_rules_of_a_package_are_one_warning(rules: str | None, wrong:
 
 @pytest.mark.slow
 def test_a_broken_form_is_one_warning_and_no_verdict(tmp_path: Path) -> None:
-    """The form cannot be imported, or its sniff raises; it is not tried for recordings that fsm knows."""
+    """A broken form of recording causes one warning and no verdict: it cannot be imported, or its sniff raises.
+
+    The form is not tried on recordings that fsm knows.
+    """
     install(tmp_path, "broken", "import no_such_module", {"fsm.recordings": "a = broken:FORM"})
     install(tmp_path, "raising", FORM.replace("assert", "assert not"), {"fsm.recordings": "b = raising:FORM"})
     environment = {"PYTHONPATH": str(tmp_path)}
@@ -86,7 +89,10 @@ def test_a_broken_form_is_one_warning_and_no_verdict(tmp_path: Path) -> None:
 
 
 def test_two_forms_that_claim_a_recording_are_an_error(tmp_path: Path) -> None:
-    """The error names both forms, and --form selects one; with a single package there is no conflict."""
+    """The error names both forms that claim a recording, and ``--form`` selects one of them.
+
+    If only one of the packages is installed, there is no conflict.
+    """
     install(tmp_path, "ones", FORM.replace("NAME", "bar-log"), {"fsm.recordings": "bar-log = ones:FORM"})
     log = tmp_path / "bar.log"
     log.write_text("| restart\n", encoding="utf-8")
@@ -129,7 +135,7 @@ FORM = RecordingForm(
 
 
 def test_a_form_may_claim_a_folder(tmp_path: Path) -> None:
-    """Without the package, the folder is refused."""
+    """A form of recording may claim a folder. Without its package, the folder is refused."""
     install(tmp_path, "spools", FOLDER, {"fsm.recordings": "spool = spools:FORM"})
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool" / "a.job").touch()
@@ -143,7 +149,7 @@ def test_a_form_may_claim_a_folder(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1 << 16, 3 << 20])
 def test_a_form_is_asked_about_64_kib(size: int, tmp_path: Path) -> None:
-    """The form asserts the size of its sample, for one long line and for many short ones."""
+    """A form gets a sample of at most 64 KiB, for one long line as well as for many short lines."""
     install(tmp_path, "bars", FORM, {"fsm.recordings": "NAME = bars:FORM"})
     environment = {"PYTHONPATH": str(tmp_path)}
 
@@ -160,12 +166,12 @@ TWICE: Final = {
     "fsm.suts": ("jobs", "suts", "", ["test", "cri-pod", "--against", "jobs:here"]),
     "fsm.commands": ("jobs", "commands", "", ["jobs"]),
 }
-"""For each group of entry points, a name that two packages add, and a command that uses the name."""
+"""For each group of entry points: a name that two packages add, and a command that uses the name."""
 
 
 @pytest.mark.parametrize("group", TWICE)
 def test_a_name_that_two_packages_add_is_refused(group: str, tmp_path: Path) -> None:
-    """The message names both packages."""
+    """If two packages add the same name, the message names both packages."""
     name, module, source, words = TWICE[group]
     install(tmp_path, module, source, {group: f"{name} = {module}:FORM"})
     install(tmp_path, "the-other", source, {group: f"{name} = the_other:FORM"}, version="0.9")
@@ -177,7 +183,7 @@ def test_a_name_that_two_packages_add_is_refused(group: str, tmp_path: Path) -> 
 
 
 def _with_models(site: Path, name: str, model: str) -> None:
-    """Install the package *name* in *site*; its domain has the model named *model*."""
+    """Install a package called *name* in *site*; its domain has a model called *model*."""
     source = (
         f"from fsm.entry_points import Domain\nDOMAIN = Domain(name='{name}', about='', models='{name}_data:models')"
     )
@@ -187,7 +193,7 @@ def _with_models(site: Path, name: str, model: str) -> None:
 
 
 def test_a_model_that_two_packages_add_is_refused(tmp_path: Path) -> None:
-    """The message names both files; a package cannot replace a model that fsm ships."""
+    """If two packages add the same model, the message names both files. A package cannot replace a shipped model."""
     _with_models(tmp_path, "first", "door")
     _with_models(tmp_path, "third", "container-status")
     alone, shipped = fsm_with(tmp_path, "show", "door"), fsm_with(tmp_path, "show", "container-status")
@@ -229,7 +235,10 @@ JUDGE = DomainCommand(about="Judge differently.", target="counting:wait")
 
 
 def test_commands_of_packages(tmp_path: Path) -> None:
-    """Exit codes are passed on, data are printed, a missing target is an error, and fsm's own commands are kept."""
+    """Commands of packages return exit codes and data, and cannot replace fsm's own commands.
+
+    A command whose target is missing is an error.
+    """
     lines = "count = counting:COUNT\nwait = counting:WAIT\nlost = counting:LOST\njudge = counting:JUDGE"
     install(tmp_path, "counting", COMMANDS, {"fsm.commands": lines})
 
@@ -248,7 +257,7 @@ def test_commands_of_packages(tmp_path: Path) -> None:
 
 
 def test_an_endless_command_has_no_limit_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other commands of packages have the usual limit."""
+    """A command that its package declares as endless has no time limit; other commands have the usual limit."""
     limits: list[float] = []
 
     def limited(most: float, _memory: int) -> AbstractContextManager[None]:
@@ -265,7 +274,7 @@ def test_an_endless_command_has_no_limit_of_time(tmp_path: Path, monkeypatch: py
 
 
 def test_the_table_of_the_runtimes_is_their_entry_points() -> None:
-    """Without metadata ``fsm.runtimes`` declares the same entry points in the same order."""
+    """Without metadata, ``fsm.runtimes`` declares the same entry points in the same order."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {group: names for group, names in project["entry-points"].items() if group.startswith("fsm.")}
 
@@ -288,7 +297,7 @@ try:
 finally:
     print([each for each in asked if str(each.get("group")).startswith("fsm.")], file=sys.stderr)
 """
-"""A program that runs fsm and then prints the groups of entry points that were read from metadata."""
+"""A program that runs fsm, and then prints the groups of entry points that fsm has read from metadata."""
 
 
 @pytest.mark.slow
@@ -303,7 +312,7 @@ finally:
     ],
 )
 def test_metadata_is_read_only_if_needed(words: list[str], read: bool) -> None:  # noqa: FBT001
-    """Most commands, and judging a log that fsm itself knows, do not read it."""
+    """Metadata is not read by most commands, or for judging a log in a format that fsm itself knows."""
     ran = subprocess.run([sys.executable, "-c", SPY, *words], capture_output=True, env=PLAIN, text=True, check=False)
 
     assert read == ("'group': 'fsm." in ran.stderr), ran.stderr
@@ -324,7 +333,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the libraries that fsm needs, without fsm itself and its metadata."""
+    """A folder with the libraries that fsm needs, but without fsm itself and its metadata."""
     folder = tmp_path_factory.mktemp("libraries")
     for each in Path(pytest.__file__).parent.parent.iterdir():
         if "container_fsm" not in each.name and each.suffix != ".pth":
@@ -335,7 +344,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["wheel", "folder", "zip"])
 def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, libraries: Path, tmp_path: Path) -> None:
-    """Installed from a wheel, in a folder without metadata, or in a zip file, fsm is complete."""
+    """The container runtimes are found if fsm is in a wheel, in a folder without metadata, or in a zip file."""
     where = tmp_path / place
     with zipfile.ZipFile(wheel) as packed:
         names = [name for name in packed.namelist() if place == "wheel" or name.startswith("fsm/")]
@@ -347,7 +356,7 @@ def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, l
             packed.extractall(where, names)
 
     def python(*words: str) -> subprocess.CompletedProcess[str]:
-        """Run Python with the arguments *words*, so that it can import only this copy of fsm."""
+        """Run Python with the arguments *words*, such that it can import only this copy of fsm."""
         environment = PLAIN | {"PYTHONPATH": f"{where}:{libraries}"}
         command = [sys.executable, "-S", *words]
         return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -363,7 +372,10 @@ def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, l
 
 @pytest.mark.slow
 def test_container_runtimes_are_found_in_an_editable_install(tmp_path: Path) -> None:
-    """The tested checkout is an editable install; without ``fsm.runtimes`` its commands are missing."""
+    """The tested checkout is an editable install.
+
+    Without ``fsm.runtimes``, the commands of the runtimes are missing.
+    """
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['fsm.runtimes'] = None\n", encoding="utf-8")
     without = {"PYTHONPATH": str(tmp_path), "FSM_NO_PLUGINS": "1"}
 

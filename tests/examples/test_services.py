@@ -46,7 +46,7 @@ def test_systemd_takes_the_unit() -> None:
     [("KillMode=mixed", "KillMode=mixt"), ("ExecStart=/bin/bash", "ExecStart=/bin/bsh"), ("RestartSec", "RestartSecs")],
 )
 def test_systemd_refuses_another(right: str, wrong: str, tmp_path: Path) -> None:
-    """A damaged unit causes a complaint, so the test above can fail."""
+    """A damaged unit makes systemd complain, so the test above can fail."""
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text(encoding="utf-8").replace(right, wrong), encoding="utf-8")
 
@@ -79,7 +79,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 @pytest.mark.parametrize("field", CHANGES)
 def test_kubernetes_refuses_another(field: str) -> None:
-    """Unknown, misspelt and missing fields are refused."""
+    """Kubernetes refuses unknown, misspelt and missing fields."""
     found = copy.deepcopy(_daemon_set())
     CHANGES[field](found)
 
@@ -100,7 +100,7 @@ def _commands() -> dict[str, list[str]]:
 @pytest.mark.parametrize("service", ["systemd", "kubernetes"])
 @pytest.mark.parametrize(("year", "code"), [("2026", 3), ("2999", 1)])
 def test_what_the_services_run(service: str, year: str, code: int, tmp_path: Path) -> None:
-    """Journal entries from before the start are not violations, but later ones are."""
+    """With the command of the services, only journal entries after the start can be violations."""
     journal = tmp_path / "journal"
     lines = Path(FAILING).read_text(encoding="utf-8").replace('time="2026-', f'time="{year}-').splitlines()
     journal.write_text("".join(json.dumps({"MESSAGE": line}) + "\n" for line in lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The tasks of a cluster, row by row, without the cluster: the result equals that of judging each recording whole."""
+"""Run the tasks of a cluster without a cluster: the result is the same as when each recording is judged whole."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NODE: Final = "node-1"
 LINES: Final = ClusterTask(form="lines", models=(), profile=None)
 EXPECTED: Final = total(summarised([judge(RECORDINGS / name)], node=name) for name in NAMES)
 
-# Observations about all containers, or with an event that the machine does not know.
+# Observations that concern all containers, or whose event is unknown to the machine.
 OF_ALL: Final = (
     {"event": "restart"},
     {"event": "restart", "phase": "maybe"},
@@ -78,7 +78,7 @@ def test_lines_in_any_batches_come_to_what_their_files_do(seed: int) -> None:
 
 
 def test_lines_stand_where_their_numbers_say() -> None:
-    """Lines keep their numbers even if lines in between are missing, or a row spans several lines."""
+    """Lines keep their numbers even if other lines are missing, or if a row spans several lines."""
     rows = [row for row in lines_of(NAMES[0]) if b"level=debug" not in row["value"] and row["line"] != 3]
     rows[0]["value"] += b"\nand more of it"
     [whole] = total([EXPECTED]).of_all().shares[:1]
@@ -93,7 +93,7 @@ def test_lines_stand_where_their_numbers_say() -> None:
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
-    """Return the path of a trace with violations and with events that concern all containers, and its rows."""
+    """Write a trace with violations and with events that concern all containers; return its path and its rows."""
     chance = random.Random(7)
     made = fsm(
         *("simulate", KIND, "--length", "600", "--entities", str(ENTITIES)),
@@ -110,7 +110,8 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
 def in_parts(rows: list[dict[str, Any]], number: int, *, everywhere: bool = True) -> list[dict[str, Any]]:
     """Divide *rows* by entity into *number* parts.
 
-    Rows that concern all entities are in each part if *everywhere* is true, and only in the first part otherwise.
+    If *everywhere* is true, each part contains the rows that concern all entities; if it is false, only the first
+    part does.
     """
     return [
         {**row, "part": part}
@@ -142,7 +143,7 @@ def test_entities_in_any_parts_come_to_the_whole(trace: tuple[Path, list[dict[st
 def test_what_is_of_all_is_counted_once(
     trace: tuple[Path, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twin: if rows that concern all entities are counted in each part, the result differs."""
+    """The result would differ if rows that concern all entities were counted in each part."""
     path, rows = trace
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
     monkeypatch.setattr(cluster_tasks, "_without_repeats", lambda counts, *_: dict(counts))

@@ -1,4 +1,4 @@
-"""A Spark cluster has exactly the result of a single machine, even if a worker dies."""
+"""A Spark cluster computes exactly the same result as a single machine, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_recordings_that_were_converted(session: SparkSession, tmp_path: Path) -
 
 
 def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cluster, tmp_path: Path) -> None:
-    """Another worker repeats its task; nothing is lost, and nothing is counted twice."""
+    """If a worker is killed, another worker repeats its task; nothing is lost or counted twice."""
     files = []
     for number in range(24):
         name = NAMES[number % len(NAMES)]
@@ -146,7 +146,7 @@ def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cl
     tracker = session.sparkContext.statusTracker()
 
     def done() -> tuple[int, int]:
-        """Return the numbers of finished tasks and of all tasks of the judging stage."""
+        """Return the number of finished tasks and the number of all tasks of the judging stage."""
         stages = [stage for each in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(each)) is not None]
         return max(
             ((each.numCompletedTasks, each.numTasks) for each in stages if each.numTasks == len(files)), default=(0, 1)
@@ -198,7 +198,7 @@ def test_files_that_cannot_be_read_are_told(session: SparkSession) -> None:
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a separate process, with a generous timeout because Spark starts slowly."""
+    """Run ``fsm judge`` in a separate process; the timeout is generous because Spark starts slowly."""
     return subprocess.run(
         [FSM, "judge", *arguments], env=PLAIN | environment, capture_output=True, check=False, timeout=300, text=True
     )
@@ -206,7 +206,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 @pytest.mark.nightly
 def test_the_command(tmp_path: Path) -> None:
-    """The command runs Spark on this machine and prints a summary or text."""
+    """The command ``fsm judge`` runs Spark on this machine, and prints a summary or text."""
     files = [str(RECORDINGS / name) for name in NAMES[:2]]
     expected = total(summarised([judge(each)], node=node) for each, node in named(files).items())
     (tmp_path / "all.json").write_bytes(encode(expected))
@@ -231,11 +231,11 @@ def hook(event, arguments):
 
 sys.addaudithook(hook)
 """
-"""Kills the first worker that begins to judge."""
+"""A hook that kills the first worker that begins to judge."""
 
 
 def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
-    """The task of the killed worker is run again."""
+    """If a worker on this machine is killed, its task is run again."""
     marker = tmp_path / "killed"
     (tmp_path / "sitecustomize.py").write_text(KILLED.format(marker=str(marker)), encoding="utf-8")
     files = [str(RECORDINGS / name) for name in NAMES[:2]]
@@ -248,7 +248,7 @@ def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
 
 
 def test_tables_that_match_a_pattern(tmp_path: Path) -> None:
-    """Each table is a separate recording, and its file name is the name of the node."""
+    """Each table that matches the pattern is a separate recording, and its file name is the name of the node."""
     for number, name in enumerate(NAMES[:2]):
         assert fsm("convert", str(RECORDINGS / name), "-o", str(tmp_path / f"node-{number}.parquet")).returncode == 0
 

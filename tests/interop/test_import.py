@@ -1,4 +1,4 @@
-"""Machines of other libraries become models with the same behaviour, and exported models can be imported again."""
+"""Machines of other libraries become models with the same behaviour, and exported models can be imported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PROFILED = [machine.under(profile) for machine in SHIPPED for profile in machine
 
 
 def taken(source: str | dict[str, Any], *, outcomes: bool = False) -> str:
-    """Return the model file that is imported from *source*."""
+    """Return the model file that is the result of importing *source*."""
     text = source if isinstance(source, str) else json.dumps(source)
     return imported(text.encode(), path="lamp.json", outcomes=outcomes)
 
@@ -61,7 +61,7 @@ def same(first: Machine, second: Machine) -> bool:
 
 @pytest.mark.parametrize("machine", [*SHIPPED, door(), job(), counter()], ids=lambda each: each.name)
 def test_a_model_that_is_written_is_the_machine(machine: Machine) -> None:
-    """The text keeps clauses, levels, profiles and drawings."""
+    """A model that is written as text is the same machine: it keeps clauses, levels, profiles and drawings."""
     assert bare(machine_of(toml(machine))) == bare(machine)
 
 
@@ -85,7 +85,7 @@ def test_any_text_can_be_written(text: str) -> None:
 
 
 def test_models_are_short() -> None:
-    """Cells of several states are written once, and defaults are omitted."""
+    """The text of a model is short: cells of several states are written once, and defaults are omitted."""
     text = toml(door(), comments=["A door.", "", "By hand."])
 
     assert text.startswith("# A door.\n\n# By hand.\n\n[machine]\n")
@@ -130,7 +130,7 @@ def test_python_statemachine_takes_the_same_steps(machine: Machine, chance: rand
 
 
 def _walk(machine: Machine, chance: random.Random) -> Iterable[tuple[str, str, str | None]]:
-    """Yield random events with their states and targets; the target is ``None`` if the event cannot happen."""
+    """Yield random events with their states and targets. The target is ``None`` if the event cannot happen."""
     leads = {(f"{row}.{word}", state): to for row, word, state, to in _steps(machine)}
     events = [*dict.fromkeys(event for event, _ in leads), "no.such"]
     state = machine.initial
@@ -165,7 +165,7 @@ def test_shipped_machines_are_loaded(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", [*sorted(TAKEN), "_private", "__class__", "name", "id", "events", "initial_state"])
 def test_states_may_be_called_like_attributes(name: str) -> None:
-    """The exporter renames states whose names are attributes of python-statemachine's objects."""
+    """The exporter renames a state if its name is an attribute of python-statemachine's objects."""
     machine = machine_of(DOOR.replace("open", name).replace(f'"{name}ed"', '"opened"'))
     running = chart_of(python_statemachine(machine), format="json")()
     running.send("push.opened")
@@ -175,7 +175,7 @@ def test_states_may_be_called_like_attributes(name: str) -> None:
 
 
 def test_all_attributes_are_known() -> None:
-    """Every other attribute's name works as the name of a state."""
+    """A state may have the name of any other attribute."""
     first = chart_of(python_statemachine(door()), format="json")()
     for name in {name for name in dir(first) if not name.startswith("_") and "." not in name} - TAKEN:
         back = {"transitions": [{"event": "a.b", "target": name}]}
@@ -191,8 +191,8 @@ def test_all_attributes_are_known() -> None:
 def plain(machine: Machine, *, raises: bool) -> Machine:
     """Return *machine* without clauses, profiles and shown words.
 
-    If *raises* is true, every event is a call that replies ok, or an error if it is refused, and outputs are
-    dropped. Otherwise every event is a signal, which is ignored instead of refused, and outputs are kept.
+    If *raises* is true, every event is a call, which replies ok or, if it is refused, an error; outputs are dropped.
+    If *raises* is false, every event is a signal, which is ignored instead of refused; outputs are kept.
     """
     kept = {each.event.rpartition(".")[0] for each in outcome_events(machine)}
     return replace(
@@ -281,7 +281,7 @@ CONDITIONS = ("x", "y")
 
 @st.composite
 def configurations(draw: st.DrawFn) -> dict[str, Any]:
-    """Configurations of `transitions`, in all forms in which they can be written."""
+    """Configurations of `transitions`, in all forms in which one can write them."""
     ignoring = st.sampled_from([{}, {"ignore_invalid_triggers": True}, {"ignore_invalid_triggers": False}])
     states = [draw(st.sampled_from([name, {"name": name, **draw(ignoring)}])) for name in STATES]
     state = st.sampled_from(STATES)
@@ -334,7 +334,7 @@ def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) 
 
 
 def _ends(running: MarkupMachine, trigger: str, state: str) -> set[tuple[str, str]]:
-    """Return the state after *trigger* in *state*, and whether it raised, for all values of the conditions."""
+    """For all values of the conditions, return the state after *trigger* in *state*, and whether it raised."""
     found = set()
     for values in itertools.product((True, False), repeat=len(CONDITIONS)):
         model = _Model(dict(zip(CONDITIONS, values, strict=True)))
@@ -349,7 +349,7 @@ def _ends(running: MarkupMachine, trigger: str, state: str) -> set[tuple[str, st
 
 
 class _Model:
-    """A model object for `transitions` with two conditions."""
+    """A model object of `transitions` that has two conditions."""
 
     state: str
     trigger: Any
@@ -365,7 +365,7 @@ class _Model:
 
 
 def test_a_configuration_in_yaml() -> None:
-    """Words that YAML treats as booleans or numbers are names of states here."""
+    """Words that YAML could treat as booleans or numbers are treated as names of states."""
     text = "states: [on, off, 007]\ninitial: off\ntransitions:\n- [press, off, on]\n- {trigger: press, source: on, dest: 007}\n"
     machine = machine_of(imported(text.encode(), path="lamp.yaml"))
 
@@ -436,7 +436,7 @@ def test_a_model_is_pleasant_to_read() -> None:
 
 @st.composite
 def definitions(draw: st.DrawFn, *, several: bool = True) -> dict[str, Any]:
-    """Definitions of python-statemachine, whose conditions are data; *several* of them in a transition."""
+    """Definitions of python-statemachine whose conditions are data. If *several*, a transition may have several."""
     state = st.sampled_from(["a", "b"])
     event = st.sampled_from(["go", "go.far", "stop", "go stop", "go.*", "*", "stop."])
     conditions = [{}, {}, {"cond": "x"}, {"unless": "x"}, *([{"cond": ["x"], "unless": ["y"]}] if several else [])]
@@ -500,7 +500,10 @@ def _chart(definition: dict[str, Any]) -> str:
 
 
 def test_sent_events_are_emitted() -> None:
-    """Events sent on exit, by the transition and on entry are outputs, unless the chart sends them to itself."""
+    """Events that are sent on exit, by a transition or on entry become outputs.
+
+    The exception is an event that the chart sends to itself.
+    """
     text = """<scxml xmlns="http://www.w3.org/2005/07/scxml">
       <state id="a"><onexit><send event="left" target="#_parent"/></onexit>
         <transition event="go" target="b"><send event="gone" target="http://x"/><send event="own"/></transition>
@@ -538,7 +541,10 @@ def test_a_chart_that_only_takes_anything() -> None:
 
 
 def test_original_names_are_kept() -> None:
-    """The original name is what a state shows, or an event's name on the wire; different names stay distinct."""
+    """The original name is kept as the word that a state shows, or as an event's name on the wire.
+
+    Names that differ stay distinct.
+    """
     configuration = {
         "states": ["a b", "a-b", "ä", "-"],
         "initial": "a b",
@@ -558,14 +564,14 @@ def test_original_names_are_kept() -> None:
 
 
 def test_a_machine_without_transitions() -> None:
-    """The imported model has no events."""
+    """A machine without transitions is imported as a model without events."""
     machine = machine_of(taken({"states": ["a"], "initial": "a"}))
 
     assert (list(machine.states), dict(machine.events)) == (["a"], {})
 
 
 def test_many_conditions_are_all_kept() -> None:
-    """Too many conditions to combine become separate outcomes."""
+    """If a transition has too many conditions to combine, they become separate outcomes."""
     arrows = [{"trigger": "go", "source": "a", "dest": "a", "conditions": [f"c{n}"]} for n in range(12)]
     machine = machine_of(taken({"states": ["a"], "initial": "a", "transitions": arrows}))
 

@@ -1,4 +1,4 @@
-"""The results of SPIN on exported machines and properties, compared with the checker's: sizes, verdicts, lengths."""
+"""Results of SPIN on exported machines and properties, compared with the checker: sizes, verdicts, and lengths."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ RANDOM = range(0, 200, BATCH)
 FOLLOWING = range(0, 100, BATCH)
 """The first seed of each batch."""
 FEW = 2
-"""Maximum number of parts of a shipped claim up to which every part is compared."""
+"""If a shipped claim has at most this number of parts, every part is compared."""
 
 
 @pytest.fixture
 def kept(request: pytest.FixtureRequest) -> Iterator[spin.Kept]:
-    """The stored answers of SPIN for the test, which must use all of them and no others."""
+    """Answers of SPIN that are stored for the test, which must use all of them and no others."""
     found = spin.Kept(_file(request.node.name))
     yield found
     found.up_to_date()
@@ -67,7 +67,7 @@ def _file(test: str) -> str:
 
 
 def test_every_answer_that_is_kept_is_of_a_test() -> None:
-    """Each stored file belongs to an existing test, and each of those tests has a file."""
+    """Each stored file belongs to an existing test, and each test that asks SPIN has a file."""
     batched: dict[Callable[..., None], Iterable[object]] = {
         test_shipped_properties_have_the_same_verdict: specified(),
         test_random_machines_have_the_same_size: RANDOM,
@@ -86,7 +86,7 @@ def test_every_answer_that_is_kept_is_of_a_test() -> None:
         ("", {}, "lacks 1 texts and has 0 that no test exports: FSM_SPIN=store "),
         ("", {"now": [0, -1, 4, 18, 1], "old": [0, -1, 3, 4, 1]}, "lacks 0 texts and has 1 "),
         ("", {"now": [0, -1, 4, 18, 1]}, None),
-        ("", {"now": [0, -1, 5, 18, 1]}, None),  # SPIN does not run, so the wrong stored answer is returned
+        ("", {"now": [0, -1, 5, 18, 1]}, None),  # SPIN does not run, so the wrong stored answer is used
         ("again", {"now": [0, -1, 4, 18, 1]}, None),
         ("again", {"now": [0, -1, 5, 18, 1]}, "SPIN answers otherwise than "),
         ("store", {"old": [0, -1, 3, 4, 1]}, None),
@@ -95,7 +95,7 @@ def test_every_answer_that_is_kept_is_of_a_test() -> None:
 def test_stored_answers_are_what_spin_answers(
     mode: str, before: dict[str, list[int]], says: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SPIN runs only on request: to store its answers, or to compare them with the stored ones."""
+    """SPIN runs only on request, to store its answers or to compare them with the stored answers."""
     part, answered = spin.Part(promela(door())), spin.Answer(error=False, at=-1, states=4, transitions=18, depth=1)
     monkeypatch.setattr(spin, "ANSWERS", tmp_path)
     monkeypatch.setattr(spin, "MODE", mode)
@@ -123,7 +123,7 @@ def of_random_machine(seed: int) -> tuple[Machine, Property]:
 
 
 def sizes(machines: Sequence[Machine], folder: Path, kept: spin.Kept | None = None) -> None:
-    """Assert that SPIN finds the same states, transitions and depth, apart from the start, which it counts."""
+    """Assert that SPIN finds the same states, transitions and depth; SPIN also counts the start."""
     ask = kept.answers if kept else spin.answers
     answers = ask([spin.Part(promela(machine)) for machine in machines], folder, safety=True)
     for machine, answer in zip(machines, answers, strict=True):
@@ -140,13 +140,13 @@ def of_configurations(machine: Machine) -> Counts:
 
 
 def assert_same(ours: Counts, theirs: spin.Answer, *, transitions: bool = True) -> None:
-    """Assert that both searches have the same size, apart from the start."""
+    """Assert that both searches have the same size, apart from the start, which only SPIN counts."""
     assert (ours.states, ours.depth) == (theirs.states, theirs.depth)
     assert not transitions or ours.transitions == theirs.transitions - 1
 
 
 def test_shipped_machines_have_the_same_size(tmp_path: Path, kept: spin.Kept) -> None:
-    """The sizes agree without a profile and under each profile."""
+    """The sizes of shipped machines agree, without a profile and under each profile."""
     machines = [load(name) for name in names()]
     sizes([*machines, *(each.under(profile) for each in machines for profile in each.profiles)], tmp_path, kept)
 
@@ -177,7 +177,7 @@ cannot = ["*"]
 
 
 def test_toys_have_the_same_size(tmp_path: Path) -> None:
-    """The sizes agree even if names are keywords or contain special characters."""
+    """The sizes of small machines agree, even if names are keywords or contain special characters."""
     sizes(
         [door(), door().under("old"), job(), counter(to=3), counter(to=300), machine_of(AWKWARD)],
         tmp_path,
@@ -190,7 +190,7 @@ def test_random_machines_have_the_same_size(tmp_path: Path, kept: spin.Kept, fir
 
 
 def test_a_machine_that_differs_has_another_size(tmp_path: Path) -> None:
-    """Twin: with one outcome fewer, SPIN counts fewer transitions."""
+    """Twin: if the machine has one outcome fewer, SPIN counts fewer transitions."""
     changed = machine_of(edited(JOB, '{ running = "ended", checking = "ended" }', '{ running = "ended" }'))
     [answer] = spin.answers([spin.Part(promela(changed))], tmp_path, safety=True)
 
@@ -202,7 +202,7 @@ def test_a_machine_that_differs_has_another_size(tmp_path: Path) -> None:
 
 
 class Question(NamedTuple):
-    """One part of a claim about a machine, and its text for SPIN."""
+    """A part of a claim about a machine, and the text of this part for SPIN."""
 
     machine: Machine
     stated: Property
@@ -231,12 +231,12 @@ def _parts(claim: Claim) -> list[Claim]:
 
 
 def stated_as(asked: Property, claim: Claim) -> Property:
-    """Return *asked* with *claim* in place of its own."""
+    """Return the property *asked* with *claim* in place of its own claim."""
     return replace(asked, claim=claim)
 
 
 def agree(asked: Sequence[Question], folder: Path, kept: spin.Kept) -> None:
-    """Assert that SPIN and the checker agree on each question's conclusion, size and shortest length."""
+    """Assert that SPIN and the checker agree on the conclusion, size and shortest length of each question."""
     answers = kept.answers([each.part for each in asked], folder / "safety", safety=True)
     for each, answer in zip(asked, answers, strict=True):
         agree_on(each, answer)
@@ -248,7 +248,7 @@ def agree(asked: Sequence[Question], folder: Path, kept: spin.Kept) -> None:
 
 
 def agree_on(each: Question, answer: spin.Answer) -> None:
-    """Assert that SPIN and the checker agree about finite runs."""
+    """Assert that SPIN and the checker agree on a question about finite runs."""
     ours = decide(each.stated, tabulate(each.machine))
     match ours.verdict:
         case _ if isinstance(each.stated.claim, LeadsTo):
@@ -263,12 +263,12 @@ def agree_on(each: Question, answer: spin.Answer) -> None:
             return
         case _:
             assert not answer.error, each.stated
-    # In SPIN the parts of one claim share their error codes.
+    # SPIN uses the same error code for all parts of a claim.
     assert_same(ours.searched, answer, transitions=each.alone)
 
 
 def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Machine, Property]:
-    """Return *machine* under *profile*, and *asked* with the machine that it follows under *profile*, too."""
+    """Return *machine* under *profile*, and *asked* with the machine that it follows under the same profile."""
     if profile is None:
         return machine, asked
     if isinstance(asked.claim, Follows) and profile in asked.claim.other.profiles:
@@ -279,10 +279,11 @@ def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Ma
 @pytest.mark.slow
 @pytest.mark.parametrize("name", specified())
 def test_shipped_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept, name: str) -> None:
-    """Properties are compared without a profile, and under profiles with a known failure.
+    """The checker and SPIN have the same verdict on each shipped property.
 
-    If a claim has many parts, only the first and the last are compared, because all of them would take minutes.
-    Claims that Promela cannot express are compared with other second opinions.
+    Properties are compared without a profile, and under profiles with a known failure. If a claim has many parts,
+    only the first and the last are compared, because all of them would take minutes. Claims that Promela cannot
+    express are compared with other second opinions.
     """
     asked: list[Question] = []
     found = specification(name)
@@ -302,7 +303,7 @@ def test_random_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept
 
 
 def test_random_properties_are_of_every_kind() -> None:
-    """For every kind of claim, several random properties hold and several fail."""
+    """For every kind of claim, several random properties hold and several others fail."""
     found: dict[tuple[str, str], int] = {}
     for seed in range(RANDOM.stop):
         machine, asked = of_random_machine(seed)
@@ -315,7 +316,7 @@ def test_random_properties_are_of_every_kind() -> None:
 
 
 def random_listener(chance: random.Random) -> Machine:
-    """Return a random machine in which two events are called *x* and *y*, like the outputs of random machines."""
+    """Return a random machine in which two events are called *x* and *y*, the names of outputs of random machines."""
     machine = random_machine(chance, time=False)
     names = chance.sample([*machine.events], min(2, len(machine.events)))
     renamed = dict(zip(names, "xy", strict=False))
@@ -324,7 +325,7 @@ def random_listener(chance: random.Random) -> Machine:
 
 
 def following(seed: int) -> Question:
-    """Return the question whether a random machine follows a random listener."""
+    """Return the question whether the outputs of a random machine are possible events of a random listener."""
     chance = random.Random(seed)
     machine, asked = of_random_machine(seed)
     asked = replace(asked, claim=Follows(other=random_listener(chance)))
@@ -333,7 +334,7 @@ def following(seed: int) -> Question:
 
 @pytest.mark.parametrize("first", FOLLOWING)
 def test_random_machines_follow_alike(tmp_path: Path, kept: spin.Kept, first: int) -> None:
-    """Verdicts agree on whether the outputs of one machine are possible events of another."""
+    """SPIN and the checker agree on whether the outputs of one machine are possible events of another machine."""
     asked = [following(seed) for seed in range(first, first + BATCH)]
     verdicts = [type(decide(each.stated, tabulate(each.machine)).verdict) for each in asked]
 
@@ -345,7 +346,7 @@ def test_random_machines_follow_alike(tmp_path: Path, kept: spin.Kept, first: in
 
 
 def followed(text: str, folder: Path) -> str:
-    """Run the commands in the head of *text* and return their output."""
+    """Run the commands in the head of *text*, and return their output."""
     spin.needed()
     (folder / "model.pml").write_text(text, encoding="utf-8")
     commands = [line.removeprefix(" *   ").partition("   (")[0] for line in text.splitlines() if line[:5] == " *   "]
@@ -356,7 +357,7 @@ def followed(text: str, folder: Path) -> str:
 
 
 def test_the_head_has_the_commands_and_the_result(tmp_path: Path) -> None:
-    """The head of a file without a claim predicts SPIN's counts."""
+    """If the file has no claim, its head predicts the counts of SPIN."""
     text = promela(job(), file="model.pml")
     answered = followed(text, tmp_path)
     graph = of_configurations(job())
@@ -385,7 +386,7 @@ def test_a_counterexample_prints_its_steps(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("fair", "errors"), [('["start.ends", "crash"]', 0), ('["exit"]', 1)])
 def test_an_endless_run_is_an_acceptance_cycle(tmp_path: Path, fair: str, errors: int) -> None:
-    """Whether SPIN finds one depends on the fair events."""
+    """SPIN finds an acceptance cycle or none, depending on the fair events."""
     asked = stated(job(), f'from = "is starting"\nleads-to = "not is starting"\nfair = {fair}')
     answered = followed(promela(job(), asked, file="model.pml"), tmp_path)
 

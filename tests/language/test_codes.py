@@ -1,4 +1,4 @@
-"""Every code has an example that raises it, and a corrected example that is accepted; both are run."""
+"""Every code has an example that raises it and a corrected example that is accepted. The tests run both."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ PLACES = {
     "FSM703": "count   = 2",
     "FSM508": "  - {trigger: press, source: off, dest: on}",
 }
-"""The text that an example replaces if the file does not contain the corrected example."""
+"""The text that an example replaces, if the file does not contain the corrected example."""
 
 BEFORE = dict.fromkeys(["FSM123", "FSM124", "FSM125", "FSM132", "FSM133"], "[profile.old]") | {
     "FSM709": "[event.crash]"
 }
-"""The text before which an example is inserted."""
+"""The text in front of which an example is inserted."""
 
 
 READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -93,7 +93,7 @@ READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "FSM5": ("lamp.txt", "import lamp.txt", (LAMP,)),
     "FSM7": ("systems/office.toml", "show systems/office.toml", (OFFICE + CRASH,)),
 }
-"""For each family of codes: the file of an example, the command that reads it, and the text around the example."""
+"""For each family of codes: the file for an example, the command that reads it, and the text around the example."""
 
 
 JOB_LOG = {"fsm.recordings": "job-log = fsm_jobs.job_log:JOB_LOG"}
@@ -104,7 +104,10 @@ PACKAGES: dict[str, dict[str, dict[str, str]]] = {
     RULES["FSM223"].wrong: {"fsm-jobs": {"fsm.commands": "jobs = atempts:COMMAND"}},
     RULES["FSM223"].right: {"fsm-jobs": JOB_LOG | {"fsm.commands": "jobs = fsm_jobs:COMMAND"}},
 }
-"""The packages installed for an example, each with its additions. All have the code of ``examples/domain``."""
+"""The packages that are installed for an example, each with its entry points.
+
+All packages have the code of ``examples/domain``.
+"""
 
 ATEMPTS = """from fsm.entry_points import DomainCommand
 COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
@@ -112,7 +115,7 @@ COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
 
 
 def text_of(code: str, snippet: str) -> str:
-    """Return *snippet* if it is a complete file, and otherwise a complete file that contains it."""
+    """Return *snippet* if it is a complete file; if it is not, return a complete file that contains it."""
     place = PLACES.get(code) or BEFORE.get(code) or RULES[code].right
     text = next((each for each in READERS[code[:4]][2] if each.count(place) == 1), "")
     return edited(text, place, f"{snippet}\n{place}" if code in BEFORE else snippet) if text else snippet
@@ -176,7 +179,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def _listening(folder: Path) -> Iterator[None]:
     """Run a runtime at ``cri.sock`` and another server at ``other.sock`` in *folder*.
 
-    They are processes and not threads, because other tests fork this process.
+    The servers are processes and not threads, because other tests fork this process.
     """
     other = (
         "import socketserver\n"
@@ -198,7 +201,7 @@ def _listening(folder: Path) -> Iterator[None]:
 
 
 def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
-    """Run the command that reads *example*; return its exit code and the codes of the problems."""
+    """Run the command that reads *example*, and return its exit code and the codes of its problems."""
     command, overwritten = example, {}
     if not example.startswith("fsm "):
         name, command, _ = READERS[code[:4]]
@@ -219,16 +222,16 @@ def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", [code for code in RULES if code != "FSM606"])  # our server has every image
+@pytest.mark.parametrize("code", [code for code in RULES if code != "FSM606"])  # this runtime has every image
 def test_an_example_raises_its_code(code: str, folder: Path) -> None:
-    """The example raises no other code."""
+    """The wrong example raises its own code and no other code."""
     assert (2, {code}) == codes(code, RULES[code].wrong, folder)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [code for code in RULES if code != "FSM607"])  # a server does not end by itself
 def test_the_mended_example_is_accepted(code: str, folder: Path) -> None:
-    """The corrected example raises no code; its verdict does not matter."""
+    """The corrected example raises no code, whatever its verdict is."""
     status, found = codes(code, RULES[code].right, folder)
 
     assert set() == found

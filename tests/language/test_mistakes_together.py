@@ -1,4 +1,4 @@
-"""Syntactic and semantic errors in a file are reported together, without consequential errors."""
+"""Syntactic and semantic errors in a file are reported together, without errors that only follow from others."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def problems(path: Path, text: str) -> tuple[Problem, ...]:
 
 
 def test_both_kinds_are_reported_in_one_step(tmp_path: Path) -> None:
-    """Every reported semantic error is still there once the syntax is fixed."""
+    """Syntactic and semantic errors are reported together, and the semantic ones remain when the syntax is fixed."""
     together = problems(tmp_path / "door.toml", SEVERAL)
     mended = SEVERAL.replace('titel   = "A door"', "").replace("shows = 1", 'shows = "OPEN"').replace('"cal"', '"call"')
     mended = mended.replace('"fine"', '"FINE"').replace("[event.pull]", '[event.pull]\nabout = ""')
@@ -89,7 +89,7 @@ def test_both_kinds_are_reported_in_one_step(tmp_path: Path) -> None:
 
 
 def test_of_properties_too(tmp_path: Path) -> None:
-    """Property files report both kinds together, too, and messages do not quote a missing word."""
+    """For property files, both kinds of errors are reported together, and messages never quote a missing word."""
     text = PROPERTIES.replace("says   =", "sayz   =").replace('under = "old"', 'under = "older"')
     at = repository(tmp_path, properties=text.replace('machine = "door"', 'machine = "doer"'))
     with pytest.raises(InputError) as machine:
@@ -104,7 +104,10 @@ def test_of_properties_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", ["machine", "states", "event"])
 def test_where_too_little_is_left_only_the_form_is_reported(gone: str, tmp_path: Path) -> None:
-    """For example, a required table is written as an array of tables."""
+    """If a table is unusable, only its syntactic error is reported.
+
+    An example is a required table that is written as an array of tables.
+    """
     found = problems(tmp_path / "door.toml", SEVERAL.replace(f"[{gone}", f"[[{gone}").replace("]\n", "]]\n"))
 
     assert {each.code for each in found} <= {"FSM004", "FSM010", "FSM011", "FSM012"}
@@ -124,7 +127,10 @@ def places(document: Value, at: tuple[str | int, ...] = ()) -> Iterator[tuple[st
 @pytest.mark.parametrize("model", [DOOR, JOB], ids=["door", "job"])
 @pytest.mark.parametrize("how", ["wrong", "renamed", "dropped"])
 def test_one_mistake_of_form_makes_none_of_meaning(model: str, how: str) -> None:
-    """At any place, the value has a wrong kind, the key is not a name, or the key is missing."""
+    """A syntactic error at any place causes no semantic error.
+
+    The value has a wrong type, the key is not a name, or the key is missing.
+    """
     for number, at in enumerate(places(tomllib.loads(model))):
         if number % 5 and TIMES == 1:
             continue

@@ -1,4 +1,4 @@
-"""Reading a model file: every syntactic error with its line and remedy."""
+"""Model files are read, and every syntactic error is reported with its line and a remedy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEXTS = [DOOR, JOB, counter_text(to=3), *(path.read_text(encoding="utf-8") for p
 
 PUSH = 'about   = "Open the door."\n'
 
-# Code, the text to replace in the door, its replacement, the message, and the hint.
+# The code, the text to replace in the door, its replacement, the message, and the hint.
 # The mark "# here" is in the line that the problem must have.
 CASES = [
     ("FSM003", 'title   = "A door"', 'title = "A d\udcf6r"  # here', "is not UTF-8: byte 0xf6 at offset", "save the file as UTF-8"),
@@ -72,7 +72,7 @@ CASES = [
 
 @pytest.mark.parametrize(("code", "old", "new", "what", "hint"), CASES, ids=lambda part: part[:40])
 def test_says_what_is_wrong_where_and_the_way_out(code: str, old: str, new: str, what: str, hint: str) -> None:
-    """One error causes one problem, which has the line, the value and a hint."""
+    """A syntactic error causes one problem, with its line, the wrong value and a hint."""
     text = edited(DOOR, old, new)
 
     (problem,) = problems_of(text.encode(errors="surrogateescape"))
@@ -92,7 +92,7 @@ FILES: list[tuple[str, Callable[[Path], object], str]] = [
 
 @pytest.mark.parametrize(("code", "make", "what"), FILES, ids=["missing", "directory", "loop", "huge"])
 def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object], what: str, tmp_path: Path) -> None:
-    """A problem with the file as a whole has no line."""
+    """A problem that concerns the file as a whole has no line."""
     path = tmp_path / "toy.toml"
     make(path)
 
@@ -105,13 +105,13 @@ def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object
 
 
 def test_a_path_that_no_file_can_have_is_said() -> None:
-    """A NUL in a path is an error in the input, and not a crash."""
+    """A NUL in a path is reported as an error of the input, and does not crash the command."""
     with pytest.raises(InputError, match=r"cannot be opened: embedded null byte \[FSM001\]"):
         content("a\0b")
 
 
 def test_every_rule_of_form_has_a_case() -> None:
-    """Every code in the list of rules is raised by some test case."""
+    """Every code in the list of syntactic rules is raised by some test case."""
     assert {code for code in RULES if code < "FSM1"} == {case[0] for case in (*CASES, *FILES)}
 
 
@@ -212,12 +212,12 @@ PLACES = [
 
 @pytest.mark.parametrize(("path", "line"), PLACES, ids=str)
 def test_finds_the_line_of(path: tuple[str | int, ...], line: int) -> None:
-    """Every way to write a key is found; a missing key has the line of the table around it."""
+    """The line of a key is found, however the key is written. A missing key has the line of the surrounding table."""
     assert line == locate(LINES.encode()).find(*path)
 
 
 def test_a_header_of_its_own_counts_before_a_table_that_is_implied() -> None:
-    """A missing key is reported at the header of its table, even if a subtable is above it."""
+    """A missing key is reported at the header of its table, even if the header of a subtable comes first."""
     text = edited(
         DOOR,
         '[event.warp]\nkind   = "hidden"\nabout  = ',
@@ -229,7 +229,7 @@ def test_a_header_of_its_own_counts_before_a_table_that_is_implied() -> None:
 
 
 def test_what_is_missing_at_the_top_is_no_table_where_it_is_text() -> None:
-    """The hint shows a line for a missing text, and a header for a missing table."""
+    """For a missing text, the hint shows a line; for a missing table, it shows a header."""
     with pytest.raises(InputError) as raised:
         parse(b"", Stated, path="door.toml")
 
@@ -239,7 +239,7 @@ def test_what_is_missing_at_the_top_is_no_table_where_it_is_text() -> None:
 
 
 def test_a_byte_order_mark_is_no_mistake() -> None:
-    """Some editors write a byte order mark at the start of every file."""
+    """A byte order mark at the start of a file is accepted, because some editors write one."""
     assert DOOR == DOOR.strip("\ufeff")
     assert () == problems_of("\ufeff" + DOOR)
 
@@ -291,7 +291,7 @@ def _paths(path: tuple[str | int, ...], value: object) -> Iterator[tuple[str | i
 
 @st.composite
 def damaged_bytes(draw: st.DrawFn) -> bytes:
-    """Return a model file that is cut short, or in which some bytes are flipped, inserted or omitted."""
+    """Return a model file that is cut short, or that has some bytes flipped, inserted or omitted."""
     data = bytearray(draw(st.sampled_from(TEXTS)).encode())
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, max(0, len(data) - 1)))
@@ -311,7 +311,7 @@ def damaged_bytes(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def damaged_lines(draw: st.DrawFn) -> bytes:
-    """Return a model file in which some lines are omitted, repeated or moved."""
+    """Return a model file that has some lines omitted, repeated or moved."""
     lines = draw(st.sampled_from(TEXTS)).split("\n")
     for _ in range(draw(st.integers(1, 6))):
         line = lines.pop(draw(st.integers(0, len(lines) - 1)))
@@ -340,21 +340,21 @@ def test_a_damaged_file_is_a_machine_or_says_what_is_wrong(data: bytes) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS, ids=["door", "job", "counter", *(path.stem for path in SHIPPED)])
 def test_a_file_cut_short_says_what_is_wrong(text: str) -> None:
-    """A file that is cut after any line is a machine or a list of problems."""
+    """If a model file is cut after any line, the result is a machine or a list of problems."""
     lines = text.splitlines(keepends=True)
     for end in range(0, len(lines), max(1, len(lines) // (40 if TIMES > 1 else 12))):
         problems_of("".join(lines[:end]))
 
 
 def test_a_large_file_of_mistakes_is_read_in_time() -> None:
-    """All of several thousand unknown words are reported."""
+    """A large file with several thousand unknown words is read in time, and every word is reported."""
     text = "".join(f"word{number} = {number}\n" for number in range(5_000))
 
     assert 5_000 + 3 == len(problems_of(text))
 
 
 def test_nesting_as_deep_as_allowed_is_read() -> None:
-    """The limit counts tables and arrays together, including the file itself."""
+    """The limit of nesting counts tables and arrays together, including the file itself."""
     deepest = DEEPEST - 2
 
     said = [problems_of(f"machine = {'[' * depth}{']' * depth}") for depth in (deepest + 1, deepest + 2)]
@@ -363,7 +363,7 @@ def test_nesting_as_deep_as_allowed_is_read() -> None:
 
 
 def test_dots_in_strings_and_numbers_nest_nothing() -> None:
-    """Only dots between the parts of a key count as nesting."""
+    """Only the dots between the parts of a key nest tables; dots in strings and numbers do not."""
     dots = "a." * 100
     text = edited(
         DOOR, 'about   = "Open the door."', f'about = """{dots}\n\\"{dots}"""  # {dots}\naliases = [\'{dots}\']'
@@ -373,7 +373,7 @@ def test_dots_in_strings_and_numbers_nest_nothing() -> None:
 
 
 def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
-    """The result does not depend on the source."""
+    """A model that is read from bytes equals the model that is read from a file."""
     path = tmp_path / "door.toml"
     path.write_text(DOOR, encoding="utf-8")
 
@@ -381,7 +381,7 @@ def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_message_lists_so_many_mistakes_and_no_more() -> None:
-    """The message lists the first hundred problems and the number of the others."""
+    """The message lists the first hundred problems, and the number of the remaining ones."""
     text = edited(DOOR, 'silent = ["*"]', f"silent = [{'0, ' * 1_000}]")
 
     with pytest.raises(InputError) as caught:

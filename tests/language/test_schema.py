@@ -44,7 +44,7 @@ def _nodes(node: object) -> Iterator[dict[str, Any]]:
 
 
 def test_it_is_a_schema_of_the_draft_that_it_names() -> None:
-    """Its id is a URN, and not an address."""
+    """The schema is valid for the draft that it names, and its id is a URN and not an address."""
     jsonschema.Draft202012Validator.check_schema(schema())
 
     assert "https://json-schema.org/draft/2020-12/schema" == schema()["$schema"]
@@ -54,7 +54,7 @@ def test_it_is_a_schema_of_the_draft_that_it_names() -> None:
 
 
 def test_every_call_gives_a_schema_of_its_own() -> None:
-    """A caller may change the returned schema without an effect on other callers."""
+    """Each call returns a new schema, so a caller may change it without an effect on other callers."""
     mine = schema()
     mine["$defs"].clear()
 
@@ -63,12 +63,15 @@ def test_every_call_gives_a_schema_of_its_own() -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_models_are_valid(path: Path) -> None:
-    """An editor with the schema reports no error in them."""
+    """Shipped models match the schema, so an editor reports no error in them."""
     VALIDATOR.validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 def test_editors_understand_every_form() -> None:
-    """Alternatives are oneOf, no type is null, and tables refuse unknown words and invalid names."""
+    """Editors understand the schema: it uses oneOf for alternatives and has no null type.
+
+    Tables refuse unknown words and invalid names.
+    """
     for node in _nodes(schema()):
         assert "anyOf" not in node
         assert node.get("type") != "null"
@@ -77,7 +80,7 @@ def test_editors_understand_every_form() -> None:
 
 
 def test_its_words_are_those_of_the_parser() -> None:
-    """Every class of the parser is a definition of the schema with the same words."""
+    """Every class of the parser has a definition in the schema with the same words."""
     classes = {
         name: each
         for name, each in inspect.getmembers(fsm.language.machine_file, inspect.isclass)
@@ -91,19 +94,19 @@ def test_its_words_are_those_of_the_parser() -> None:
     found = {name: set(node["properties"]) for name, node in schema()["$defs"].items()}
     found["Written"] = set(schema()["properties"])
 
-    # Cells is not a table by itself: events and overrides have its words.
+    # Cells are not a table by themselves: events and overrides have their words.
     cells = words.pop("Cells")
     assert cells < found["WrittenEvent"]
     assert cells < found["WrittenOverride"]
     assert cells < found["WrittenRest"]
     assert words.pop("WrittenDemand") < found["WrittenRequirement"]
-    # Neither are levels with their sources.
+    # Levels with their sources are not a table by themselves, either.
     cited = words.pop("Cited")
     assert cited < found["WrittenClause"]
     assert cited < found["WrittenEvent"]
     assert cited < found["WrittenRest"]
     assert cited < found["WrittenRequirement"]
-    # Neither are the words that events of machines and of systems have in common.
+    # The same is true of the words that events of machines and of systems have in common.
     assert words.pop("Happening") < found["WrittenEvent"]
     assert words == found
 
@@ -125,7 +128,7 @@ KEYS = st.sampled_from([*WORDS, "shut", "sh ut", "*", "", "<table>", "[key]", "Ã
 
 @st.composite
 def mutated(draw: st.DrawFn) -> dict[str, Any]:
-    """Return a document with some keys renamed, dropped or added, and some values changed."""
+    """Return a document in which some keys are renamed, dropped or added, and some values are changed."""
     document: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(DOCUMENTS)))
     for _ in range(draw(st.integers(1, 3))):
         places = [
@@ -195,7 +198,7 @@ EVENTS: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("words", "fits"), EVENTS, ids=str)
 def test_a_clause_has_its_sentence_and_one_level(words: dict[str, Any], *, fits: bool) -> None:
-    """The schema and the parser require the same combinations of words."""
+    """The schema and the parser require the same combinations of words in a clause."""
     machine = {"name": "lamp", "title": "A lamp", "about": "Is on.", "source": "the box", "initial": "on"}
     document = {"machine": machine, "states": {"on": {"about": "On."}}, "event": {"look": {"about": "Look.", **words}}}
 
@@ -205,7 +208,7 @@ def test_a_clause_has_its_sentence_and_one_level(words: dict[str, Any], *, fits:
 
 @pytest.mark.parametrize("level", [{}, {"MUST": "page 1"}, {"MUST": "page 1", "MAY": "page 2"}], ids=str)
 def test_a_clause_alone_has_one_level(level: dict[str, str]) -> None:
-    """A clause without a level is invalid, and so is one with two levels."""
+    """A clause without a level is invalid, and so is a clause with two levels."""
     document: dict[str, Any] = copy.deepcopy(DOCUMENTS[0])
     document["clause"]["push-opens"] = {"says": "A door that is pushed opens.", **level}
 
@@ -214,7 +217,7 @@ def test_a_clause_alone_has_one_level(level: dict[str, str]) -> None:
 
 
 def test_both_kinds_of_documents_are_tried() -> None:
-    """The documents that are mutated are valid, and an empty document is not."""
+    """The documents to be mutated are valid, and an empty document is not."""
     assert [True, True, True, False] == [_well_formed(document) for document in (*DOCUMENTS, {})]
     assert [True, True, True, False] == [VALIDATOR.is_valid(document) for document in (*DOCUMENTS, {})]
 
@@ -239,12 +242,12 @@ PATHS: list[tuple[tuple[str | int, ...], str]] = [
 
 @pytest.mark.parametrize(("path", "words"), PATHS, ids=str)
 def test_knows_the_words_at_a_path(path: tuple[str | int, ...], words: str) -> None:
-    """The list is empty if authors choose the names at this path."""
+    """The schema lists the words at a path; the list is empty if authors choose the names there."""
     assert words == " ".join(Vocabulary().words(*path))
 
 
 def test_an_outcome_has_the_same_words_alone_and_in_a_list() -> None:
-    """A list of alternatives consists of outcomes."""
+    """An outcome has the same words by itself and in a list of alternatives."""
     alone = Vocabulary().words("event", "push", "moves", "open")
 
     assert {"name", "to", "begins", "reply", "emits"} < set(alone)
@@ -265,5 +268,5 @@ def test_an_outcome_has_the_same_words_alone_and_in_a_list() -> None:
     ids=str,
 )
 def test_says_what_is_expected_at_a_path(path: tuple[str | int, ...], expected: str) -> None:
-    """The description uses plain words, and not the terms of JSON Schema."""
+    """The description of the words at a path uses plain words, not the terms of JSON Schema."""
     assert expected == Vocabulary().expected(*path)

@@ -1,4 +1,4 @@
-"""The call recorder writes recordings that can be read back."""
+"""The call recorder writes recordings that the reader of recordings can read."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ CALLS: list[tuple[str, Message, Message | None, str]] = [
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.gz"])
 def test_recorded_calls_are_read_as_they_were(tmp_path: Path, name: str) -> None:
-    """A recording holds requests, replies, and the states that statuses show.
+    """A recording contains requests, replies, and the states that statuses show.
 
-    It can be read while the file is still open.
+    It can be read while it is still being written.
     """
     with CallRecording(tmp_path / name) as recording:
         for number, (op, request, response, code) in enumerate(CALLS):
@@ -106,7 +106,7 @@ def test_recorded_calls_are_read_as_they_were(tmp_path: Path, name: str) -> None
 
 
 def test_the_keys_are_those_of_other_recordings(tmp_path: Path) -> None:
-    """A recorded creation has its command and its pod, and times are in nanoseconds."""
+    """A recorded creation has the command and the pod of its container, and times are in nanoseconds."""
     with CallRecording(tmp_path / "calls.jsonl") as recording:
         op, request, response, code = CALLS[1]
         recording.take(CallAnswer(op=op, request=request, message=response, start=1, end=2, code=code))

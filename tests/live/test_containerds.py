@@ -1,4 +1,4 @@
-"""The daemons for live tests: they run as long as requested and leave nothing behind."""
+"""The daemons for live tests run as long as requested, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEWEST = list(VERSIONS)[-1]
 
 
 def of_the_folder(folder: Path) -> list[str]:
-    """Return the mounts of this namespace below *folder*, and the processes with *folder* in their command lines."""
+    """Return the mounts below *folder* in this namespace, and the processes whose command lines contain *folder*."""
     mounts = [line for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines() if str(folder) in line]
     return mounts + [each.parent.name for each in Path("/proc").glob("[0-9]*/cmdline") if _names(each, f"{folder}/")]
 
@@ -27,14 +27,14 @@ def of_the_folder(folder: Path) -> list[str]:
 def _names(command: Path, path: str) -> bool:
     try:
         return path in command.read_text(encoding="utf-8")
-    except OSError:  # it has already ended
+    except OSError:  # the process has already ended
         return False
 
 
 def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
-    """A daemon can be restarted, killed, and started by a command.
+    """A daemon can be restarted and killed, and can be restarted by a shell command.
 
-    Its images remain, and its process is a new one.
+    Its process is new after each restart.
     """
     seen = [containerd.pid]
     containerd.restart()
@@ -50,7 +50,7 @@ def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
 
 
 def test_a_daemon_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
-    """The error includes the end of the daemon's log."""
+    """If a daemon cannot start, the error includes the end of its log, and nothing is left behind."""
     if why := lacks():
         pytest.skip(why)
     daemon = Containerd(version=NEWEST, folder=tmp_path)

@@ -1,4 +1,4 @@
-"""The CRI client: results of calls are values, and a server that is not a runtime is reported as such."""
+"""The CRI client returns the results of calls as values, and refuses a server that is not a runtime."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _refuse(code: grpc.StatusCode, detail: str) -> Answering:
 
 
 def test_a_call_has_its_answer_and_its_time(tmp_path: Path) -> None:
-    """Fields are transferred in both directions, and every answer is recorded with its duration."""
+    """The fields of requests and answers are transferred, and every answer has the time of its call."""
     asked: list[StopContainerRequest] = []
     seen: list[CallAnswer] = []
 
@@ -54,7 +54,7 @@ def test_a_call_has_its_answer_and_its_time(tmp_path: Path) -> None:
 
 
 def test_a_status_is_a_value(tmp_path: Path) -> None:
-    """A status has the same code as in recordings, even for methods that the runtime does not have."""
+    """An error is returned as a code, spelled as in recordings, even if the runtime does not have the method."""
     answers = {
         "ContainerStatus": _refuse(grpc.StatusCode.NOT_FOUND, "no such container"),
         "StopContainer": _refuse(grpc.StatusCode.CANCELLED, "given up"),
@@ -68,7 +68,7 @@ def test_a_status_is_a_value(tmp_path: Path) -> None:
 
 
 def test_every_call_has_a_deadline(tmp_path: Path) -> None:
-    """The client gives up when a runtime hangs."""
+    """Every call has a deadline, so that the client gives up when a runtime hangs."""
     over = threading.Event()
     answers = {"StopContainer": lambda _request, _context: over.wait(5) and None}
     with serving(tmp_path / "it.sock", answers), CriClient(str(tmp_path / "it.sock"), timeout=0.05) as client:
@@ -80,7 +80,7 @@ def test_every_call_has_a_deadline(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
-    """A runtime listens before it can answer; on a busy machine this takes longer."""
+    """The client waits for a runtime that is starting, because a runtime listens before it can answer."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "it.sock"))
         listening.listen()
@@ -91,7 +91,7 @@ def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_server_that_goes_in_mid_call_is_unavailable(tmp_path: Path) -> None:
-    """The server stays unavailable until a new one starts; the same client then reconnects to it."""
+    """If a server disappears during a call, calls fail until a new server starts, and then the client reconnects."""
     asked, over = threading.Event(), threading.Event()
 
     def stop(_request: object, _context: object) -> StopContainerResponse:
@@ -128,7 +128,7 @@ def test_a_closed_client_calls_nothing(tmp_path: Path) -> None:
 
 
 def test_events_come_until_the_stream_ends(tmp_path: Path) -> None:
-    """The client distinguishes whether the server, the deadline, or the client itself ended the stream."""
+    """Events arrive until the stream ends; the code shows whether the server, the deadline or the client ended it."""
     going = threading.Event()
 
     def two(_request: object, _context: grpc.ServicerContext) -> Iterator[ContainerEventResponse]:
@@ -155,13 +155,13 @@ def test_events_come_until_the_stream_ends(tmp_path: Path) -> None:
 
 
 def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy named in the environment is ignored, and the path of the socket is not sent as the authority."""
+    """The client ignores a proxy in the environment, and does not send the path of the socket as the authority."""
     for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     hosts: list[str] = []
 
     def version(_request: object, context: grpc.ServicerContext) -> VersionResponse:
-        event = vars(context)["_rpc_event"]  # there is no public API for this
+        event = vars(context)["_rpc_event"]  # gRPC has no public API for this
         hosts.append(event.call_details.host.decode())
         return VersionResponse(runtime_name="fake")
 
@@ -201,7 +201,7 @@ def test_what_is_not_grpc_is_refused(tmp_path: Path, first: bytes) -> None:
                 connection, _ = server.accept()
             except TimeoutError:
                 continue
-            with connection, suppress(OSError):  # the client that only checked whether the server listens has left
+            with connection, suppress(OSError):  # the client only checks whether the server listens, and disconnects
                 if first:
                     connection.recv(1)
                 connection.sendall(first)

@@ -1,4 +1,4 @@
-"""The CRI client with real daemons: calls, events, recordings, and a runtime that disappears."""
+"""Use the CRI client with real daemons: calls, events, recordings, and a runtime that disappears."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_another_socket_of_a_daemon_is_not_cri(containerd: Containerd) -> None:
 
 
 def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: Containerd, tmp_path: Path) -> None:
-    """Containerd 1.6.20 answers a stop of a removed container with NOT_FOUND.
+    """A recorded life is legal, except that 1.6.20 answers a stop of a removed container with NOT_FOUND.
 
-    Its profile tolerates this; the contract does not.
+    The profile of 1.6.20 tolerates this; the contract does not.
     """
     path = tmp_path / "calls.jsonl"
     with CallRecording(path) as recording:
@@ -83,7 +83,7 @@ def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: 
 
 
 def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: Containerd) -> None:
-    """Earlier versions end the stream immediately because they lack the method."""
+    """Versions before 1.7 end the stream of events immediately, because they lack the method."""
     stream = client.events(timeout=60)
     seen: list[ContainerEventResponse] = []
     reader = threading.Thread(target=lambda: seen.extend(stream))
@@ -107,11 +107,11 @@ def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: 
 def test_a_daemon_that_is_killed_in_mid_call_is_unavailable(
     client: CriClient, pod: str, containerd: Containerd
 ) -> None:
-    """The call fails with UNAVAILABLE, and after a restart the container is unchanged."""
+    """If the daemon is killed during a call, the call fails with UNAVAILABLE, and the container is unchanged."""
     number = started(client, pod)
     answers: list[CallAnswer] = []
     first = ExecSyncRequest(container_id=number, cmd=["cat", "/proc/1/comm"], timeout=30)
-    # Wait for the process, which ignores the signal; the program that starts it would be ended by it.
+    # Wait until the process of the container runs. It ignores the signal, but the program that starts it would not.
     wait_for(lambda: done(client.call("ExecSync", first)).message.stdout == b"sleep\n")
     request = StopContainerRequest(container_id=number, timeout=60)
     caller = threading.Thread(target=lambda: answers.append(client.call("StopContainer", request, timeout=30)))

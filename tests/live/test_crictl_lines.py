@@ -1,6 +1,6 @@
-"""The script that ``fsm cover`` proposes covers the missing cells when a shell runs it against a served runtime.
+"""The script that ``fsm cover`` proposes covers the missing cells when it is run against a served runtime.
 
-``crictl`` and ``grpcurl`` are simulated here: each command makes the calls of the real one.
+``crictl`` and ``grpcurl`` are simulated here; the simulated commands make the same calls as the real ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ read -r code <&3
 cat <&3
 exit "$code"
 """
-"""Forwards its arguments and prints the answer."""
+"""A program that forwards its arguments through a pipe and prints the answer."""
 
 BY_ID: Final = {
     "start": ("StartContainer", "container_id"),
@@ -43,11 +43,11 @@ BY_ID: Final = {
     "stopp": ("StopPodSandbox", "pod_sandbox_id"),
     "inspectp": ("PodSandboxStatus", "pod_sandbox_id"),
 }
-"""The crictl commands that make one call on the id given last."""
+"""The crictl commands that make a single call; their last argument is the id."""
 
 
 class PlayedTools:
-    """The subset of ``crictl`` and ``grpcurl`` that the lines use."""
+    """A simulation of the parts of ``crictl`` and ``grpcurl`` that the script uses."""
 
     def __init__(self, client: ServedClient) -> None:
         self._call: Callable[..., CallAnswer] = client.call
@@ -80,7 +80,7 @@ class PlayedTools:
                 raise AssertionError(words)
 
     def _removed(self, of: str, field: str, identity: str, up: int, *, force: bool = False) -> CallAnswer:
-        """Remove as crictl does. It queries the status first, and stops a running entity only if forced."""
+        """Remove an entity like crictl: query its status first, and stop it only if forced."""
         looked = self._call(f"{of}Status", **{field: identity})
         if looked.code != "OK" or (looked.message.status.state == up and not force):
             return looked
@@ -95,7 +95,7 @@ def _read(path: Path, message: Any) -> Any:  # noqa: ANN401  (of protobuf)
 
 @contextmanager
 def played(folder: Path, tools: PlayedTools) -> Iterator[dict[str, str]]:
-    """Return the environment of a shell in which the tools are called."""
+    """Yield the environment of a shell in which *tools* answer ``crictl`` and ``grpcurl``."""
     for name in ("crictl", "grpcurl"):
         (folder / name).write_text(PROGRAM, encoding="utf-8")
         (folder / name).chmod(0o755)
@@ -114,13 +114,13 @@ def played(folder: Path, tools: PlayedTools) -> Iterator[dict[str, str]]:
     try:
         yield {"PATH": f"{folder}:{os.environ['PATH']}", "PIPES": str(folder), "TMPDIR": str(folder)}
     finally:
-        with suppress(OSError):  # nobody reads it after the thread has failed
+        with suppress(OSError):  # nobody reads the pipe if the thread has failed
             os.close(os.open(asked, os.O_WRONLY | os.O_NONBLOCK))
         thread.join(10)
 
 
 def covered(*names: Path) -> tuple[set[tuple[str, str, str]], list[str]]:
-    """Return the cells that a client could still cover by calls, and the verdicts of the recordings."""
+    """Return the cells that calls of a client could still cover, and the verdicts of the recordings."""
     document = json.loads(fsm("cover", "--format", "json", *map(str, names)).stdout)
     missing = {
         (each["machine"], row["event"], row["state"])
@@ -133,9 +133,9 @@ def covered(*names: Path) -> tuple[set[tuple[str, str, str]], list[str]]:
 
 @pytest.mark.parametrize("only", [pytest.param("", marks=pytest.mark.slow), "cri-pod: status in ready"])
 def test_the_proposed_calls_cover_what_is_missing(only: str, tmp_path: Path) -> None:
-    """A recording of the script is legal and leaves no cell missing.
+    """The recording of a run of the script is legal, and no cell is missing any longer.
 
-    The lines for a single cell leave the others missing.
+    If only the lines for a single cell are run, the other cells are still missing.
     """
     before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
     with served(tmp_path) as address:
@@ -148,6 +148,6 @@ def test_the_proposed_calls_cover_what_is_missing(only: str, tmp_path: Path) -> 
 
     missing, _ = covered(before)
     assert len(missing) == len(blocks) > 40
-    # The command that removes the pod first queries its status and stops it.
+    # The command that removes the pod also queries the status of the pod and stops it.
     ran = missing - {("cri-pod", "status", "ready"), ("cri-pod", "remove", "stopped")} if only else set()
     assert covered(before, after) == (ran, ["holds", "holds"])

@@ -1,4 +1,4 @@
-"""Defects of real daemons that generated tests find without hints, with the shortest test for each."""
+"""Generated tests find defects of real daemons without hints, each with a shortest test."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from fsm.sut import SUT
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]  # the comparison with the conformance matrix also finds it
+pytestmark = [pytest.mark.live, pytest.mark.slow]  # the comparison with the conformance matrix also finds this
 
 
 def test_stops_of_the_removed_are_refused_by_1_6_20_only(containerd: Containerd) -> None:
-    """One call is enough to show the difference; the container need not have existed."""
+    """Only 1.6.20 refuses stops of removed containers; a single call shows this, without any earlier container."""
     tested = conform(load("cri-container"), f"cri:unix://{containerd.endpoint}", examples=0)
 
     found = [
@@ -42,24 +42,24 @@ TAKING_PLUGINS = pytest.mark.parametrize(
     [pytest.param(each, marks=pytest.mark.xdist_group(each)) for each in ("1.7.24", "2.1.9")],
     indirect=True,
 )
-"""containerd 1.6 has no NRI of this kind."""
+"""The version of NRI in containerd 1.6 is not supported."""
 
 STARTED_AFTER_STOP = ("plugin-container", Cause.EVENT, "no-start-after-stop", "StartContainer")
 UPDATED_AFTER_REMOVAL = ("plugin-container", Cause.EVENT, "removed-last", "UpdateContainer")
 
 
 def told(daemon: Containerd) -> Callable[[], SUT]:
-    """Return a pod with containers, and a plugin whose contract is the judge."""
+    """Return a factory of a SUT with a pod, its containers and a plugin; the contract of plugins judges it."""
     options = {"nri": f"unix://{daemon.nri}", "restart_command": daemon.restart_command}
     return find(f"cri:unix://{daemon.endpoint}", node(None), options=options, model="plugin-container")
 
 
 @TAKING_PLUGINS
 def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: Path) -> None:
-    """Two concurrent calls on a container show it, and their recording shows it too.
+    """An update may be relayed after the removal; two concurrent calls show this, and so does their recording.
 
-    Other findings are ignored so that the search ends: other late events, races that one thread causes too, and
-    that 2.1.9 exits at the removal of a container whose pod is gone.
+    Other findings are ignored so that the search ends: other late events, violations that need only one thread, and
+    the crash of 2.1.9 at the removal of a container whose pod is gone.
     """
     others = [STARTED_AFTER_STOP, ("broken",)]
     others += [(*UPDATED_AFTER_REMOVAL[:3], f"Post{each}Container") for each in ("Create", "Start", "Update")]
@@ -87,7 +87,7 @@ def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: P
 
 @TAKING_PLUGINS
 def test_exited_containers_are_forgotten_by_a_restart(containerd: Containerd) -> None:
-    """No plugin is notified of their removal. Targeted tests find this, and the failing test shrinks to one life."""
+    """After a restart, plugins are not notified of the removal of exited containers; the shortest test is found."""
     found = conform(node(None), told(containerd), examples=0, most=3)
 
     failure, *_ = [

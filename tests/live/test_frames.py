@@ -1,4 +1,4 @@
-"""Frames: decoding inverts encoding for any split of the data; hostile frames are refused and use no memory."""
+"""Frames are decoded correctly however the data is split, and hostile frames are refused without using memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fsm.runtimes.sockets.nri_link import FIRST, LONGEST, FrameDecoder, FrameErr
 
 
 def joined(pieces: list[tuple[int, bytes]]) -> dict[int, bytes]:
-    """Return the stream of each connection."""
+    """Join the pieces of each connection, and return the data by connection."""
     streams: dict[int, bytes] = {}
     for connection, piece in pieces:
         streams[connection] = streams.get(connection, b"") + piece
@@ -23,7 +23,7 @@ def joined(pieces: list[tuple[int, bytes]]) -> dict[int, bytes]:
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:
-    """Split *data* into pieces of *sizes*, followed by the rest."""
+    """Split *data* into pieces of the given *sizes* and a last piece with the rest."""
     found = []
     for size in sizes:
         found.append(data[:size])
@@ -66,7 +66,7 @@ def test_a_lost_byte_is_noticed(messages: list[tuple[int, bytes]]) -> None:
     ],
 )
 def test_a_long_message_is_cut_as_go_reads_it(size: int, lengths: list[int]) -> None:
-    """NRI in Go hangs at one frame of 5,010 bytes; a message in two frames works if the first fills the buffer."""
+    """A long message is split so that its first frame fills Go's buffer, because NRI in Go hangs at longer frames."""
     wire = frames(1, bytes(size))
     found = []
     while wire:
@@ -95,7 +95,7 @@ def test_what_is_no_frame_is_refused(header: bytes, why: str) -> None:
 
 
 def test_a_long_frame_takes_no_memory() -> None:
-    """Even the longest legal frame is passed on in pieces."""
+    """A long frame takes no memory, because even the longest legal frame is passed on in pieces."""
     chunk = bytes(65_536)
     decoder = FrameDecoder()
     tracemalloc.start()
@@ -112,7 +112,7 @@ def test_a_long_frame_takes_no_memory() -> None:
 
 
 async def ends() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], Multiplexer]:
-    """Return one end of a stream that has a multiplexer at the other end."""
+    """Connect two ends of a stream, and return one end and a multiplexer at the other end."""
     left, right = socket.socketpair()
     return await asyncio.open_connection(sock=left), Multiplexer(*await asyncio.open_connection(sock=right))
 

@@ -1,4 +1,4 @@
-"""An independent CRI client in Go: the proxy changes nothing for it, and fsm can serve it."""
+"""An independent CRI client in Go works through the proxy, and with the server of fsm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from containerds import Containerd
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]  # building takes minutes; containerd's own client is in Go, too
+pytestmark = [pytest.mark.live, pytest.mark.slow]  # building takes minutes; containerd's own client is also in Go
 
 LIFE = (
     ("StartContainer", "OK"),
@@ -35,11 +35,11 @@ LIFE = (
 )
 
 EVENTS = 16
-"""Minimum number of events of two lives."""
+"""Minimum number of events of two containers and their pods."""
 
 
 def _life(client: GoClient, name: str, image: str) -> list[dict[str, Any]]:
-    """Perform a pod's and a container's life, and some calls after its end."""
+    """Make all calls in the life of a pod and a container, and some calls after its end."""
     pod = {
         "metadata": {"name": name, "uid": name},
         "linux": {"security_context": {"namespace_options": {"network": 2}}},
@@ -71,7 +71,7 @@ def test_the_proxy_is_not_noticed(containerd: Containerd, tmp_path: Path) -> Non
 
 
 def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> None:
-    """The events that the proxy records fit the calls; containerd 1.6 has no events."""
+    """The events that pass the proxy agree with the client's calls; containerd 1.6 has no events."""
     with passing(tmp_path / "proxy", containerd.endpoint) as proxy, GoClient(f"unix:{tmp_path / 'proxy'}") as near:
         near.watch()
         for name in ("one", "two"):
@@ -86,7 +86,7 @@ def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> Non
 
 
 def test_it_is_served(tmp_path: Path) -> None:
-    """The reference implementation serves the client as containerd does, and the container's events are in order."""
+    """The reference implementation answers the client in the same way as containerd, and sends events in order."""
     with served(tmp_path) as address, GoClient(address) as client:
         client.watch()
         found = _life(client, "served", "busybox")
@@ -94,5 +94,5 @@ def test_it_is_served(tmp_path: Path) -> None:
         events = [client.event()["reply"] for _ in range(8)]
 
     assert LIFE == tuple(_codes(found)[3:-2])
-    # CREATED has the number 0, which Go's JSON omits.
+    # The event type CREATED has the number 0, which Go's JSON omits.
     assert [0, 1, 2, 3] == [each.get("container_event_type", 0) for each in events if each["container_id"] == one]

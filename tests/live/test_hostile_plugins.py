@@ -1,4 +1,4 @@
-"""Plugins that break the protocol or never end: each is identified, and none leaves anything behind."""
+"""A plugin that breaks the protocol or never ends is reported, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def contract() -> Machine:
 
 
 def marked(mark: str) -> list[int]:
-    """Return the processes with *mark* in their environment."""
+    """Return the processes whose environment contains *mark*."""
     found = []
     for each in Path("/proc").iterdir():
         try:
@@ -56,7 +56,7 @@ def nothing_left(mark: str) -> bool:
         pytest.param("keeps-to-it", "", marks=pytest.mark.slow),
         pytest.param(
             "garbage", "has not answered RunPodSandbox within 1 s", marks=pytest.mark.slow
-        ),  # it starts a message of 4 GiB
+        ),  # the garbage begins a message of 4 GiB
         ("nonsense", "at RunPodSandbox: "),
         ("asks", "has asked for an update of a container that never was"),
         ("huge", "has answered RunPodSandbox with an error: a response of 5,242,880 bytes, more than"),

@@ -1,4 +1,4 @@
-"""Tests of a real runtime leave nothing behind, whether they end normally or are killed half-way."""
+"""Tests of a real runtime leave nothing behind, even if they are killed half-way."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 RUNS = {4: range(1, 3), 20: range(2, 20, 4)}
-"""Number of runs, and which of them are killed: two of four, five of twenty."""
+"""For each number of runs, the numbers of the runs that are killed: two of four, or five of twenty."""
 
 LIVES = "create; start; status; exit; remove; create; start; stop; remove"
 EARLIEST = 0.15
-"""Seconds after which runs with a pod are killed, by their number: before the tour is over."""
+"""A run is killed this number of seconds, multiplied by the run's number, after its first pod appears."""
 
 AGE = 120.0
-"""Seconds after which a folder without an owner counts as old."""
+"""Age in seconds at which a folder without an owner counts as old."""
 
 
 def command(containerd: Containerd, model: str, *more: str) -> list[str]:
@@ -41,11 +41,11 @@ def pods(client: CriClient) -> list[str]:
 
 
 def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, list[str]]:
-    """Return pods, containers, images, processes, mounts, sockets, control groups and files, by kind."""
+    """Return pods, containers, images, processes, mounts, sockets, control groups and files, grouped by kind."""
     run = Path(f"/proc/{containerd.pid}/root/run/containerd")
     mounts = Path(f"/proc/{containerd.pid}/mounts").read_text(encoding="utf-8").splitlines()
     tasks = containerd.folder / "state" / "io.containerd.runtime.v2.task" / NAMESPACE
-    # Containers and files of other daemons come and go at the same time.
+    # Only this daemon is considered, because containers and files of other daemons come and go at the same time.
     walk = os.walk("/sys/fs/cgroup")
     groups = [Path(where, name) for where, names, _ in walk if Path(where).name == NAMESPACE for name in names]
     return {
@@ -62,7 +62,7 @@ def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, l
 
 
 def _of(containerd: Containerd, group: Path) -> bool:
-    """Check whether *group* belongs to a container of this daemon; other daemons may be running at the same time."""
+    """Check whether *group* belongs to a container of this daemon, because other daemons may also be running."""
     return group.name in containerd.log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -75,7 +75,7 @@ def client(containerd: Containerd) -> Iterator[CriClient]:
 
 @pytest.mark.parametrize("runs", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_nothing_is_left_of_runs(containerd: Containerd, client: CriClient, tmp_path: Path, runs: int) -> None:
-    """Some runs are killed at a random moment of a whole tour; the next run removes what they left behind."""
+    """Nothing is left of any run: if a run is killed, a later run removes everything that it left behind."""
     if containerd.version == "1.6.20":  # two runs are enough
         return
     env = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -1,4 +1,4 @@
-"""Test results of a version for each clause; the versions here are simulated machines."""
+"""Test results of a version for each clause of the matrix; simulated machines take the place of versions."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PROFILE = f"containerd-{VERSION}"
 
 
 class Playing(Simulated):
-    """A pod under the profile that answers a ``stop`` after its removal with *gone*."""
+    """A pod that behaves like the profile, but answers a ``stop`` of a removed pod with *gone*."""
 
     def __init__(self, gone: str = "ok", lacks: str = "") -> None:
         super().__init__(load("cri-pod").under(PROFILE))
         self._gone, self._lacks = gone, lacks
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Arrange nothing: under a profile, the test kit would arrange the profile's deviations."""
+        """Refuse to request an outcome, because under a profile the test kit would request deviations."""
         del event, outcome
         return False
 
@@ -67,7 +67,7 @@ def test_a_clause_that_is_kept_holds() -> None:
 
 
 def test_what_the_profile_says_is_tolerated() -> None:
-    """The result includes the shortest test that fails without the profile."""
+    """A deviation of the profile is tolerated; the result has the shortest test that fails without the profile."""
     found = measured(lambda: Playing("NOT_FOUND"))
 
     broken = cell(found, "stop-is-idempotent")
@@ -105,7 +105,7 @@ def test_what_is_not_covered_has_a_reason() -> None:
     ],
 )
 def test_the_page_shows_it(gone: str, shown: str) -> None:
-    """The page shows the trace and links to it."""
+    """The page shows a tolerated failure, with a link to its trace."""
     text = page([measured(lambda: Playing(gone))])
 
     assert f"| `stop-is-idempotent` | MUST | {shown} |" in text
@@ -132,9 +132,9 @@ def test_a_clause_that_a_page_has_not_is_a_difference() -> None:
     [("holds", AT_TIMES, []), (AT_TIMES, "holds", [True]), (AT_TIMES, "not covered", [False])],
 )
 def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool]) -> None:
-    """An intermittent failure may be absent from a new run.
+    """If a flaky failure is absent from a new run, the page does not differ.
 
-    A new one may have been missed by chance in the old run.
+    A new flaky failure counts as a difference that may be accidental.
     """
     new, kept = (f"## A pod\n\n| `a` | MUST | {each} |\n" for each in (now, then))
 
@@ -142,9 +142,9 @@ def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool
 
 
 def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
-    """A plugin's event may leave the state open.
+    """An event of a plugin may not show the state, so coverage may differ by chance in a section about plugins.
 
-    In a section about plugins this is accepted; in one about calls it is a difference.
+    In a section about calls, it is a real difference.
     """
     title = load("nri-pod").title
     new = f"## {title}\n\n| `a` | MUST | holds |\n\n## A pod\n\n| `a` | MUST | holds |\n"
@@ -156,7 +156,7 @@ def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1.9", None])
 def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: str | None) -> None:
-    """A start after a stop is tolerated under the profile of its version; any other violation is a difference."""
+    """A plugin's events are judged with and without the profile, which tolerates a start after a stop."""
     recording, machine = str(RECORDINGS / "2.1.9-nri.nri.jsonl.gz"), load("plugin-container")
     plain = judge(recording, models=[machine.name]).judgements
     profiled = judge(recording, models=[machine.name], profile=profile).judgements
@@ -172,19 +172,19 @@ def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: 
 
 
 class SeldomGone(Playing):
-    """A pod that answers a stop of an absent pod with NOT_FOUND in one of seven tests."""
+    """A pod that answers a stop of an absent pod with NOT_FOUND, but only in one of seven tests."""
 
     _tests = 0
 
     def reset(self) -> None:
-        """Begin another test."""
+        """Begin the next test."""
         super().reset()
         self._tests += 1
         self._gone = "ok" if self._tests % 7 else "NOT_FOUND"
 
 
 def test_what_a_page_has_at_times_is_looked_for_again() -> None:
-    """An intermittent failure on the page is searched for again; its shrunk test is read from the page."""
+    """A flaky failure on the page is searched for again; its shortened test is written to the page and read back."""
     machine = load("cri-pod")
     steps = read_steps("run=ready; stop=stopped; remove; stop")
 

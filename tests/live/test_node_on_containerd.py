@@ -1,4 +1,4 @@
-"""Real daemons with a pod, a container and our own plugin: calls and the plugin's events are judged together."""
+"""Test real daemons with a pod, a container and fsm's own plugin; calls and events are judged together."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ pytestmark = [
         indirect=True,
     ),
 ]
-"""containerd 1.6 has no NRI of this kind."""
+"""The version of NRI in containerd 1.6 is not supported."""
 
 FORGOTTEN = {
     "plugin-pod": "run-pod=ready; restart; plugin-joins; remove-pod",
     "plugin-container": "plugin-joins; run-pod=ready; create-container=created; start-container=started; exit-container; "
     "relay-exit; restart; plugin-joins; remove-container",
 }
-"""Events that a plugin no longer receives after a restart, by the model that says so."""
+"""For each judging model, the steps after which a plugin is not notified because of a restart."""
 
 
 def made(
     daemon: Containerd, judge: str = "", profile: str | None = None, *, restarts: bool = True
 ) -> Callable[[], SUT]:
-    """Return the factory of the system under test for ``node``; *judge* judges its tests under *profile*."""
+    """Return the factory of the system under test ``node``; the model *judge* judges its tests under *profile*."""
     restart = daemon.restart_command if restarts else ""
     options = {
         "nri": f"unix://{daemon.nri}",
@@ -59,9 +59,9 @@ def clauses(found: Tested) -> list[str]:
     return [each.violation.clause.name for each in found.failures if each.violation]
 
 
-@pytest.mark.slow  # the comparison with the conformance matrix finds and shrinks it too
+@pytest.mark.slow  # the comparison with the conformance matrix also finds this
 def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) -> None:
-    """This is the shortest test that breaks the plugin's contract; the profile of the version tolerates it."""
+    """A start after a stop is the shortest violation of the plugins' contract; the version's profile tolerates it."""
     machine = node(None)
     found = suite.conform(machine, made(containerd, "plugin-container", restarts=False), examples=0, most=1)
 
@@ -80,7 +80,7 @@ def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) ->
 
 @pytest.mark.parametrize("judge", FORGOTTEN)
 def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) -> None:
-    """The removal of a forgotten container is not relayed; the profile of the version tolerates this."""
+    """After a restart, the removal of a forgotten entity is not relayed; the version's profile tolerates this."""
     life = steps(FORGOTTEN[judge])
     found = suite.replay(node(None), made(containerd, judge), life)
     tolerated = suite.replay(node(None), made(containerd, judge, profile_of(containerd)), life)
@@ -89,9 +89,9 @@ def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) 
     assert not tolerated.failures
 
 
-@pytest.mark.slow  # like the comparison with the conformance matrix
+@pytest.mark.slow  # takes as long as the comparison with the conformance matrix
 def test_a_pod_whose_run_was_refused_comes_back(containerd: Containerd) -> None:
-    """A restart of 2.1 brings the pod back, because 2.1 leaves its pause process running; 1.7 does not."""
+    """In 2.1, a pod whose run was refused exists again after a restart, because its pause process keeps running."""
     life = steps("plugin-joins; run-pod=refused-by-plugin; restart; plugin-joins; run-pod=ready")
     found = suite.replay(node(None), made(containerd), life)
 
@@ -107,7 +107,7 @@ def test_what_ended_before_the_plugin_joined_is_not_told(containerd: Containerd)
 
 
 def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
-    """After the damage, calls and events are still judged."""
+    """After its checkpoint was damaged, a container is unknown, and calls and events are still judged."""
     life = (
         "run-pod=ready; create-container=created; plugin-joins; start-container=started; "
         "restart=done: pod ready, container unknown; plugin-joins; stop-container; remove-container; remove-pod"

@@ -1,4 +1,4 @@
-"""A pod, its container and a plugin as one system under test: the events of the served reference are judged."""
+"""A pod, its container and a plugin are one system under test; here the served reference is tested."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STOPPED_FIRST = "plugin-joins; run-pod=ready; create-container=created; stop-con
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Serve the reference with the behaviour of containerd 2.1; return the addresses for calls and for plugins."""
+    """Serve the reference with the behaviour of containerd 2.1; yield its addresses for calls and for plugins."""
     folder = tmp_path_factory.mktemp("node")
     with served(folder, plugins=NodePlugins(), profile="containerd-2.1") as address:
         yield address, f"unix://{folder / 'nri.sock'}"
@@ -55,7 +55,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
 def again(
     runtime: tuple[str, str], text: str, judge: str = "", profile: str | None = None, *, restart: str = ""
 ) -> Tested:
-    """Perform the steps in *text* and return the result."""
+    """Perform the test steps in *text*, and return the result."""
     machine = node(None)
     options = {"nri": runtime[1], "restart_command": restart}
     return suite.replay(
@@ -64,7 +64,7 @@ def again(
 
 
 def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
-    """After a plugin reconnects, events arrive only on its new connection."""
+    """If the plugin joins again, it counts as one plugin: events arrive only on the new connection."""
     sut = find(f"cri:{runtime[0]}", node(None), options={"nri": runtime[1]})()
     try:
         for event in ("plugin-joins", "plugin-joins", "run-pod"):
@@ -76,9 +76,9 @@ def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
 
 
 def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) -> None:
-    """A life with refusals, late ends, and a plugin that connects and disconnects is judged.
+    """Calls and events are judged together, in a life with refusals, late ends and a reconnecting plugin.
 
-    It leaves nothing behind.
+    The test leaves nothing behind in the runtime.
     """
     found = again(runtime, LIFE)
 
@@ -89,9 +89,9 @@ def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) ->
 
 
 def test_what_is_told_is_attributed(runtime: tuple[str, str]) -> None:
-    """Events belong to their step.
+    """Each event of the plugin is attributed to the step that caused it.
 
-    The end of a container belongs to the step that caused it, or to the removal that reports it.
+    The end of a container may instead be attributed to the removal that reports it.
     """
     machine = node(None)
     sut = find(f"cri:{runtime[0]}", machine, options={"nri": runtime[1]})()
@@ -128,7 +128,7 @@ class _Silent(NodePlugins):
 
 @pytest.mark.slow
 def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plugin finds it if it knows from its synchronisation or from the start that the container runs."""
+    """If plugins are not notified of an end, this is found, if the plugin knows that the container was running."""
     monkeypatch.setattr(node_sut, "_RELAYED", 0.05)
     begun = "run-pod=ready; create-container=created; start-container=started"
     with served(tmp_path, plugins=_Silent()) as address:
@@ -146,7 +146,7 @@ def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_pod_whose_run_was_refused_does_not_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, comes: bool
 ) -> None:
-    """A restart does not bring the pod back. If it does, the pod is found by its name, and removed."""
+    """A pod whose run was refused does not exist after a restart; otherwise it is found and removed by name."""
     run, listed = CriServer.RunPodSandbox, CriServer.ListPodSandbox
     refused: list[Any] = []
 
@@ -186,7 +186,7 @@ class _Forgetful(NodePlugins):
 
 @pytest.mark.slow
 def test_what_is_not_told_is_found(tmp_path: Path) -> None:
-    """Both the system and the plugin's contract detect the missing event."""
+    """A missing event of a removal is found by the system ``node`` and by the contract of plugins."""
     life = "plugin-joins; run-pod=ready; create-container=created; remove-container"
     with served(tmp_path, plugins=_Forgetful()) as address:
         runtime = (address, f"unix://{tmp_path / 'nri.sock'}")
@@ -201,7 +201,7 @@ def test_what_is_not_told_is_found(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("joins", [False, True])
 def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, joins: bool) -> None:
-    """After a restart a missing event is not a violation until the plugin has reconnected."""
+    """After a restart, a missing event is a violation only if the plugin has reconnected."""
     life = "plugin-joins; run-pod=ready; create-container=created; restart; plugin-joins; remove-container; stop-pod"
     text = life if joins else life.replace("restart; plugin-joins", "restart")
     with served(tmp_path, plugins=_Forgetful()) as address:
@@ -216,7 +216,7 @@ def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, jo
 
 @pytest.mark.slow
 def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tmp_path: Path) -> None:
-    """Deviations of containerd are found, tolerated under its profile, and recorded so that a judge agrees."""
+    """The plugins' contract may judge a test: deviations of containerd are found, tolerated and recorded."""
     calls = tmp_path / "calls.jsonl"
     test = ("test", "nri-plugin-contract", "--against", f"cri:{runtime[0]}", "--nri", runtime[1])
     tested = fsm(*test, "--replay", STOPPED_FIRST, "--record", str(calls), "--format", "json", "--fail-on", "SHOULD")
@@ -248,7 +248,7 @@ def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tm
     ],
 )
 def test_what_cannot_be_tested_is_said(arguments: tuple[str, ...], said: str) -> None:
-    """The error names a remedy."""
+    """If a system cannot be tested with the given options, the error names a remedy."""
     found = fsm("test", *arguments)
 
     assert (found.returncode, found.stdout) == (2, "")
@@ -256,7 +256,7 @@ def test_what_cannot_be_tested_is_said(arguments: tuple[str, ...], said: str) ->
 
 
 def test_nobody_takes_plugins(runtime: tuple[str, str], tmp_path: Path) -> None:
-    """The address of a plugin socket that does not exist is reported as an error."""
+    """The test ends with an error if the socket for plugins does not exist."""
     found = fsm("test", "node", "--against", f"cri:{runtime[0]}", "--nri", f"unix://{tmp_path / 'nri.sock'}")
 
     assert found.returncode == 2

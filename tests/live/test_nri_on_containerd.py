@@ -1,4 +1,4 @@
-"""The recording plugin, connected to real daemons."""
+"""Connect the recording plugin to real daemons."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def life(containerd: Containerd) -> None:
 
 @contextmanager
 def recording(containerd: Containerd, path: Path) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """Run ``fsm record`` at *path* during two lives; yield what it has written so far."""
+    """Run ``fsm record`` with output to *path* during two lives; yield the events that it has written so far."""
 
     def written() -> list[dict[str, Any]]:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
@@ -71,7 +71,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def test_a_life_is_told_and_judged(containerd: Containerd, tmp_path: Path) -> None:
-    """This also holds after the daemon was restarted."""
+    """A plugin's recording of a container's life is legal, even after a restart of the daemon."""
     if containerd.nri is None:
         assert containerd.version.startswith("1.6.")
         return

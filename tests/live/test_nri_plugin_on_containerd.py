@@ -1,4 +1,4 @@
-"""The plugin's side of NRI, connected to real daemons: the events that they send, and how they use the answers."""
+"""Connect the plugin's side of NRI to real daemons, and check their events and their handling of answers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 SECONDS = 60
-"""Maximum number of seconds for a runtime to act."""
+"""Maximum number of seconds to wait for a runtime."""
 
 
 class Listening:
-    """A plugin that keeps its events, refuses some requests, and answers late the first time."""
+    """A plugin that keeps its events, refuses some requests, and is late with its first answer."""
 
     def __init__(self, *, refuses: str = "", late: str = "") -> None:
         self.told: list[str] = []
@@ -59,12 +59,12 @@ class Listening:
         return None
 
     async def shut_down(self) -> None:
-        """Keep running until asked to leave."""
+        """Ignore the shutdown, because the plugin runs until it is asked to leave."""
 
 
 @asynccontextmanager
 async def plugin(containerd: Containerd, handlers: Listening) -> AsyncIterator[tuple[NriPlugin, list[object]]]:
-    """Yield a synchronised plugin, and the list of reasons for its disconnections."""
+    """Yield a synchronised plugin, and a list that collects the reasons for its disconnections."""
     made, lost = NriPlugin("fsm-test", "10", handlers), list[object]()
     running = asyncio.create_task(made.run(f"unix://{containerd.nri}", lost=lost.append))
     await asyncio.wait_for(handlers.ready.wait(), SECONDS)
@@ -81,7 +81,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def told_of_updates(client: CriClient, number: str, handlers: Listening) -> None:
-    """Wait until the plugin was notified of an update of container *number*, some time after its synchronisation."""
+    """Update container *number* until the plugin is notified, which starts some time after its synchronisation."""
     late = time.monotonic() + SECONDS
     while "UpdateContainer" not in handlers.told:
         assert time.monotonic() < late
@@ -95,7 +95,7 @@ def has_nri(containerd: Containerd) -> bool:
 
 
 async def test_a_plugin_that_joins_late_is_given_what_is_there(containerd: Containerd) -> None:
-    """The updates that it requests unasked are made, or reported as failed."""
+    """A plugin that joins late receives the existing pods and containers, and may request updates."""
     if not has_nri(containerd):
         return
     with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:
@@ -129,7 +129,7 @@ async def test_what_a_plugin_refuses_fails(containerd: Containerd) -> None:
             request = CreateContainerRequest(pod_sandbox_id=pod, config=SLEEPS, sandbox_config=POD)
             late = time.monotonic() + SECONDS
             while (answer := await asyncio.to_thread(client.call, "CreateContainer", request)).code == "OK":
-                assert time.monotonic() < late  # the notification may be delayed
+                assert time.monotonic() < late  # the plugin may be notified late
                 done(client.call("RemoveContainer", RemoveContainerRequest(container_id=answer.message.container_id)))
             assert [] == lost
 

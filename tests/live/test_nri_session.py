@@ -1,4 +1,4 @@
-"""A plugin's connection over a socket passes the same kit as an in-process plugin."""
+"""A plugin's connection over a socket passes the same conformance test as a plugin in this process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOON, LATER = 0.02, 30.0
 
 
 class Heard(PluginSession):
-    """A runtime side that records when it gives up the connection."""
+    """A runtime's side of the connection, which records that it has given the connection up."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Heard(PluginSession):
 
 
 class KeepsTheLate(Heard):
-    """A runtime side that waits for the next answer of a plugin that is late."""
+    """A runtime's side of the connection, which keeps waiting for a plugin that is late."""
 
     async def _ask(self, request: RelayedEvent, until: float) -> PluginChanges:
         with suppress(Exception):
@@ -57,7 +57,7 @@ class KeepsTheLate(Heard):
 
 
 class AnyPart(Heard):
-    """A runtime side that does not check whether a plugin expects more parts."""
+    """A runtime's side of the connection, which does not check whether a plugin expects more parts."""
 
     async def _ask_part(self, part: nri.SynchronizeRequest, until: float) -> bool:
         await super()._ask_part(part, until)
@@ -65,7 +65,7 @@ class AnyPart(Heard):
 
 
 class SessionSUT(LoopSUT[Heard]):
-    """A session at the runtime's end of a connection; the other end performs the arranged steps."""
+    """A SUT with a session at the runtime's end of a connection; the other end performs the requested steps."""
 
     machine = "nri-plugin"
     kinds = (Heard,)
@@ -218,7 +218,7 @@ class SessionSUT(LoopSUT[Heard]):
 
 
 def test_it_passes_the_test_of_its_machine() -> None:
-    """All cells are covered, except the failed start of a process: a connection over a socket has no process."""
+    """All cells are covered, except the failed start of a process, because there is no process to start."""
     found = conform(load("nri-plugin"), SessionSUT, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -245,7 +245,7 @@ class Nothing:
 
 
 async def test_a_plugin_that_is_stopped_while_it_answers_does_not_join() -> None:
-    """The plugin's answer is ignored."""
+    """If a plugin is stopped while it answers, its answer is ignored and it does not join."""
     left, right = socket.socketpair()
     asked, go = asyncio.Event(), asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Both sides of NRI, tested against each other over real sockets."""
+"""The runtime's side and the plugin's side of NRI are tested against each other over real sockets."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Told:
 
 
 class Domain:
-    """A runtime with one pod and one container, which updates all containers except *lost*."""
+    """A runtime with one pod and one container; it can update every container except the container *lost*."""
 
     def __init__(self) -> None:
         self.updates: list[tuple[str, str]] = []
@@ -86,7 +86,7 @@ def event(name: str) -> RelayedEvent:
 
 
 async def relayed(runtime: NriRuntime, event: RelayedEvent) -> list[tuple[str, PluginChanges]]:
-    """Return the name and the answer of each plugin."""
+    """Relay an event, and return the name and the answer of each plugin."""
     answers: list[tuple[str, PluginChanges]] = []
     await runtime.relay(event, lambda name, changes: answers.append((name, changes)))
     return answers
@@ -96,7 +96,7 @@ async def relayed(runtime: NriRuntime, event: RelayedEvent) -> list[tuple[str, P
 async def connected(
     runtime: NriRuntime, *plugins: tuple[str, str, Told], wait: bool = True
 ) -> AsyncIterator[list[NriPlugin]]:
-    """Connect plugins with the given names, indexes and handlers to *runtime*."""
+    """Connect *plugins*, given as names, indexes and handlers, to *runtime*."""
     tasks = []
     made = []
     for number, (name, index, handlers) in enumerate(plugins, 1):
@@ -138,7 +138,7 @@ async def test_an_old_runtime_relays_by_state_change() -> None:
 
 
 async def test_an_old_plugin_is_told_by_state_change() -> None:
-    """The runtime does not repeat a request that the plugin answered with Unimplemented."""
+    """If an old plugin answers with Unimplemented, the runtime sends a state change instead, and remembers it."""
     calls: list[str] = []
 
     class Old(Told):
@@ -189,7 +189,7 @@ async def test_changes_come_back() -> None:
         "CreateContainer": PluginChanges(adjustment=adjustment, updates=(update,)),
         "UpdateContainer": PluginChanges(updates=(update,)),
         "StopContainer": PluginChanges(updates=(update, update)),
-        "RunPodSandbox": PluginChanges(updates=(update,)),  # the runtime does not allow any
+        "RunPodSandbox": PluginChanges(updates=(update,)),  # the runtime allows no updates
     }
     runtime = NriRuntime(Domain())
     async with connected(runtime, ("fsm", "10", told)):
@@ -368,7 +368,7 @@ def test_every_event_has_its_number() -> None:
 
 
 async def test_updates_before_the_synchronisation_are_refused() -> None:
-    """A plugin may request updates only after it has joined."""
+    """Updates that a plugin requests before its synchronisation are refused."""
     domain = Domain()
     left, right = socket.socketpair()
     runtime = NriRuntime(domain)

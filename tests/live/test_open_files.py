@@ -1,4 +1,4 @@
-"""Servers at their limit of open files: idle clients block no other client for long, and only one line is printed."""
+"""At the limit of open files, idle clients block other clients only for a short time, and one line is printed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def limited(files: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run the command with a limit of open files, and yield once it listens."""
+    """Run a command with a limit of open files, and yield when it listens."""
     shell = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "fsm", FSM, *arguments]
     with subprocess.Popen(shell, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -34,7 +34,7 @@ def limited(files: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def idle(path: Path, number: int, text: bytes) -> Iterator[None]:
-    """Connect clients that send *text* and then wait; drop connections that the server closes."""
+    """Connect clients that send *text* and then wait; forget connections that the server closes."""
     with ExitStack() as stack:
         for _ in range(number):
             client = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -59,7 +59,7 @@ def called(client: CriClient, seconds: float) -> bool:
 
 @pytest.mark.parametrize("number", [10, 200])
 def test_a_proxy_at_its_limit(number: int, tmp_path: Path) -> None:
-    """The proxy prints one line and no traceback, and forwards calls again once other clients have left."""
+    """At its limit of open files, the proxy prints one line; when clients leave, it forwards calls again."""
     own = tmp_path / "it"
     with (
         serving(tmp_path / "to"),
@@ -80,7 +80,7 @@ def test_a_proxy_at_its_limit(number: int, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
 def test_idle_clients_of_serve(text: bytes, tmp_path: Path) -> None:
-    """Calls on an open connection are still answered, and new clients are served after some seconds."""
+    """If idle clients use all files of ``fsm serve``, open connections still work, and new clients wait briefly."""
     address = f"unix:{tmp_path / 'it'}"
     with limited(100, "serve", "--cri", address) as it, CriClient(address) as before, CriClient(address) as later:
         assert called(before, 10)

@@ -1,4 +1,4 @@
-"""A queue that a thread empties: producers never wait, and lost items are counted."""
+"""The outbox is a queue that a thread empties: producers never wait, and lost items are counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_everything_is_taken_in_order() -> None:
 
 
 def test_what_comes_while_too_much_waits_is_dropped_and_counted() -> None:
-    """Items that arrive later are accepted again."""
+    """If too many items wait, new items are dropped and counted; later items are accepted again."""
     taken: list[int] = []
     busy, go = threading.Event(), threading.Event()
 
@@ -43,7 +43,7 @@ def test_what_comes_while_too_much_waits_is_dropped_and_counted() -> None:
 
 
 def test_nothing_is_taken_after_a_failure() -> None:
-    """Later items are counted, and the reason for the failure is kept."""
+    """After a failure, no item is processed; later items are counted, and the reason for the failure is kept."""
 
     def fail(_: int) -> None:
         raise OSError(28, "No space left on device")

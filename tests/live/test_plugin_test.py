@@ -1,4 +1,4 @@
-"""A plugin as the system under test: a correct one passes in every life, and every bug of its twins is found."""
+"""A plugin is the system under test: a correct plugin passes every test, and each planted bug is found."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ JOINS_LATE = (
 
 @pytest.fixture
 def small(tmp_path: Path) -> str:
-    """Return the contract for one container in a pod, which has a tenth of the states."""
+    """Return the path of a contract for only one container in a pod; it has a tenth of the states."""
     text = CONTRACT.read_text(encoding="utf-8").replace("count = 2, ", "").replace(CONTRACT.stem, "one-container")
     path = tmp_path / "one-container.toml"
     path.write_text(text, encoding="utf-8")
@@ -54,7 +54,7 @@ def small(tmp_path: Path) -> str:
 
 @pytest.fixture
 def listening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Run the plugin with a bug, connecting to a socket repeatedly; return its name for the kit."""
+    """Run the plugin with a bug; it connects to a socket repeatedly. Yield its name for the test kit."""
     socket = tmp_path / "nri.sock"
     bug = getattr(request, "param", "")
     running = subprocess.Popen(
@@ -88,7 +88,7 @@ def contract() -> Machine:
 
 
 def taken(machine: Machine, text: str, *bug: str) -> tuple[int, str]:
-    """Return how many steps of *text* the plugin with the given *bug* completed, and its error after them."""
+    """Perform the steps in *text* with a plugin that has a *bug*; return the completed steps and the error."""
     where = " ".join([sys.executable, str(PLUGIN), *bug])
     tested = replay(machine, lambda: PluginSUT(machine, where, 0.5 if bug else 5.0), steps(text))
     broken = [each.broken for each in tested.failures]
@@ -148,7 +148,7 @@ def test_answers_are_held_to_a_property(bug: str, found: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("listening", ["leaks"], indirect=True)
 def test_a_leak_is_found_by_generation(listening: str) -> None:
-    """A plugin runs from test to test, so the leak can become visible in a test that does not itself leak enough."""
+    """Generated tests find a leak, sometimes in a later test, because the plugin runs from test to test."""
     tested = fsm("test", "nri-plugin-contract", "--against", listening, *ANSWERS, "--examples", "0", cwd=ROOT)
 
     assert tested.returncode == 1, tested.stderr
@@ -157,7 +157,7 @@ def test_a_leak_is_found_by_generation(listening: str) -> None:
 
 
 class Wrong:
-    """A property that contradicts the plugin's events."""
+    """A wrong property, which contradicts the plugin's events."""
 
     def __init__(self, pods: list[object], containers: list[object]) -> None: ...
 
@@ -245,7 +245,7 @@ def test_several_threads_are_refused() -> None:
     ],
 )
 def test_what_follows_a_refusal_by_a_plugin_that_is_asked_before(text: str) -> None:
-    """This covers the end of an entity whose creation was never relayed, and a removal whose stop was refused."""
+    """If an earlier plugin refuses events, a plugin receives ends of unknown entities and removals without stops."""
     as_it_is = flatten(load_system("nri-plugin-contract").under("containerd-2.1"))
 
     assert (len(steps(text)), "") == taken(as_it_is, text)

@@ -1,4 +1,4 @@
-"""A proxy forwards everything unchanged, and records calls as their client would have."""
+"""A proxy forwards everything unchanged, and records calls in the same way as the client would."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def between(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Between]:
 
 
 def _all(calling: grpc.Channel, messages: list[bytes], sent: list[tuple[str, Any]]) -> tuple[object, ...]:
-    """Return everything that a client sees of one call."""
+    """Make one call, and return everything that the client receives."""
     asking: Stream = calling.stream_stream("/any.Service/Method")
     call = asking(iter(messages), metadata=tuple(sent), timeout=20)
     got: list[bytes] = []
@@ -110,7 +110,7 @@ def test_nothing_is_changed(
 
 @pytest.mark.parametrize("kind", ["unary_unary", "unary_stream", "stream_unary", "stream_stream"])
 def test_every_kind_of_call_passes(between: Between, kind: str) -> None:
-    """This includes a message of several megabytes, which is larger than the flow-control window."""
+    """Every kind of call passes the proxy, even with a message that is larger than the flow-control window."""
     large = os.urandom(6_000_000)
     ask, answer = kind.split("_")
     call = getattr(between.near, kind)("/runtime.v1.RuntimeService/StopContainer")
@@ -135,7 +135,7 @@ def test_deadlines_are_passed_on(between: Between) -> None:
 
 
 def test_a_cancellation_reaches_the_runtime(between: Between) -> None:
-    """The call continues in the runtime until the client cancels it."""
+    """If the client cancels a call, the cancellation reaches the runtime."""
     waiting: Answers = between.near.unary_stream("/a.B/Wait")
     call = waiting(b"mine")
     assert next(iter(call)) == b"begun"
@@ -165,7 +165,7 @@ def test_bytes_that_are_no_grpc_pass_too(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) -> None:
-    """Each change is reported once, and the recording shows that the calls received no answer."""
+    """While the runtime is away, calls fail with UNAVAILABLE; each change is reported once, and recorded."""
     with passing(tmp_path / "proxy", tmp_path / "runtime") as proxy, channel(tmp_path / "proxy") as near:
         call: Unary = near.unary_unary("/a.B/C")
         for _ in range(2):
@@ -184,7 +184,7 @@ def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) 
 
 
 def test_calls_in_progress_end_before_the_proxy(tmp_path: Path) -> None:
-    """Calls that outlast the grace period are cut off, and are recorded as cut off."""
+    """The proxy waits for calls in progress; calls that outlast the grace period are cut off and recorded so."""
     with (
         echoing(tmp_path / "runtime"),
         passing(tmp_path / "proxy", tmp_path / "runtime", grace=5) as proxy,
@@ -231,7 +231,7 @@ def test_the_socket_is_its_owners_and_goes_with_the_proxy(tmp_path: Path) -> Non
         with pytest.raises(InputError, match="is in use"), passing(path, tmp_path / "runtime"):
             pass
         assert path.exists()
-        time.sleep(0.2)  # the first proxy accepted the connection that the second opened to check the address
+        time.sleep(0.2)  # the first proxy accepted a connection of the second, which checks the address
     assert not path.exists()
 
 
@@ -249,7 +249,7 @@ def test_a_socket_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
 
 
 def _container(*, refuses_to_remove: bool) -> dict[str, Any]:
-    """A runtime with one container; a removed container can be removed again."""
+    """Return a runtime with one container; a removed container can be removed again."""
     removed = threading.Event()
 
     def status(request: ContainerStatusRequest, context: grpc.ServicerContext) -> ContainerStatusResponse:
@@ -277,7 +277,7 @@ def _container(*, refuses_to_remove: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("wrong", [False, True])
 def test_a_recording_of_the_proxy_is_judged_as_that_of_the_client(tmp_path: Path, *, wrong: bool) -> None:
-    """Both have the same lines except for the times; the proxy's times lie within the client's."""
+    """The proxy and the client record the same lines; the proxy's times lie within the client's times."""
     one = "c" * 64
     theirs, ours = tmp_path / "client.jsonl", tmp_path / "proxy.jsonl.gz"
     with (

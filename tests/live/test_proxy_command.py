@@ -1,4 +1,4 @@
-"""``fsm proxy`` for its users: it listens, forwards, records, judges, and ends by a signal."""
+"""The command ``fsm proxy`` listens, forwards, records and judges calls, and ends at a signal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @contextmanager
 def proxying(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """Run the command, and yield once it listens."""
+    """Run the command, and yield when it listens."""
     command = [
         sys.executable,
         "-m",
@@ -48,14 +48,14 @@ def proxying(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            assert "->" in process.stderr.readline()  # the proxy is listening
+            assert "->" in process.stderr.readline()  # the proxy is now listening
             yield process
         finally:
             process.kill()
 
 
 def _stop(refused: int) -> dict[str, Any]:
-    """Return a runtime that accepts stops of absent containers, except for stop number *refused*."""
+    """Return a runtime that accepts every stop of an absent container except stop number *refused*."""
     asked: list[object] = []
 
     def answer(request: object, context: grpc.ServicerContext) -> StopContainerResponse:
@@ -70,9 +70,9 @@ def _stop(refused: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("refused", "code"), [(0, 3), (1, 1)])
 def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refused: int, code: int) -> None:
-    """The exit code is that of the verdict, which is unknown if no pair was covered.
+    """Calls are recorded and judged until a signal; the exit code shows the verdict.
 
-    The socket is removed, and the recording is complete.
+    The verdict is unknown if no pair was covered. At the end, the socket is removed and the recording is complete.
     """
     file = tmp_path / "calls.jsonl.gz"
     with (
@@ -95,7 +95,7 @@ def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refus
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.5])
 def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float, tmp_path: Path) -> None:
-    """The command either prints a verdict and exits with its code, or prints no verdict and exits with 130."""
+    """After a second signal, the command exits with 130 and without a verdict, unless the verdict was printed."""
     with (
         serving(tmp_path / "to", _stop(1)),
         proxying(tmp_path, "--judge") as process,
@@ -117,7 +117,7 @@ def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float,
 @pytest.mark.slow
 @pytest.mark.parametrize(("least", "code", "word"), [("MUST", 3, "surprise: "), ("observed", 1, "violation: ")])
 def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int, word: str) -> None:
-    """The clause that no id is reused has the level *observed*."""
+    """The option ``--fail-on`` sets the weakest level that counts, here for a clause with the level *observed*."""
     answers = {"CreateContainer": lambda _request, _context: CreateContainerResponse(container_id="c" * 64)}
     with (
         serving(tmp_path / "to", answers),
@@ -134,7 +134,7 @@ def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int,
 
 
 def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: Path) -> None:
-    """Forwarding and judging continue, and the problem is reported immediately."""
+    """If the recording cannot be written, this is reported, calls are still forwarded, and no verdict is certain."""
     with (
         serving(tmp_path / "to", _stop(0)),
         proxying(tmp_path, "--record", "/dev/full", "--judge") as process,
@@ -180,7 +180,7 @@ def test_the_rules_of_the_page_are_rules(tmp_path: Path) -> None:
 
 
 def test_a_client_that_hangs_up_ends_nothing_else(tmp_path: Path) -> None:
-    """The runtime may be sending to the client at that moment; other calls continue."""
+    """If a client hangs up, even while the runtime is sending to it, the calls of other clients continue."""
     with socket.socket(socket.AF_UNIX) as runtime, proxying(tmp_path) as process:
         runtime.bind(str(tmp_path / "to"))
         runtime.listen()

@@ -1,4 +1,4 @@
-"""Container events that pass the proxy are recorded, and judged with the calls that passed with them."""
+"""Container events that pass the proxy are recorded, and judged together with the calls that pass the proxy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _recorded(folder: Path) -> list[dict[str, Any]]:
-    """Record two successive lives, and the events that a second client received."""
+    """Record the calls of two successive lives, and the events that a second client receives."""
     told: list[object] = []
     with (
         served(folder) as address,
@@ -55,7 +55,7 @@ def _broken(folder: Path, lines: list[dict[str, Any]]) -> list[str]:
 
 
 def test_what_was_told_fits_the_calls(tmp_path: Path) -> None:
-    """The events fit the calls; as a twin, a recording with a missing event does not."""
+    """The recorded events agree with the calls; an event that is removed from the recording is missed."""
     lines = _recorded(tmp_path)
     events = [each for each in lines if each["op"] == "event"]
     last = next(each["id"] for each in lines[::-1] if each["op"] == "CreateContainer")
@@ -65,6 +65,6 @@ def test_what_was_told_fits_the_calls(tmp_path: Path) -> None:
     assert [("CANCELED", "")] == [(each["code"], each["detail"]) for each in events if "id" not in each]
     assert [] == _broken(tmp_path, lines)
     for each in events:
-        if each.get("id") == last and each["type"] != "CONTAINER_STOPPED_EVENT":  # it may arrive up to 10 s later
+        if each.get("id") == last and each["type"] != "CONTAINER_STOPPED_EVENT":  # may arrive 10 s later
             kept = [line for line in lines if line is not each]
             assert ["event-is-missing"] == _broken(tmp_path, kept)

@@ -1,4 +1,4 @@
-"""The owner of a leftover: a run that has ended, or one that is still active."""
+"""The label of a leftover shows whether the run that owns it has ended."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fsm.runtimes.live.runtime_session import ended, own, read
 
 
 def test_this_run_goes_on() -> None:
-    """The label of this run is read back unchanged, and is a valid Kubernetes label."""
+    """The label of this run shows that the run is active, and is a valid Kubernetes label."""
     assert read(str(own())) == own()
     assert not ended(own())
     assert len(str(own())) <= 63
 
 
 def test_a_run_whose_process_is_gone_has_ended() -> None:
-    """A run has also ended if its process id was reused, or if it dates from before this boot."""
+    """A run has ended if its process is gone, if its process id was reused, or if the machine was booted since."""
     script = "import sys; from fsm.runtimes.live.runtime_session import own; sys.stdout.write(str(own()))"
     gone = read(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
 
@@ -27,7 +27,7 @@ def test_a_run_whose_process_is_gone_has_ended() -> None:
 
 
 def test_a_run_elsewhere_is_left_alone() -> None:
-    """In another PID namespace the process id means another process."""
+    """A run in another PID namespace is left alone, because its process id means another process there."""
     assert not ended(own()._replace(namespace="0", started=0))
 
 

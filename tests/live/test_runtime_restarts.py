@@ -1,4 +1,4 @@
-"""A runtime that the user's command restarts or kills during a call."""
+"""Test a runtime that a user's command restarts, or kills during a call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CREATE, _START, _STATUS = (
 
 
 def done(model: str, address: str, text: str, runtime: dict[str, str], profile: str | None = None) -> Tested:
-    """Perform the steps in *text* and return the result."""
+    """Perform the test steps in *text*, and return the result."""
     machine = load(model)
     found = suite.replay(machine, find(f"cri:{address}", machine, options=runtime), steps(text), profile=profile)
     assert isinstance(found.verdict, Fails) or found.cover.steps == len(steps(text))
@@ -51,7 +51,7 @@ def broken(found: Tested) -> list[str]:
 
 
 def restarts(found: Tested) -> set[str]:
-    """Return the outcomes of restarts."""
+    """Return the names of the outcomes of restarts in *found*."""
     table = found.oracle.plan.table
     ways = [way for way in found.cover.ways if table.origin[way][0] == table.row["restart"]]
     return {table.ways[way].name for way in ways}
@@ -69,7 +69,7 @@ PART = Unknown(why="only a part of the plan was asked for")
 
 
 def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container that runs before the restart and is waiting after it breaks the promise."""
+    """The command restarts the runtime; the test fails if a running container is only created afterwards."""
     command = {"restart_command": f"touch {tmp_path / 'restarted'}"}
     life = "create=created; start=begins,started; restart=running; restart=running"
 
@@ -81,7 +81,7 @@ def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.
 
     with served(tmp_path) as address:
         right = done("container-status", address, life, command)
-    (tmp_path / "restarted").unlink()  # on failure there would be nothing to unlink
+    (tmp_path / "restarted").unlink()  # fails if the command was not run
     monkeypatch.setattr(CriServer, "ContainerStatus", waiting)
     with served(tmp_path) as address:
         wrong = done("container-status", address, life, command)
@@ -98,7 +98,7 @@ def test_a_command_that_fails_is_no_restart(tmp_path: Path) -> None:
 
 
 def test_a_failure_is_printed_with_the_command(tmp_path: Path) -> None:
-    """The printed command restarts the runtime, so the steps can be repeated."""
+    """A failure is printed with a command that repeats the steps, including the restart."""
     with served(tmp_path) as address:
         test = ("test", "cri-pod", "--against", f"cri:{address}", "--restart-command", "exit 4", "--format", "json")
         found = fsm(*test, "--replay", "run=ready; restart=kept")
@@ -132,7 +132,10 @@ def test_real_runtimes_find_what_there_was(containerd: Containerd, model: str) -
 
 @contextmanager
 def stoppable(folder: Path) -> Iterator[tuple[str, Callable[[str], str]]]:
-    """Return the address of a server that keeps its state, and a command that restarts it with a step in between."""
+    """Yield the address of a server that keeps its state, and a function that returns a restart command.
+
+    The argument of the function is a command that runs while the server is stopped.
+    """
     over = threading.Event()
     stop, start = folder / "stop", folder / "start"
 
@@ -172,7 +175,7 @@ FORGING = r"""sed -i 's/"\(Started\|Finished\)At":[0-9]*/"\1At":0/g'"""
 
 @pytest.mark.parametrize("model", DAMAGED)
 def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path: Path) -> None:
-    """Running and waiting containers become unknown; the next restart reads them again."""
+    """If a checkpoint is damaged while the runtime is down, the container becomes unknown until the next restart."""
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     with stoppable(tmp_path) as (address, restart):
         command = {"restart_command": restart(":"), "damage_command": restart(f"truncate -s 0 {status}")}
@@ -184,9 +187,9 @@ def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path:
 
 @pytest.mark.parametrize(("damage", "clauses"), [("test -s", []), (FORGING, ["recovery"])])
 def test_damage_that_makes_no_container_unknown(damage: str, clauses: list[str], tmp_path: Path) -> None:
-    """A restart without damage is legal, but does not have this outcome.
+    """If damage does not make a container unknown, the outcome counts as not available.
 
-    A damaged record may look like that of a container that never ran.
+    If a damaged record makes an exited container look as if it had never run, this is a violation.
     """
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     life = "create=created; start=begins,started; exit; restart=unknown"
@@ -208,7 +211,7 @@ LOST = {
 @pytest.mark.live
 @pytest.mark.parametrize("model", DAMAGED)
 def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
-    """Real containerd tolerates an empty checkpoint and a container without a record."""
+    """Real daemons recover from an empty checkpoint, and from a container without a record."""
     ctr = f"{CACHE / containerd.version / 'bin' / 'ctr'} -a {containerd.endpoint} -n k8s.io"
     removing = f"{ctr} containers rm {{container}}; {containerd.restart_command}"
     profile = f"containerd-{containerd.version}"
@@ -238,14 +241,14 @@ def test_damage_that_means_nothing_is_refused(arguments: tuple[str, ...], said: 
     assert said in " ".join(found.stderr.split())
 
 
-# -- kills in mid-call -------------------------------------------------------------
+# -- kills during calls -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("starts", [False, True])
 def test_what_a_call_has_made_that_was_cut_off_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, starts: bool
 ) -> None:
-    """The reply and its id are lost; a creation that has already started the container is wrong."""
+    """The container of a creation that was cut off is found, although its id is lost; it must not be running."""
 
     async def lost(server: CriServer, request: Any) -> cri.CreateContainerResponse:  # noqa: ANN401
         made = await _CREATE(server, request)

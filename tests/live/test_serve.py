@@ -1,4 +1,4 @@
-"""The served reference: its answers over a real socket are legal; a profile makes it deviate like that version."""
+"""The served reference returns legal answers over a socket; under a profile, it deviates like that version."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOWHERE = "f" * 64
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a server that the tests share."""
+    """Yield the address of a server that the tests share."""
     with served(tmp_path_factory.mktemp("served")) as found:
         yield found
 
@@ -47,7 +47,7 @@ def client(address: str) -> Iterator[ServedClient]:
 
 
 def test_a_whole_life(client: ServedClient) -> None:
-    """A container is created, started once, exits, and is removed; its status has the time of each event."""
+    """In a whole life, a container is created, started once, exits, and is removed; its status has all times."""
     pod = client.pod()
     container = client.container(pod, "sleep", "0.05")
     created = client.status(container)
@@ -103,9 +103,9 @@ def test_what_is_not_there_does_not_start(client: ServedClient, command: str) ->
 
 
 def test_stops_ask_first_and_then_kill(client: ServedClient) -> None:
-    """With a grace period, SIGTERM ends the process, or SIGKILL after the period if it ignores SIGTERM.
+    """A stop with a grace period sends SIGTERM first, and SIGKILL at the end of the period.
 
-    Without a grace period, SIGKILL ends it.
+    A stop without a grace period sends SIGKILL immediately.
     """
     pod = client.pod()
     asked, killed = (client.container(pod, "sleep", "60", started=True) for _ in range(2))
@@ -122,9 +122,9 @@ def test_stops_ask_first_and_then_kill(client: ServedClient) -> None:
 
 
 def test_ids_may_be_shortened(client: ServedClient) -> None:
-    """A unique prefix identifies a container; an unknown or ambiguous prefix is an error in every call."""
+    """A container can be identified by a unique prefix of its id; an ambiguous or unknown prefix is an error."""
     pod = client.pod()
-    made = [client.container(pod, "true") for _ in range(17)]  # two ids begin alike
+    made = [client.container(pod, "true") for _ in range(17)]  # two ids have the same prefix
     first = next(each[0] for each in made if sum(other[0] == each[0] for other in made) > 1)
 
     assert made[0] == client.status(made[0][:12]).id
@@ -135,7 +135,7 @@ def test_ids_may_be_shortened(client: ServedClient) -> None:
 
 
 def test_lists_are_filtered(client: ServedClient) -> None:
-    """Lists can be filtered by id, pod, state and labels; a filter without a match returns nothing."""
+    """Lists can be filtered by id, pod, state and labels; a filter that matches nothing returns an empty list."""
     pod, other = client.pod(labels={"app": "one"}), client.pod(labels={"app": "two"})
     running = client.container(pod, "sleep", "60", started=True, labels={"tier": "front"})
     created = client.container(pod, "sleep", "60")
@@ -174,9 +174,9 @@ def test_names_are_taken_once(client: ServedClient) -> None:
 
 
 def test_commands_run_in_what_runs(client: ServedClient) -> None:
-    """Commands return their output and exit code.
+    """Commands in a running container return their output and exit code.
 
-    One that takes too long is an error; one that kills the container ends it.
+    A command that takes too long is an error. A command that kills the container's process ends the container.
     """
     container = client.container(client.pod(), "sleep", "60", started=True)
 
@@ -203,7 +203,7 @@ def test_streams_are_prepared_for_what_runs(client: ServedClient) -> None:
 
 
 def test_logs_are_written_and_reopened(client: ServedClient, tmp_path: Path) -> None:
-    """A reopened log is a new file; if the file cannot be created, the call fails."""
+    """A container's log is written to a file; a reopened log is a new file, and its creation may fail."""
     pod = client.pod(log_directory=str(tmp_path / "logs"))
     (tmp_path / "logs").mkdir()
     container = client.container(pod, "sh", "-c", "echo hello; sleep 60", started=True, log_path="0.log")
@@ -219,9 +219,9 @@ def test_logs_are_written_and_reopened(client: ServedClient, tmp_path: Path) -> 
 
 
 def test_a_process_may_wait_at_a_pipe(client: ServedClient, tmp_path: Path) -> None:
-    """The pipe is in a folder shared with the process that started it.
+    """A container's process may wait at a pipe in a mounted folder.
 
-    Without the folder the container cannot start.
+    If the folder is missing, the container cannot start.
     """
     os.mkfifo(tmp_path / "end")
     mount = [cri.Mount(container_path="/shared", host_path=str(tmp_path))]
@@ -284,7 +284,7 @@ def test_events_are_streamed(tmp_path: Path) -> None:
     with served(tmp_path) as address, ServedClient(address) as client:
         first = client.pod()
         stream = iter(client.client.events(timeout=20))
-        assert [first] * 2 == [next(stream).container_id for _ in range(2)]  # kept for the first subscriber
+        assert [first] * 2 == [next(stream).container_id for _ in range(2)]  # kept until someone subscribes
         pod = client.pod()
         container = client.container(pod, "true", started=True)
         client.exited(container)
@@ -308,7 +308,7 @@ def test_events_are_streamed(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
-    """Under the profile the calls are legal; without it exactly the deviations are found."""
+    """Random calls are legal under the profile; without the profile, exactly the profile's deviations are found."""
     known = profile.replace("upstream", "") or None
     with served(tmp_path, profile=profile) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         client.wander(150, 7, [NOWHERE], [NOWHERE])
@@ -327,7 +327,7 @@ def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1", ""])
 def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
-    """Under this profile calls are sometimes refused as if records were lost. Without it they are not."""
+    """Under a profile, calls are sometimes refused as if records were lost, as this version may do."""
     chance = random.Random(5)
     with (
         served(tmp_path, profile=profile, deviates=lambda: chance.random() < 0.5) as address,
@@ -361,7 +361,7 @@ def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
     ],
 )
 def test_each_version_has_its_own_stopped_pods(profile: str, code: str, tmp_path: Path) -> None:
-    """The versions differ in whether a container may be created in a stopped pod."""
+    """Under each profile, the creation of a container in a stopped pod has the same result as in that version."""
     with served(tmp_path, profile=profile) as address, ServedClient(address) as client:
         pod = client.pod()
         client.call("StopPodSandbox", pod_sandbox_id=pod)
@@ -370,7 +370,7 @@ def test_each_version_has_its_own_stopped_pods(profile: str, code: str, tmp_path
 
 
 def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
-    """Four clients use the same containers simultaneously; of two concurrent starts, one is refused."""
+    """Four clients that use the same containers get legal answers; of two concurrent starts, one is refused."""
     with served(tmp_path) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         pods, containers = [client.pod()], [NOWHERE]
         threads = [threading.Thread(target=client.wander, args=(60, seed, pods, containers)) for seed in range(4)]
@@ -397,7 +397,7 @@ def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["cri-pod", pytest.param("cri-container", marks=pytest.mark.slow)])
 def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
-    """Each version passes under its profile; without the profile its deviation is found."""
+    """The served reference passes the test kit under each profile; without the profile, its deviation is found."""
     with served(tmp_path, profile="containerd-1.6") as address:
         test = ["test", model, "--against", f"cri:{address}", "--examples", "1"]
         under, without = fsm(*test, "--profile", "containerd-1.6"), fsm(*test)
@@ -408,9 +408,9 @@ def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
-    """The kit kills the pod's pause process, whose id the verbose status contains.
+    """The test kit can end a pod by killing its pause process, whose id is in the verbose status.
 
-    So cells of unready pods are covered, too.
+    Therefore the cells of unready pods are also covered.
     """
     with served(tmp_path, processes=True) as address:
         tested = fsm("test", "cri-pod", "--against", f"cri:{address}", "--examples", "1")
@@ -422,7 +422,7 @@ def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
 
 
 def test_processes_of_this_machine(tmp_path: Path) -> None:
-    """A stop ends processes together with their children, and the remaining processes end with the server."""
+    """With processes on this machine, a stop also ends child processes, and the rest end with the server."""
     with served(tmp_path, processes=True) as address, ServedClient(address) as client:
         pod = client.pod()
         mount = [cri.Mount(container_path="/shared", host_path=str(tmp_path))]
@@ -475,9 +475,10 @@ def _started(address: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_the_command_leaves_nothing(tmp_path: Path) -> None:
-    """Its socket belongs to this user, and cannot be taken over while in use.
+    """The command leaves nothing behind; its socket belongs to this user.
 
-    It is replaced after SIGKILL, and removed after SIGTERM, which exits with code 0.
+    While the socket is in use, it cannot be taken over. It is replaced after SIGKILL, and removed after SIGTERM,
+    which exits with code 0.
     """
     address, path = f"unix://{tmp_path}/it.sock", tmp_path / "it.sock"
     killed = _started(address)
@@ -503,7 +504,7 @@ def test_the_command_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
-    """The error names a remedy, and no existing file is changed."""
+    """If the command cannot serve, the error names a remedy, and no existing file is changed."""
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     for arguments, what in (
         (["--cri", f"unix://{tmp_path}/file"], "exists already and is not a socket"),
@@ -524,7 +525,7 @@ def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_last_words_of_a_client_are_not_printed(tmp_path: Path) -> None:
-    """By default gRPC prints the debug text of a GOAWAY frame, which a client chooses."""
+    """The debug text of a GOAWAY frame, which a client chooses, is not printed, although gRPC does so by default."""
     text = b"bye\x1b[2J"
     goaway = struct.pack(">II", 0, 11) + text
     frames = [(4, b""), (7, goaway)]

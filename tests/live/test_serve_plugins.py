@@ -1,4 +1,4 @@
-"""The served reference and its plugins over real sockets: events that plugins receive, and requests they make."""
+"""The served reference with plugins over real sockets: the events that they receive, and their requests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Listener:
         pass
 
     def heard(self) -> list[str]:
-        """Return the events since the last call."""
+        """Return the events since the last call of this method."""
         told = [*self.told]
         self.told.clear()
         return told
@@ -68,7 +68,7 @@ async def joined(folder: Path, listener: Listener, index: str = "10") -> AsyncIt
     plugin = NriPlugin("listener", index, listener)
     running = asyncio.create_task(plugin.run(f"unix://{folder / 'nri.sock'}"))
     await asyncio.wait_for(listener.there.wait(), 10)
-    await asyncio.sleep(0.05)  # the runtime has received its answer
+    await asyncio.sleep(0.05)  # now the runtime has received the plugin's answer
     try:
         yield plugin
     finally:
@@ -86,9 +86,10 @@ async def _eventually(listener: Listener, *told: str) -> None:
 
 @pytest.mark.parametrize(("profile", "stop_of_created"), [("", []), ("containerd-2.1", ["StopContainer"])])
 async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: list[str], tmp_path: Path) -> None:
-    """Events come in containerd's order.
+    """Plugins receive the events of whole lives, in the same order as from containerd.
 
-    Like containerd, and unlike the contract, the reference relays a stop of a container that may still be started.
+    With the profile, the reference also relays a stop of a created container, which may still be started; containerd
+    does so, but the contract forbids it.
     """
     listener = Listener()
     plugins = NodePlugins()
@@ -129,7 +130,7 @@ async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: li
 
 @pytest.mark.parametrize("profile", ["", "containerd-2.1"])
 async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> None:
-    """This holds for any calls, and after a restart; a start after a stop occurs only under a profile."""
+    """For any calls, plugins receive legal events, even after a restart; a profile allows a start after a stop."""
     events, calls = tmp_path / "events.jsonl", [tmp_path / f"calls{turn}.jsonl" for turn in range(2)]
     pods, containers = list[str](), list[str]()
     with events.open("wb") as file:
@@ -166,7 +167,7 @@ async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("profile", "forgets"), [("", []), ("containerd-2.1", ["pod", "over"])])
 async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], tmp_path: Path) -> None:
-    """Ends of entities from before the restart are relayed; containerd has forgotten pods and exited containers."""
+    """After a restart, the ends of earlier entities are still relayed, although containerd forgets some of them."""
     listener, told = Listener(), list[str]()
     with served(tmp_path, profile=profile, kept=True) as address, ServedClient(address) as client:
         pod = client.pod()
@@ -190,9 +191,9 @@ async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], t
 
 
 async def test_plugins_may_refuse(tmp_path: Path) -> None:
-    """A refused run or creation is undone; a refused start leaves an exited container.
+    """If a plugin refuses a run or a creation, it is undone; if it refuses a start, the container has exited.
 
-    The next plugin receives no event.
+    The next plugin does not receive the refused event, but receives the end.
     """
     first, second = Listener(), Listener()
     refusal = RpcError(Code.UNKNOWN, "not here")
@@ -228,7 +229,7 @@ async def test_plugins_may_refuse(tmp_path: Path) -> None:
 
 
 async def test_plugins_that_join_are_given_what_is_there(tmp_path: Path) -> None:
-    """A plugin receives the pods, and the created or running containers. Later events refer to these."""
+    """A plugin that joins receives the existing pods and all created or running containers."""
     listener = Listener()
     with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
         pod = await asyncio.to_thread(client.pod)
@@ -245,9 +246,9 @@ async def test_plugins_that_join_are_given_what_is_there(tmp_path: Path) -> None
 
 
 async def test_plugins_change_what_is_created_and_what_runs(tmp_path: Path) -> None:
-    """Plugins may change limits of existing containers and annotations of new ones.
+    """Plugins may change the limits of existing containers and the annotations of new containers.
 
-    Two plugins may not set the same field.
+    A creation fails if two plugins set the same field.
     """
     first, second = Listener(), Listener()
     adjusted = PluginChanges(adjustment=nri.ContainerAdjustment(annotations={"by": "plugin"}))
@@ -285,7 +286,7 @@ async def test_older_runtimes_relay_by_state_change(tmp_path: Path) -> None:
 
 
 async def test_a_limit_that_cri_cannot_express_is_refused(tmp_path: Path) -> None:
-    """NRI uses unsigned CPU shares, and CRI uses signed ones."""
+    """A limit that CRI cannot express is refused: CPU shares are unsigned in NRI, but signed in CRI."""
     listener = Listener()
     cpu = nri.LinuxCPU(shares=nri.OptionalUInt64(value=1 << 63))
     linux = nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu))

@@ -1,4 +1,4 @@
-"""Streams of the served reference: commands, attached containers and ports, over SPDY and over WebSocket."""
+"""The served reference streams commands, attached containers and ports, over SPDY and over WebSocket."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRANSPORTS = pytest.mark.parametrize("transport", ["spdy", "websocket"])
 
 @pytest.fixture(scope="module", params=["simulated", "processes"])
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the addresses of one server of each kind, which the tests share."""
+    """Yield the address of a server that the tests share; there is one server of each kind."""
     with served(tmp_path_factory.mktemp("served"), processes=request.param == "processes") as found:
         yield found
 
@@ -38,7 +38,7 @@ def _url(client: ServedClient, op: str = "Exec", **fields: Any) -> str:  # noqa:
 
 @TRANSPORTS
 def test_commands_are_streamed(client: ServedClient, transport: str) -> None:
-    """A client receives both outputs and the result; a command that does not exist is an error."""
+    """A client receives the two outputs and the result of a command; a missing command is an error."""
     container = _running(client)
     asked: dict[str, Any] = {"container_id": container, "stdout": True, "stderr": True}
     ends = [
@@ -58,7 +58,7 @@ def test_commands_are_streamed(client: ServedClient, transport: str) -> None:
 
 @TRANSPORTS
 def test_input_is_passed(client: ServedClient, transport: str) -> None:
-    """Even long input is passed to the command completely."""
+    """Input, even long input, is passed to the command completely."""
     container = _running(client)
     long = b"".join(b"%08d\n" % number for number in range(20_000))
     url = _url(client, container_id=container, cmd=["cat"], stdin=True, stdout=True, stderr=True)
@@ -70,7 +70,7 @@ def test_input_is_passed(client: ServedClient, transport: str) -> None:
 
 @TRANSPORTS
 def test_terminals_have_one_output(client: ServedClient, transport: str) -> None:
-    """The output has the line ends of a terminal, and echoes the input."""
+    """With a terminal, there is one output, which has the line ends of a terminal and echoes the input."""
     container = _running(client)
     asked: dict[str, Any] = {"container_id": container, "stdin": True, "stdout": True, "tty": True}
     url = _url(client, cmd=["sh"], **asked)
@@ -83,9 +83,9 @@ def test_terminals_have_one_output(client: ServedClient, transport: str) -> None
 
 @TRANSPORTS
 def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> None:
-    """A client can attach to a running shell, which answers it and ends with its input.
+    """A client can attach to a running shell, which answers and ends at the end of the input.
 
-    A stopped container has no streams.
+    A client cannot attach to a stopped container.
     """
     pod = client.pod()
     shell = client.container(pod, "/bin/sh", started=True, stdin=True, stdin_once=True)
@@ -100,7 +100,7 @@ def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> No
 
 @TRANSPORTS
 def test_ports_are_those_of_this_machine(address: str, client: ServedClient, transport: str) -> None:
-    """Pods with processes on this machine use its ports; in a simulated pod nothing listens."""
+    """A pod with real processes uses the ports of this machine; in a simulated pod, nothing listens."""
     del address
 
     def echo(server: socket.socket) -> None:
@@ -123,7 +123,7 @@ def test_ports_are_those_of_this_machine(address: str, client: ServedClient, tra
 
 
 def test_urls_are_good_for_one_use(client: ServedClient) -> None:
-    """A URL is valid only for its purpose; every refusal has a reason."""
+    """The URL of a stream can be used once and only for its purpose; every refusal has a reason."""
     container = _running(client)
 
     def url() -> str:
@@ -145,7 +145,7 @@ def test_urls_are_good_for_one_use(client: ServedClient) -> None:
 
 
 def test_what_makes_no_sense_ends_the_connection(client: ServedClient) -> None:
-    """An invalid message ends its own connection; other connections are not affected."""
+    """An invalid message ends its own connection, and does not affect other connections."""
     container = _running(client)
     for each in (b"\x80\x04" + b"\xff" * 40, b"\xff" * 200, b""):
         carrier = spdy_socket(_url(client, container_id=container, cmd=["true"], stdout=True))

@@ -1,4 +1,4 @@
-"""SPDY: one side receives what the other sends, and everything else is refused."""
+"""With SPDY, one side receives the frames that the other side sends; invalid frames are refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _sent(side: Spdy, frame: object) -> bytes:
 
 
 def test_the_dictionary_is_that_of_spdy() -> None:
-    """The dictionary's checksum is the id that zlib uses for it."""
+    """The dictionary is SPDY's, because its checksum is the id that zlib uses for SPDY's dictionary."""
     assert (1_423, 0xE3C6A7C2) == (len(DICTIONARY), zlib.adler32(DICTIONARY))
 
 
@@ -63,9 +63,9 @@ def test_other_bytes_are_refused_or_awaited(data: bytes) -> None:
     ],
 )
 def test_wrong_frames_are_refused(data: bytes) -> None:
-    """Frames of another version are refused.
+    """A frame of another version is refused.
 
-    So are frames of a wrong length, or with headers that cannot be decompressed.
+    A frame with a wrong length, or with headers that cannot be decompressed, is also refused.
     """
     with pytest.raises(SpdyError):
         list(Spdy().receive(data))

@@ -1,4 +1,4 @@
-"""ttrpc: encoding and decoding are inverse, calls are answered or fail properly, and hostile peers use no memory."""
+"""In ttrpc, messages are decoded correctly, calls are answered or fail properly, and hostile peers use no memory."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_message_that_is_too_long_is_dropped_and_told() -> None:
 
 
 class Wire:
-    """A client and a server, and the bytes sent between them."""
+    """A client and a server, and the data that they exchange."""
 
     def __init__(self, **methods: ttrpc.Handler) -> None:
         self.client = Client(self._ask)
@@ -88,7 +88,7 @@ class Wire:
         return await self.client.call(service, name, ConfigureRequest(config="x"), ConfigureResponse, seconds)
 
     async def request(self, data: bytes, stream: int = 1) -> Response:
-        """Return the response to a request with any bytes."""
+        """Send *data* as a request, and return the response."""
         await self.server.received(encoded(stream, MessageKind.REQUEST, data))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -146,13 +146,13 @@ async def test_a_call_that_is_not_answered_in_time_fails() -> None:
     with pytest.raises(RpcError) as failed:
         await wire.call(seconds=0.02)
     assert failed.value.code == ttrpc.Code.DEADLINE_EXCEEDED
-    await asyncio.sleep(0.02)  # the server received the deadline, and has given up too
+    await asyncio.sleep(0.02)  # the server knows the deadline, and has also given up
 
     assert wire.server.held == 0
 
 
 async def test_a_caller_that_has_stopped_waiting_gets_no_answer() -> None:
-    """An answer just before the caller's own deadline would let a runtime keep a plugin that it should drop."""
+    """A caller whose deadline has passed gets no answer, so that a runtime drops a plugin that is too slow."""
     wire = Wire(Configure=configure(hanging))
     asked = Request(service="Door", method="Configure", timeout_nano=10**7)
 

@@ -1,4 +1,4 @@
-"""The workload of containers under test: the same image everywhere, or an error with a remedy."""
+"""The workload for containers under test is the same image everywhere, or an error with a remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STATIC = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
     "<HHIQQQIHHHHHH", 2, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0
 )
-"""The header of a binary for amd64 with one program header after it."""
+"""The header of an ELF binary for amd64, which is followed by one program header."""
 
 LOADED = struct.pack("<I", 1).ljust(56, b"\0")
 LINKED = struct.pack("<I", 3).ljust(56, b"\0")
@@ -48,7 +48,7 @@ def blob(content: dict[str, bytes], at: dict[str, Any]) -> bytes:
 
 
 def test_the_same_binary_is_the_same_archive(binary: Callable[[bytes], Path], tmp_path: Path) -> None:
-    """The file's name and time do not matter; a different binary gives a different archive."""
+    """The same binary results in the same archive, whatever its name and time; another binary has another archive."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(STATIC + LOADED)
     elsewhere.touch(mode=0o700)
@@ -58,7 +58,7 @@ def test_the_same_binary_is_the_same_archive(binary: Callable[[bytes], Path], tm
 
 
 def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> None:
-    """Each image has its own id, but all share the layer, in which the applets are links to the binary."""
+    """The images have different ids, but share one layer, in which the applets are links to the binary."""
     content = files(archive(binary(STATIC + LOADED)))
     index = json.loads(content["index.json"])["manifests"]
     manifests = [json.loads(blob(content, each)) for each in index]
@@ -90,7 +90,7 @@ def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> 
     ],
 )
 def test_what_cannot_be_an_image_is_refused(data: bytes, what: str, binary: Callable[[bytes], Path]) -> None:
-    """The error names the command that installs a usable binary."""
+    """A binary that cannot be an image is refused; the error names the command that installs a suitable binary."""
     with pytest.raises(InputError, match=f"{what}[^]]*\\[FSM601\\]\n *install one: apt-get install busybox-static"):
         archive(binary(data))
 
@@ -101,7 +101,7 @@ def test_a_binary_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_the_client_of_containerd_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If no daemon listens, the client is searched for in ``PATH`` only."""
+    """If containerd's client is missing, the error says so; if no daemon listens, only ``PATH`` is searched."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(InputError, match="needs 'ctr'"):

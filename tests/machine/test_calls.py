@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 MANY = TIMES if TIMES == 1 else 5 * TIMES // 2
-"""Factor for the number of machines; the nightly run has a hundred thousand examples."""
+"""Factor for the number of random machines. The nightly run has a hundred thousand examples."""
 AT_NIGHT = [1_001_445, 1_001_890, 1_002_028, 2_002_653]
 """Seeds of machines with calls in progress on which engines once disagreed in a nightly run."""
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD")
@@ -47,7 +47,7 @@ LONGEST = 5
 
 
 def random_script(chance: random.Random, machine: Machine) -> list[Observation]:
-    """Return simulated events, one after the other, some of them changed."""
+    """Return simulated events, one after another, some of which are changed."""
     made = simulate(machine, seed=chance.randrange(1 << 30), length=2 * LONGEST)
     shown = sorted({state.shows for state in machine.states.values()})
     script = []
@@ -67,7 +67,7 @@ def random_script(chance: random.Random, machine: Machine) -> list[Observation]:
 
 
 def history(script: list[Observation]) -> History:
-    """Return *script* as operations that do not overlap."""
+    """Return the history of *script*, whose operations do not overlap."""
     return History(
         operations=tuple(
             Operation(called=2 * at, returned=2 * at + 1, event=each.event, reply=each.reply, shows=each.shows)
@@ -82,7 +82,7 @@ def kit_test(script: list[Observation]) -> Test:
 
 
 EXACT = ("naive", "oracle", "property monitor")
-"""Judges of tests that agree if no call is left in progress."""
+"""Judges of tests that agree with each other if no call is left in progress."""
 
 
 def judging(machine: Machine) -> Callable[[list[Observation]], bool]:
@@ -103,7 +103,7 @@ def judging(machine: Machine) -> Callable[[list[Observation]], bool]:
 
 
 class Examples:
-    """Random machines, each with a few inputs, and the number of inputs for the report of the test run."""
+    """Random machines with a few inputs each, and the number of inputs for the report of the test run."""
 
     def __init__(
         self, record: Callable[[str, object], None], part: int, *, machines: int, more: Iterable[int] = ()
@@ -113,7 +113,7 @@ class Examples:
         self.legal: list[bool] = []
 
     def machines(self) -> Iterator[tuple[random.Random, Machine]]:
-        """Yield each machine with a generator for further random choices."""
+        """Yield each machine, together with a generator for more random choices."""
         for number in self._numbers:
             chance = random.Random(number)
             yield chance, random_machine(chance)
@@ -124,7 +124,7 @@ class Examples:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, object], None]) -> None:
-    """All judges of traces, histories and tests have the same answer."""
+    """All judges of traces, histories and tests agree on a script without overlapping calls."""
     examples = Examples(record_property, part, machines=80)
     for chance, machine in examples.machines():
         agree = judging(machine)
@@ -134,7 +134,7 @@ def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_tests_that_leave_calls_in_progress(part: int, record_property: Callable[[str, object], None]) -> None:
-    """The oracle and a naive judge agree, and every other judge allows whatever they allow."""
+    """The oracle and a naive judge agree, and every other judge allows at least the tests that they allow."""
     known = [number for number in AT_NIGHT if number // 1_000_000 == part]
     examples = Examples(record_property, part, machines=80, more=known)
     for chance, machine in examples.machines():
@@ -175,7 +175,7 @@ def test_histories_that_overlap(part: int, record_property: Callable[[str, objec
 
 
 def only_calls(machine: Machine, history: History) -> History:
-    """Return only the calls of *history*, without shown states, because a trace of overlapping calls has no more."""
+    """Return the calls of *history* without shown states, because a trace of overlapping calls has only these."""
     calls = (each for each in history.operations if each.event and machine.events[each.event].kind == "call")
     return History(operations=tuple(replace(each, shows="") for each in calls))
 
@@ -222,7 +222,7 @@ ENGINES = [
 
 @pytest.mark.parametrize(("what", "engine"), ENGINES)
 def test_a_judge_that_reads_other_cells_is_caught(what: str, engine: str) -> None:
-    """Given a mutant, each judge finds a legal input illegal, so the comparisons above can fail."""
+    """Each judge finds a legal input illegal if it is given a mutant, so the comparisons above can fail."""
     for number in range(100):
         chance = random.Random(number)
         machine = random_machine(chance)
@@ -251,7 +251,7 @@ def test_a_refusal_is_no_empty_reply() -> None:
 
 
 class _StopRefuses(Simulated):
-    """A simulated container that replies NOT_FOUND to a stop if it does not exist."""
+    """A simulated container that replies NOT_FOUND if a container that does not exist is stopped."""
 
     def do(self, event: str) -> str:
         reply = super().do(event)
@@ -260,7 +260,10 @@ class _StopRefuses(Simulated):
 
 @pytest.mark.parametrize(("reply", "legal"), [("ok", True), ("NOT_FOUND", False)])
 def test_the_stop_of_an_absent_container_succeeds(reply: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """The reply must be ok; a hidden restart that may interrupt the call does not make other replies legal."""
+    """The reply to the stop of an absent container must be ok.
+
+    A hidden restart could interrupt the call, but this does not make other replies legal.
+    """
     assert legal == judging(load("cri-container"))([Observation(entity="e", event="stop", reply=reply)])
 
 
@@ -280,7 +283,7 @@ def test_a_race_is_found_though_restarts_are_hidden() -> None:
     ],
 )
 def test_hidden_events_may_happen_before_the_look(event: str, shows: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """A running pod may become not ready before its state is shown; a stopped pod stays not ready."""
+    """A running pod may become not ready before its state is shown, but a stopped pod stays not ready."""
     run = Observation(entity="e", event="run", reply="ok", shows="SANDBOX_READY")
     script = [run] if event == "stop" else []
 
@@ -330,7 +333,7 @@ cannot = ["*"]
 @pytest.mark.parametrize(
     ("test", "legal"),
     [
-        ("press=ok touch=HOT", True),  # the lamp was hot before it was pressed, but only the touch shows it
+        ("press=ok touch=HOT", True),  # the lamp was hot before the press, but only the touch shows it
         ("touch=HOT press=ok touch=ok", False),
         ("press=ok>hum+hum", True),
         ("press=ok>bang", False),

@@ -1,4 +1,4 @@
-"""The simulation of any number of copies can do everything that two, three and four copies can do."""
+"""The simulation of any number of copies can take every step that two, three and four copies can take."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ LARGEST = 400
 
 
 def numbers(text: str, machines: dict[str, Machine]) -> Callable[[int], System]:
-    """Return a function from a number of copies to the system in *text*, whose part has two copies."""
+    """Return a function that builds the system in *text* with any number of copies of the part that has two."""
     return lambda count: system_of(text.replace("count = 2", f"count = {count}"), machines)
 
 
 def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, Crowd]:
-    """Return a random system for each number of copies of a part, that part, and the simulation of any number."""
+    """Return a random system for each number of copies of a part, with this part and the simulation of any number."""
     for _ in range(60):
         text, machines = random_text(chance)
         if text.count("count = 2") == 1:
@@ -55,7 +55,7 @@ def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, C
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
-    """Patch the simulation so that no other copy stays in a state that one copy leaves."""
+    """Change the simulation: if one copy leaves a state, it forgets that other copies may still be in the state."""
     one_does = vars(Crowd)["_one_does"]
     patch.setattr(
         Crowd,
@@ -65,14 +65,14 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
 
 
 def called(name: str, part: System, of: str) -> str:
-    """Return *name* with 2 in place of the number of a higher copy; *of* is the part with many copies."""
+    """Return *name* with 2 in place of the number of any higher copy of the part *of*."""
     for copy in part.parts[of].copies[2:]:
         name = f"{name.removesuffix(copy.suffix)}.2" if name.endswith(copy.suffix) else name
     return name
 
 
 def not_simulated(system: System, crowd: Crowd, part: str) -> str:
-    """Return a step of *system* that *crowd* cannot take, or an empty string.  Try every state."""
+    """Return a step of *system* that *crowd* cannot take, or an empty string if there is none. Try every state."""
     table, more = SystemTable(system), SystemTable(crowd.system, mentioned=crowd.system.events)
     crowded = {copy.digit for copy in system.parts[part].copies[1:]}
     named = table.table_of(part).named
@@ -125,7 +125,7 @@ def test_steps_of_shipped_systems_are_simulated(name: str, part: str) -> None:
 
 
 def test_a_step_that_is_not_simulated_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: a simulation that forgets the states of other copies lacks a step."""
+    """Twin: a simulation that forgets the states of other copies cannot take some step."""
     forgetful(monkeypatch)
     three, two = (load_system("plugin-sync", {"call": count}) for count in (3, 2))
 
@@ -133,7 +133,7 @@ def test_a_step_that_is_not_simulated_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def worked(do: str, *, heard: str = "", named: str = "door") -> Callable[[int], System]:
-    """Return a system with jobs that *do* something, and a door called *named* with its *heard* line."""
+    """Return a system with jobs that *do* something, and a door called *named* with the line *heard*."""
     work = f'[event.work]\nkind = "call"\nof = "job"\nabout = "W"\nsteps = [{do}]\n'
     text = OFFICE.replace("count   = 2", "count = 2").replace('heard   = "door is open"', "") + work
     text = text.replace('machine = "door"', f'machine = "door"\n{heard}').replace("part.door", f"part.{named}")
@@ -148,7 +148,7 @@ def worked(do: str, *, heard: str = "", named: str = "door") -> Callable[[int], 
     ],
 )
 def test_what_follows_a_move_is_simulated(do: str, heard: str) -> None:
-    """After one copy has moved, an error may end the event, or outputs may depend on its new state."""
+    """After one copy has moved, an error may end the event, or outputs may depend on the copy's new state."""
     numbered = worked(do, heard=heard)
     crowd = Crowd(numbered(3), numbered(2), "job")
 
@@ -179,7 +179,7 @@ def event(steps: str, kind: str = "call") -> str:
     ],
 )
 def test_copies_that_differ_are_no_crowd(more: str, why: str) -> None:
-    """If an event treats copies one after the other, more copies may behave differently."""
+    """If an event treats the copies one after another, more copies may behave differently. This case is refused."""
     numbered = numbers(OFFICE.replace("count   = 2", "count = 2") + more, JOBS)
     with pytest.raises(NoCrowdError, match=why):
         Crowd(numbered(3), numbered(2), "job")
@@ -252,7 +252,7 @@ steps = ["door.push/opened"]
 
 
 def of_three() -> Unknown | Proved | Refuted:
-    """Return the conclusion on a claim that two copies keep and three copies break."""
+    """Return the conclusion on a claim that two copies satisfy and three copies violate."""
     numbered = numbers(THREE, {"door": door(), "counter": counter(to=3)})
     [found] = examine_any(lambda count: specification_of(numbered(count), 'never = "meet"'), "it").checked
     return found.verdict
@@ -266,7 +266,7 @@ def test_what_three_break_is_not_proved_of_any_number() -> None:
 
 
 def test_it_would_be_if_others_went_with_each_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: if the simulation forgets the states of other copies, the claim is wrongly proved."""
+    """Twin: a simulation that forgets the states of other copies wrongly proves the claim."""
     forgetful(monkeypatch)
 
     assert of_three() == Proved(any_number="it")
@@ -316,7 +316,7 @@ steps = ["it.add/refused"]
 
 
 def test_a_step_that_leads_nowhere_is_an_instant() -> None:
-    """One of three copies can pass while another is at the start and the door is ajar; one of two cannot."""
+    """With three copies, one copy can pass while another is at the start and the door is ajar; with two, none can."""
     numbered = numbers(STEP, {"door": door(), "counter": counter(to=2)})
     twice = 'for = "it"\nnever = "(door is ajar and it is n0) then (door is ajar and it is n0)"'
     stated = {count: specification_of(numbered(count), twice) for count in (1, 2, 3)}
@@ -337,7 +337,10 @@ def test_what_only_three_put_to_the_test_is_unknown() -> None:
 
 
 def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
-    """The door lets in a single copy, so every copy is inside only if there is one copy."""
+    """A claim that only a single copy satisfies is unknown for many copies.
+
+    The door lets in one copy, so every copy is inside only if there is one copy.
+    """
     text = THREE.replace('steps = ["it.add"]', 'steps = ["door.warp", "it.add"]')
     numbered = numbers(text, {"door": door(), "counter": counter(to=3)})
 

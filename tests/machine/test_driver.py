@@ -1,4 +1,4 @@
-"""Code driven by a machine: the order of callbacks when states are left and entered, and the effects of errors."""
+"""Code driven by a machine: the order of callbacks for leaving and entering states, and the effects of errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Log:
-    """Callbacks that write lines to a log; one of them may fail."""
+    """Callbacks that write lines to a log. One of them can be made to fail."""
 
     def __init__(self, *, fails: str = "") -> None:
         self.lines: list[str] = []
@@ -25,7 +25,7 @@ class Log:
         self.door: Position = Driver(door()).position(enter=self.callback("enter"), leave=self.callback("leave"))
 
     def callback(self, what: str) -> Callable[[Change], None]:
-        """Return a callback that logs *what* was called and the current state of the door."""
+        """Return a callback that logs *what* was called, and the current state of the door."""
 
         def noted(change: Change) -> None:
             self.lines.append(f"{what}: {change.event} {change.source} > {change.target}, in {self.door.state}")
@@ -49,7 +49,7 @@ def test_a_state_is_left_then_the_effect_happens_then_the_other_is_entered() -> 
 
 
 def test_where_the_state_stays_only_the_effect_happens() -> None:
-    """Neither an ignored event nor a move to the same state leaves or enters a state."""
+    """If the state does not change, only the effect happens: no state is left or entered."""
     log = Log()
 
     log.door.take("push", "stuck", effect=log.callback("effect"))
@@ -69,7 +69,10 @@ def test_where_the_state_stays_only_the_effect_happens() -> None:
     ],
 )
 def test_an_error_ends_the_step_where_it_is(fails: str, called: list[str], state: str) -> None:
-    """An error before the move leaves the door as it was; an error after it does not.  Later events work."""
+    """An error before the move leaves the door as it was, and an error after the move leaves it in its new state.
+
+    Later events work.
+    """
     log = Log(fails=fails)
 
     with pytest.raises(OSError, match=fails):
@@ -95,7 +98,7 @@ def test_callbacks_by_name_are_called_for_these_states_only() -> None:
 
 
 def test_a_state_that_is_not_there_is_refused_at_once() -> None:
-    """The message lists the states of the machine."""
+    """If the state does not exist, the error lists the states of the machine."""
     driver = Driver(door())
     message = "door has no state 'opne'; it has shut, open, ajar, gone"
 
@@ -108,7 +111,7 @@ def test_a_state_that_is_not_there_is_refused_at_once() -> None:
 
 
 def test_a_callback_for_entering_may_go_on() -> None:
-    """A callback may perform the next event as soon as the state is entered."""
+    """A callback for entering a state may perform the next event."""
     at = Driver(door()).position(enter={"open": lambda _: at.take("remove")})
 
     at.take("push", "opened")
@@ -118,7 +121,7 @@ def test_a_callback_for_entering_may_go_on() -> None:
 
 @pytest.mark.parametrize("when", ["leave", "effect"])
 def test_nothing_happens_in_the_middle_of_a_step(when: str) -> None:
-    """Another event during a step is an error, because the machine has no state for it."""
+    """An event during a step is an error, because the machine has no state for it."""
 
     def interfere(_: Change) -> None:
         at.take("remove")
@@ -131,7 +134,7 @@ def test_nothing_happens_in_the_middle_of_a_step(when: str) -> None:
 
 
 def test_a_call_that_takes_time_enters_the_state_in_between() -> None:
-    """The state in between is entered when the call begins and left when it ends."""
+    """A call that takes time enters the state in between when it begins, and leaves it when it ends."""
     seen: list[tuple[str, str]] = []
     at = Driver(job()).position(enter=lambda change: seen.append((change.event, change.target)))
 
@@ -144,7 +147,7 @@ def test_a_call_that_takes_time_enters_the_state_in_between() -> None:
 
 
 def test_entities_are_apart() -> None:
-    """One driver controls two independent doors."""
+    """A driver can control two doors that are independent of each other."""
     driver = Driver(door())
     first, second = driver.position(), driver.position()
 
@@ -155,7 +158,7 @@ def test_entities_are_apart() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_each_outcome_is_taken_as_the_machine_has_it(name: str) -> None:
-    """Every event is tried in each state; only the outcomes that the machine allows can happen."""
+    """In each state, every event is tried; only the outcomes that the machine allows can happen."""
     machine = load(name)
     driver = Driver(machine)
 

@@ -1,4 +1,4 @@
-"""Requirements on the fields of states, compared with rules written by hand, and each operator separately."""
+"""Requirements on the fields of states, compared with rules written by hand. Each operator has its own test."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SHOWN = ("CONTAINER_CREATED", "CONTAINER_RUNNING", "CONTAINER_EXITED", "CONTAINE
 
 
 def broken(machine: str, shown: str, status: Mapping[str, int | str]) -> set[str]:
-    """Return the clauses of *machine* that *status* breaks."""
+    """Return the clauses of *machine* that *status* violates."""
     found = demanded(load(machine), shown, status)
     return {clause.clause.name for clause, those in found if not all(each.holds for each in those)}
 
 
 def by_hand(shown: str, status: Mapping[str, int | str]) -> set[str]:
-    """Return the clauses of ``cri-container`` that *status* breaks, according to rules written by hand."""
+    """Return the clauses of ``cri-container`` that *status* violates, according to rules written by hand."""
     created, started, finished = (status.get(name) for name in ("created", "started", "finished"))
     code, reason = status.get("exit-code"), status.get("reason")
 
@@ -94,7 +94,10 @@ LATE = {"created": 5, "started": 7_000_000_000, "finished": 9, "exit-code": 128,
     ],
 )
 def test_containerd_keeps_its_records_so(shown: str, status: Mapping[str, int | str], clauses: set[str]) -> None:
-    """The exceptions are an out-of-memory kill, an unknown state, a failed start, and an exit without a time."""
+    """Containerd's own records satisfy the requirements.
+
+    The exceptions are an out-of-memory kill, an unknown state, a failed start, and an exit without a time.
+    """
     assert clauses == broken("container-status", shown, status)
 
 
@@ -114,7 +117,10 @@ when = { opened = [3, 4] }
 
 
 def test_a_state_that_shows_the_same_as_another_is_held_to_what_both_require() -> None:
-    """Only requirements of all states that show the word count; RFC 3339 and Go's zero time are understood."""
+    """If several states show the same word, a requirement is checked only if all of these states have it.
+
+    RFC 3339 and Go's zero time are understood.
+    """
     door = machine_of(DOOR.replace("[profile.old]", REQUIRES.replace('["open"]', '["shut"]')))
     assert [] == list(demanded(door, "CLOSED", {"opened": 3, "by": ""}))
 
@@ -141,7 +147,7 @@ values = { draught = [1] }
 @pytest.mark.parametrize(
     ("events", "known", "found"),
     [
-        # A door that was opened and slammed is shut or ajar, and both states show CLOSED.
+        # A door that was opened and slammed is shut or ajar, and both of these states show CLOSED.
         (["push", "slam"], (), []),
         (["push", "slam", "warp"], ("warp",), ["ajar-lets-air-in"]),
     ],
@@ -149,7 +155,7 @@ values = { draught = [1] }
 def test_a_state_that_is_certain_is_held_to_what_it_requires(
     events: list[str], known: tuple[str, ...], found: list[str]
 ) -> None:
-    """If the hidden event was observed, the state is certain, and its requirement applies."""
+    """If a hidden event was observed, the state is certain, and the requirement of the state applies."""
     monitor = Monitor(machine_of(DATED), fresh=True, seen=frozenset({"slam", *known}))
     for event in events:
         assert () == monitor.observe(Observation(entity="d", event=event, reply="ok" if event == "push" else ""))
@@ -160,7 +166,7 @@ def test_a_state_that_is_certain_is_held_to_what_it_requires(
 
 @pytest.mark.parametrize(("draught", "fails"), [(0, True), (1, False)])
 def test_the_kit_holds_a_certain_state_to_what_it_requires(draught: int, *, fails: bool) -> None:
-    """No hidden event leads to this state, so it is certain."""
+    """In a test, no hidden event leads to this state, so it is certain and its requirement applies."""
     text = DATED.replace('kind   = "hidden"', 'kind   = "signal"')
 
     class Ajar:

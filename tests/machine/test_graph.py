@@ -1,4 +1,4 @@
-"""The reachable part of a machine equals that of the brute force, and shortest paths are runs."""
+"""The reachable part of a machine is the one that the brute force finds, and each shortest path is a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def graph_of(machine: Machine) -> Graph[Table]:
 
 
 def moves(machine: Machine) -> set[tuple[str, str, str]]:
-    """Return source, event and target of every step of any run, by brute force; an end of a call has an ellipsis."""
+    """Return source, event and target of every step of any run, by brute force. The end of a call has an ellipsis."""
     return {
         (here[0][0], f"{'…' * (step.stage in {'ends', 'continues'})}{step.event}", step.target[0][0])
         for here, steps in Runs(MachineModel(machine)).steps.items()
@@ -37,7 +37,7 @@ def moves(machine: Machine) -> set[tuple[str, str, str]]:
 
 
 def distances(machine: Machine) -> dict[str, int]:
-    """Return the reachable states and the length of a shortest run to each, by brute force."""
+    """Return the reachable states with the length of a shortest run to each, by brute force."""
     found: dict[str, int] = {}
     for here, distance in Runs(MachineModel(machine)).depth.items():
         found.setdefault(here[0][0], distance)
@@ -45,7 +45,7 @@ def distances(machine: Machine) -> dict[str, int]:
 
 
 def reaching(machine: Machine) -> dict[str, set[str]]:
-    """Return the states reachable from each state, including itself, by brute force."""
+    """Return, for each state, the states that can be reached from it, including itself, by brute force."""
     found = {state: {state} | {to for at, _, to in moves(machine) if at == state} for state in machine.states}
     for _ in machine.states:
         found = {state: {far for near in to for far in found[near]} for state, to in found.items()}
@@ -53,7 +53,7 @@ def reaching(machine: Machine) -> dict[str, set[str]]:
 
 
 def components_of(graph: Graph[Table]) -> tuple[tuple[str, ...], ...]:
-    """Return the strongly connected components of *graph* in order; states are in the model's order."""
+    """Return the strongly connected components of *graph* in order. Their states are in the order of the model."""
     following: dict[int, list[int]] = {state: [] for state in graph.depth}
     for step in graph.transitions:
         following[step.source].append(step.to)
@@ -80,7 +80,10 @@ def agree(machine: Machine) -> None:
 
 
 def ends_of(machine: Machine, path: tuple[str, ...]) -> set[str]:
-    """Return the states in which *path* may end; its steps are ``event/outcome``, with ``…event`` for an end."""
+    """Return the states in which *path* may end.
+
+    The steps of the path have the form ``event/outcome``, or ``…event`` for an end.
+    """
     here = {machine.initial}
     for step in path:
         event, outcome = step.removeprefix("…").split("/")
@@ -97,7 +100,7 @@ def test_agrees_with_brute_force(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_agrees_with_brute_force_on_shipped_machines(name: str) -> None:
-    """States, distances, shortest paths and components agree for shipped machines, too."""
+    """For shipped machines, the graph and the brute force agree on states, distances, paths and components."""
     agree(load(name))
 
 
@@ -147,19 +150,19 @@ def test_what_cannot_be_undone_is_a_component_of_its_own() -> None:
 
 
 def test_silence_leads_nowhere() -> None:
-    """A state that only silent cells could lead to is not reachable."""
+    """A state that could only be reached by a silent cell is not reachable."""
     graph = graph_of(silent_door())
 
     assert ("gone",) == graph.unreachable()
 
 
 def silent_door() -> Machine:
-    """Return the door with silent cells for *remove*."""
+    """Return the door with silent cells in the event ``remove``."""
     return machine_of(edited(DOOR, 'moves   = { "*" = "gone" }\nignores = ["gone"]', 'silent  = ["*"]'))
 
 
 @pytest.mark.parametrize("state", ["nowhere", "", "gone"])
 def test_refuses_a_path_to_what_is_not_reachable(state: str) -> None:
-    """The error names the unknown or unreachable state."""
+    """The error names the state that is unknown or unreachable."""
     with pytest.raises(ValueError, match=f"state {state!r} is not reachable"):
         graph_of(silent_door()).path(state)

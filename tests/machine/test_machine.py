@@ -1,4 +1,4 @@
-"""A machine alone: the outcomes of an event, and the changes of a profile."""
+"""A machine by itself: the outcomes of an event, and the changes that a profile makes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MACHINES = [each for name in names() for each in (load(name), *map(load(name).un
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 def test_a_step_is_a_step_of_the_table(machine: Machine) -> None:
-    """The machine and its table have the same outcomes in each state, for each event and each end of a call."""
+    """The machine and its table have the same outcomes for each event, and for each end of a call, in each state."""
     table = tabulate(machine)
 
     for row in table.rows:
@@ -58,7 +58,7 @@ def test_only_a_call_in_progress_has_an_end() -> None:
 
 
 def test_profiles_combine() -> None:
-    """Replacements of cells are applied first, in any order of the profiles; then deviations are added."""
+    """Profiles combine in any order: replacements of cells are applied first, and deviations are added afterwards."""
     new = '[profile.new]\nabout = "."\n[profile.new.cell.oiled]\nevent = "push"\nabout = "."\n'
     machine = machine_of(DOOR + new + 'moves = { shut = { to = "open", emits = ["Creak"] } }\n')
 

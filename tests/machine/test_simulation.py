@@ -81,7 +81,7 @@ def test_each_step_is_a_step_of_the_machine(machine: Machine, seed: int) -> None
 
 
 def between(machine: Machine, here: set[str], asked: set[str]) -> set[str]:
-    """Return the states reachable from *here* by signals and by the call in progress."""
+    """Return the states that signals and the call in progress can reach from *here*."""
     signals = [event.name for event in machine.events.values() if event.kind == "signal"]
     found = set(here)
     for _ in machine.states:
@@ -121,7 +121,7 @@ def test_every_request_is_answered_lost_or_interrupted(
 
 @pytest.mark.parametrize("length", [0, 1, 7, 100])
 def test_is_as_long_as_asked(length: int) -> None:
-    """The trace has at least the requested length; only replies to pending calls may follow."""
+    """The trace has at least the requested length. After that, only replies to pending calls may follow."""
     trace = simulated(door(), 1, length, entities=2, overlap=2)
 
     assert length <= len(trace) <= length + 4
@@ -137,7 +137,7 @@ def test_names_entities_after_the_machine() -> None:
 
 
 def test_uses_every_outcome_in_the_end() -> None:
-    """A long trace has refused, ignored, failed and interrupted calls, and never a hidden event."""
+    """A long trace contains refused, ignored, failed and interrupted calls, but never a hidden event."""
     seen = {(each.event, each.reply) for each in simulated(job(), 1, 3_000, entities=20, overlap=2)}
     expected = {
         ("make", "ok"), ("make", "EXISTS"), ("make", "BUSY"), ("start", "ok"), ("start", "UNKNOWN"),
@@ -163,7 +163,7 @@ ignores = ["*"]
 
 @pytest.mark.parametrize("text", [SILENT, HIDDEN], ids=["silent", "hidden"])
 def test_ends_where_nothing_more_can_be_observed(text: str) -> None:
-    """A trace ends early if all remaining cells are silent or belong to hidden events."""
+    """A trace ends early if every remaining cell is silent or belongs to a hidden event."""
     trace = simulated(machine_of(text), 1, 100, entities=3)
 
     assert {"request": 3, "reply": 3} == Counter(each.phase for each in trace)

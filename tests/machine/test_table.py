@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def agree(machine: Machine) -> None:
-    """Assert that every cell and every end in the table of *machine* equals that of the second opinion."""
+    """Assert that every cell and every end in the table of *machine* is the one that the second opinion finds."""
     table = tabulate(machine)
     for row in table.rows:
         for number, state in enumerate(table.states):
@@ -44,13 +44,13 @@ def test_agrees_with_the_cells_of_any_machine(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_agrees_with_the_cells_of_shipped_machines(name: str) -> None:
-    """Each cell of the table equals the cell in the model file."""
+    """Each cell of a shipped machine's table equals the cell in the model file."""
     agree(load(name))
 
 
 @pytest.mark.parametrize(("machine", "profile"), [(load(name), p) for name in names() for p in load(name).profiles])
 def test_agrees_with_the_cells_under_a_profile(machine: Machine, profile: str) -> None:
-    """The table includes the outcomes that a profile adds."""
+    """Under a profile, the table includes the outcomes that the profile adds."""
     agree(machine.under(profile))
 
 
@@ -86,7 +86,7 @@ def test_distinguishes_silent_from_impossible() -> None:
 
 
 def test_has_a_row_for_the_ends_of_a_call_that_takes_time() -> None:
-    """The row of the ends follows the row of the event, and has a cell for each state of a call in progress."""
+    """The row of a call's ends follows the row of the call, and has a cell for each state of a call in progress."""
     table = tabulate(job())
     start, end = table.row["start"], table.end[table.row["start"]]
     at = table.states.index("starting")

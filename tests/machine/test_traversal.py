@@ -1,4 +1,4 @@
-"""The common breadth-first search, compared with the distances of the Floyd-Warshall algorithm."""
+"""The common breadth-first search: its distances are compared with those of the Floyd-Warshall algorithm."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_closes_a_set(graph: list[list[int]], starts: list[int]) -> None:
 
 
 def test_the_way_to_what_is_found() -> None:
-    """The path to a node is known when its edge is visited, before the search continues from the node."""
+    """When the search visits an edge to a node, the path to the node is known. Edges from the node come later."""
     search = BreadthFirst([0], arrows([[1, 2], [3], [3], []]))
     found = next(each for each in search if each.to == 3)
 

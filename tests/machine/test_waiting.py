@@ -1,4 +1,4 @@
-"""Who waits for whom at the end of a run of a system: known deadlocks, and every state of two systems."""
+"""Parts that wait for each other at the end of a run: known deadlocks, and every state of two systems."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_deadlock(name: str, states: dict[str, str], expected: list[tuple[str,
 
 @pytest.mark.parametrize(("name", "states"), [each[:2] for each in DEADLOCKS], ids=[each[0] for each in DEADLOCKS])
 def test_what_can_go_on_does_not_wait(name: str, states: dict[str, str]) -> None:
-    """If only one of the two copies is in its state, neither waits."""
+    """If only one of the two copies has reached its state of the deadlock, neither of them waits."""
     system = load_system(name)
 
     for copy, state in states.items():
@@ -40,7 +40,7 @@ def test_what_can_go_on_does_not_wait(name: str, states: dict[str, str]) -> None
 
 
 def test_only_what_has_to_happen_counts() -> None:
-    """A timeout ends the wait of a plugin for its own update; it is a deadlock only without the timeout."""
+    """A plugin that waits for its own update is in a deadlock only if there is no timeout, which ends the wait."""
     system, states = load_system("plugin-updates"), {"asked": "sent", "update": "sent", "plugin": "joined"}
 
     assert list(waiting(system, states)) == []
@@ -52,7 +52,7 @@ def test_only_what_has_to_happen_counts() -> None:
 
 @pytest.mark.parametrize("name", ["nri-locks", "plugin-sync"])
 def test_what_waits_has_begun_and_cannot_go_on(name: str) -> None:
-    """In every state, a waiting copy has begun, cannot move, and waits for other copies."""
+    """In every state, a waiting copy has begun something, cannot move, and waits for other copies."""
     system = load_system(name)
     table = SystemTable(system)
     machines = [table.table_of(copy.part) for copy in system.copies]

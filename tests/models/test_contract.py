@@ -1,7 +1,7 @@
-"""The node is checked against the contract of plugins: everything that a plugin can observe, in every run.
+"""Check the node against the contract of plugins, in every run and foreverything that a plugin can observe.
 
-This is a second opinion on both: the properties of the node state one by one what the contract states as a whole,
-and the oracle judges recordings against the contract.
+This test confirms two other checks. The properties of the node state the parts of the contract one by one, and the
+oracle judges recordings against the contract.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fsm.machine.table import Table, Way
 
 Heard = frozenset[int]
-"""A belief: the states of the contract in which a container or a pod may be, as far as the plugin knows."""
+"""A belief: the contract's states that are possible for a container or a pod, as far as the plugin knows."""
 
 ENOUGH = 400_000
 """Maximum number of states of the product; with more, the search would take too long."""
@@ -33,7 +33,7 @@ ENOUGH = 400_000
 
 @dataclass(frozen=True)
 class Contract:
-    """One machine of the contract.  A belief is the set of its states that are possible after the observed events."""
+    """One machine of the contract; a belief is the set of its states that are possible after the observed events."""
 
     name: str
 
@@ -49,17 +49,17 @@ class Contract:
 
     @property
     def anything(self) -> Heard:
-        """The belief if earlier events are unknown: every state."""
+        """The belief that every state is possible, for use when earlier events are unknown."""
         return frozenset(range(len(self.table.states)))
 
     def after(self, heard: Heard, event: str) -> Heard:
-        """Return the belief after *event*, which may be a name on the wire; empty if the event is forbidden."""
+        """Return the belief after *event*, which may be a name on the wire; it is empty if the event is forbidden."""
         table = self.table
         row = next(row.index for row in table.rows if event in {row.event.name, row.event.rpc})
         return frozenset(way.to for state in heard for way in table.step(state, row) or ())
 
     def clause(self, heard: Heard, event: str) -> str:
-        """Return the clause that *event* breaks after the belief *heard*."""
+        """Return the clause that *event* breaks if the belief before it was *heard*."""
         table = self.table
         row = next(row for row in table.rows if event in {row.event.name, row.event.rpc})
         return row.event.cells[table.states[min(heard)]].clause.name
@@ -72,11 +72,11 @@ def tabulated(name: str) -> Table:
 
 
 class BrokenError(Exception):
-    """The contract is broken; the message is the name of the broken clause."""
+    """Raised if the contract is broken; the message is the name of the broken clause."""
 
 
 def broken(profile: str | None, *, part: str) -> set[str]:
-    """Return the clauses of the contract that a node breaks in any run, for one ``container`` or one ``pod``."""
+    """Return the clauses of the contract that some run of a node breaks, for one ``container`` or one ``pod``."""
     node = load_system("node")
     system = node.under(profile)
     number = {copy.name: copy.digit for copy in system.copies}
@@ -114,7 +114,7 @@ def _heard(
     of: tuple[str, str],
     number: dict[str, int],
 ) -> Heard:
-    """Return the plugin's belief about the entity after *way*, a way of the joint *event*."""
+    """Return the plugin's belief about the entity after the joint *event* has taken the given *way*."""
     entity, suffix = of
 
     def now(copy: str, at: int) -> str:
@@ -126,8 +126,8 @@ def _heard(
     if now(entity, state) == "absent" and event in {f"create-{entity}", f"run-{entity}"}:
         heard = contract.nothing  # a new entity has a fresh id
     if moved and (now("plugin", state) == "away" if called else now(entity, way.to) == "absent"):
-        # The plugin may hear late or never of calls made while it was away.  Records that a restart
-        # loses are gone for everybody, which is a separate finding.
+        # The plugin may be notified late, or never, of calls that were made while it was away.  Records that are lost
+        # in a restart are lost foreverybody, which is a separate finding.
         heard = contract.anything
     told = tuple(_told(way, event, suffix, now(entity, way.to)))
     there = now("plugin", state) == "joined"
@@ -173,18 +173,18 @@ BROKEN = {
     "container": {"no-start-after-stop", "removal-is-relayed", "created-first", "removed-last"},
     "pod": {"stop-is-relayed", "removal-is-relayed", "removed-last"},
 }
-"""Clauses that the node breaks; compare its properties ``no-start-after-stop``, ``…-is-relayed`` and so on."""
+"""Clauses that the node breaks; compare the node's properties ``no-start-after-stop`` and ``…-is-relayed``."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_what_the_node_breaks_is_known(part: str) -> None:
-    """The known clauses include everything that recordings of containerd break."""
+    """The node breaks exactly the listed clauses, which include all clauses that recordings of containerd break."""
     assert broken(None, part=part) == BROKEN[part]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_the_mended_node_keeps_the_contract(part: str) -> None:
-    """The fixed node keeps the whole contract, and not only the properties of the node."""
+    """Under the profile ``mended``, the node breaks no clause of the contract."""
     assert broken("mended", part=part) == set()

@@ -22,11 +22,11 @@ ONCE_MORE = {
     "plugin-view": "what is relayed of an id may begin once more",
     "service-run": "Run may be called again",
 }
-"""The machines in which a final state may become active again without passing the initial state, and why."""
+"""The machines in which a final state may become active again without passing the initial state, with the reasons."""
 
 
 def moves(machine: Machine, state: str) -> Iterator[str]:
-    """Yield the other states to which events lead from *state*, except interruptions."""
+    """Yield the other states that events other than interruptions can reach from *state*."""
     for event in machine.events.values():
         for ends in (False, True):
             ways = () if event.interrupts else machine.step(state, event.name, ends=ends) or ()
@@ -52,7 +52,7 @@ def stuck(machine: Machine) -> list[str]:
 
 @pytest.mark.parametrize("name", names())
 def test_final_is_final_and_pending_is_not(name: str) -> None:
-    """Final states never become active again, and pending ones can be left; exceptions are listed with a reason."""
+    """Final states never become active again, and pending states can be left; exceptions are listed with a reason."""
     machine = load(name)
 
     assert bool(revived(machine)) == (name in ONCE_MORE)
@@ -71,7 +71,7 @@ def test_every_machine_has_a_kind_for_most_states(name: str) -> None:
 
 
 def test_a_false_kind_is_found() -> None:
-    """A final state that can become active again is found, and so is a pending state that nothing leaves."""
+    """The test finds a final state that can become active again, and a pending state that no event leaves."""
     final = machine_of(edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "final"'))
     both = machine_of(
         edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "active"')

@@ -1,4 +1,4 @@
-"""Changes to the NRI interface since containerd 1.7, as ``fsm diff`` reports them between two profiles."""
+"""Changes to the NRI interface since containerd 1.7: ``fsm diff`` reports them when it compares two profiles."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from fsm.language.library import claims, load
 
 OLD, LATER, NEW = "containerd-1.7", "containerd-2.1", "containerd-main"
 FIRST, SECOND = 1, 2
-"""The version that has a line: the older or the newer one."""
+"""Constants for the version that has a changed line: the older or the newer version."""
 
 DIFFERENCES = [
-    # The older version is off by default, the newer one on.
+    # NRI is off by default in the older version, and on by default in the newer version.
     ("nri-api", OLD, LATER, FIRST, "new-default: none → disabled, replying ok (disabled)"),
     ("nri-api", OLD, LATER, SECOND, "new-default: none → created, replying ok, emitting timeouts (created)"),
     # Installed plugins are synchronised only in the newer version.
     ("nri-api", OLD, LATER, FIRST, "start: created → started, replying ok (unsynchronised)"),
     ("nri-api", OLD, LATER, SECOND, "start: created → started, replying ok, emitting synchronised (started)"),
     ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → active (unsynchronised)"),
-    # In the older version a plugin that fails during synchronisation stays there.
+    # In the older version, a plugin whose synchronisation fails remains in the state synchronising.
     ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → synchronising (unlisted)"),
-    # The older version closes the connection of a plugin with a wrong name; the newer one leaves it open.
+    # If a plugin has a wrong name, the older version closes its connection, and the newer version leaves it open.
     ("nri-plugin", OLD, LATER, FIRST, "register: registering → absent, replying UNKNOWN, emitting closed"),
     ("nri-plugin", OLD, LATER, SECOND, "register: active → active, replying ok (relabelled)"),
     ("nri-plugin", OLD, LATER, SECOND, "stop: active → active, replying ok (left)"),
@@ -32,7 +32,7 @@ DIFFERENCES = [
     ("nri-api", OLD, LATER, FIRST, "block: started → started, replying UNIMPLEMENTED (refused)"),
     ("nri-api", OLD, LATER, SECOND, "block: started → blocked, replying ok (blocked)"),
     ("nri-api", OLD, LATER, SECOND, "block: created → held, replying ok (blocked)"),
-    # Pods are updated only in the newer version.
+    # Updates of pods exist only in the newer version.
     ("nri-api", LATER, NEW, FIRST, "relay-pod-update: started → started, replying UNIMPLEMENTED (refused)"),
     ("nri-api", LATER, NEW, SECOND, "relay-pod-update: started → started, replying ok, emitting relayed (ok)"),
     ("nri-pod", LATER, NEW, FIRST, "update-pod-sandbox: running → running, replying UNIMPLEMENTED (refused)"),
@@ -55,7 +55,7 @@ DIFFERENCES = [
 
 
 def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
-    """Return the exit code of ``fsm diff``, and the lines of both versions, of *first* only, and of *second* only."""
+    """Run ``fsm diff``; return its exit code and the lines that both versions, only *first*, or only *second* has."""
     ran = CliRunner().invoke(command, [name, "-p", first, "-p", second], standalone_mode=False)
     parts = ran.output.split(f"\nonly in {name} as ")
     by = {part.splitlines()[0]: "".join(map(arrows, re.split(r"\n  (?! )", part)[1:])) for part in parts[1:]}
@@ -73,7 +73,7 @@ def arrows(line: str) -> str:
     ("name", "first", "second", "which", "line"), DIFFERENCES, ids=lambda each: str(each).partition(",")[0]
 )
 def test_what_has_changed(name: str, first: str, second: str, which: int, line: str) -> None:
-    """The line is listed only for the version that has it."""
+    """``fsm diff`` lists a changed line only under the version that has it."""
     code, parts = told(name, first, second)
 
     assert code == 1
@@ -85,12 +85,12 @@ def test_what_has_changed(name: str, first: str, second: str, which: int, line: 
     [("nri-container", OLD, LATER), ("nri-pod", OLD, LATER)],
 )
 def test_what_has_not_changed(name: str, first: str, second: str) -> None:
-    """The profiles of both versions have no differences in these machines."""
+    """In these machines, the profiles of the two versions do not differ."""
     assert told(name, first, second)[0] == 0
 
 
 def test_nothing_else_has_changed() -> None:
-    """Every event in the comparison is in the list above."""
+    """``fsm diff`` reports no event that is missing from the list of differences."""
     for name, first, second in {row[:3] for row in DIFFERENCES}:
         _, (_, *only) = told(name, first, second)
         events = {event for event in load(name).events for part in only if f" {event}: " in f" {part} "}
@@ -99,7 +99,7 @@ def test_nothing_else_has_changed() -> None:
 
 
 def test_a_registration_and_a_call_wait_for_each_other_in_the_oldest() -> None:
-    """The property is known to fail in the oldest version only."""
+    """The property ``registrations-end`` is expected to fail only in the oldest version."""
     [stated] = [each for each in claims("nri-locks").properties if each.name == "registrations-end"]
 
     assert [stated.expected(each) is not None for each in (OLD, None, "nri-0.12.1")] == [True, False, False]

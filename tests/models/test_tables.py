@@ -1,9 +1,9 @@
-"""Every shipped table equals the stored one, cell by cell.
+"""Every table of a shipped model equals the stored table, cell by cell.
 
-A change of the layout of a model file must not change its meaning, and a change of meaning is noticed.
+A change to the layout of a model file must not change its meaning. If the meaning changes, a test fails.
 
-``tests/models/tables.json.gz`` holds each machine, each system, each of their profiles, and each property file,
-as built.
+``tests/models/tables.json.gz`` contains all machines and systems, with each of their profiles, and all property
+files, as they are after building.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ def _built() -> dict[str, Data]:
 
 
 def test_each_table_is_stored() -> None:
-    """Machines, systems, profiles and property files cannot be added or lost unnoticed."""
+    """The test fails if a machine, system, profile or property file has been added or removed."""
     assert sorted(STORED) == sorted(_built()), AGAIN
 
 
 @pytest.mark.parametrize("name", STORED)
 def test_is_cell_by_cell_as_stored(name: str) -> None:
-    """States, cells, outcomes, clauses, ways, conditions and claims equal the stored ones."""
+    """The states, cells, outcomes, clauses, ways, conditions and claims equal the stored data."""
     assert [] == list(differences(STORED[name], _built()[name], name)), AGAIN
 
 
 def test_a_cell_that_differs_is_named() -> None:
-    """The difference names the event and the state, and has the old and the new kind of the cell."""
+    """The message names the event and the state of a changed cell, and the old and the new kind of the cell."""
     machine = load("container-status")
     stop = machine.events["stop"]
     own = stop.cells["absent"]
@@ -59,7 +59,7 @@ def test_a_cell_that_differs_is_named() -> None:
 
 
 def test_an_override_that_is_lost_is_named() -> None:
-    """The difference names the profile, the event, the override and its states."""
+    """The message names the profile, the event, the override and the states of a lost override."""
     machine = load("container-status")
     profile = machine.profiles["containerd-1.6"]
     fewer = replace(profile, overrides=tuple(each for each in profile.overrides if each.name != "stop-of-removed"))
@@ -73,7 +73,7 @@ def test_an_override_that_is_lost_is_named() -> None:
 
 
 def test_a_step_that_differs_is_named() -> None:
-    """The difference names the joint event and the way."""
+    """The message names the joint event and the way whose step has changed."""
     system = load_system("nri-setup")
     joint = system.events["set-up"]
     shorter = replace(joint, ways=(replace(joint.ways[0], steps=joint.ways[0].steps[:1]), *joint.ways[1:]))
@@ -85,7 +85,7 @@ def test_a_step_that_differs_is_named() -> None:
 
 
 def test_a_claim_that_differs_is_named() -> None:
-    """The difference names the property and the part of its claim."""
+    """The message names the property, and the part of its claim that has changed."""
     stated = claims("pod-records")
     assert is_of(stated, System)
     first = stated.properties[0]
@@ -113,7 +113,7 @@ def test_a_claim_that_differs_is_named() -> None:
     ],
 )
 def test_spellings_of_one_condition_are_equal(one: str, other: str, *, same: bool) -> None:
-    """Different conditions are not equal."""
+    """Two conditions are equal if they differ only in spelling, and unequal if they differ in meaning."""
     machine = load("container-status")
 
     forms = [

@@ -1,4 +1,4 @@
-"""Compiled judging agrees with judging observation by observation: verdicts, counts, notes, coverage, states."""
+"""Compiled judging agrees with judging one observation at a time: verdicts, counts, notes, coverage, states."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(monitor: Monitor, batches: Iterator[Batch], *, columns: bool) -> Outcome:
-    """Return the findings of *monitor* in *batches*, judged by columns or one observation at a time."""
+    """Return the findings of *monitor* in *batches*, which it judges by columns or one observation at a time."""
     told: list[tuple[str, Line]] = []
     monitor.violated = lambda entity, line: told.append((entity, line))
     entities = {}
@@ -61,7 +61,7 @@ def outcome(monitor: Monitor, batches: Iterator[Batch], *, columns: bool) -> Out
 
 
 def both(machine: Machine, trace: Sequence[Observation], size: int, **how: object) -> tuple[Outcome, Outcome]:
-    """Return the findings in *trace*, in batches of *size*: judged one by one, and by columns."""
+    """Return the findings in *trace* in batches of *size*, judged one observation at a time and judged by columns."""
     plain, fast = (Monitor(machine, **how) for _ in range(2))  # type: ignore[arg-type]
     columned = Columned(random.Random(size))
     return (
@@ -73,7 +73,7 @@ def both(machine: Machine, trace: Sequence[Observation], size: int, **how: objec
 def trace_of(
     chance: random.Random, machine: Machine, *, length: int, wrong: float, overlap: int = 1
 ) -> list[Observation]:
-    """Return a run of many entities in which some observations were changed."""
+    """Return a trace of many entities in which some observations were changed."""
     found = []
     for number in range(length // 40):
         run = simulate(machine, seed=chance.getrandbits(30), length=40, entities=chance.randint(1, 5), overlap=overlap)
@@ -88,7 +88,7 @@ def trace_of(
 
 
 def dated(chance: random.Random, trace: list[Observation]) -> list[Observation]:
-    """Return *trace* with times, some of which are unknown."""
+    """Return *trace* with times, some of which are missing."""
     found, at = [], 0
     for seen in trace:
         at += chance.choice([0, 0, 1, 2]) * 500_000_000
@@ -117,7 +117,7 @@ MODELS = ("container-status", "cri-container", "pod-sandbox", "nri-plugin")
 @pytest.mark.parametrize("ids", [False, True])
 @pytest.mark.parametrize("remembered", [3, 65_536])
 def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both agree even if few resting entities are remembered, so that they are constantly forgotten."""
+    """Both ways of judging agree, even if so few resting entities are remembered that most are forgotten."""
     monkeypatch.setattr(judging, "REMEMBERED", remembered)
     monkeypatch.setattr(entities, "MANY", 4)
     machine = load(model)
@@ -129,7 +129,7 @@ def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch
 
 
 def restarted(model: str, seed: int) -> tuple[Machine, list[Observation]]:
-    """Return a trace in which all entities are restarted repeatedly, some of them wrongly."""
+    """Return a trace in which all entities are restarted repeatedly; some of the restarts are illegal."""
     machine, chance = load(model), random.Random(seed)
     trace = trace_of(chance, machine, length=1_200, wrong=0.02, overlap=2)
     restart = Observation(event="restart", of=machine.entity)
@@ -139,9 +139,9 @@ def restarted(model: str, seed: int) -> tuple[Machine, list[Observation]]:
 @pytest.mark.parametrize("model", ["container-status", "pod-sandbox"])
 @pytest.mark.parametrize("remembered", [3, 65_536])
 def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event that affects all entities is applied in order to those that exist.
+    """An event that affects all entities is applied in its order to the entities that exist.
 
-    Compiled code continues after it.
+    Compiled code continues after the event.
     """
     monkeypatch.setattr(judging, "REMEMBERED", remembered)
     monkeypatch.setattr(entities, "MANY", 4)
@@ -163,9 +163,9 @@ def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.Mo
 
 
 def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skipping known steps changes the result, so the comparison detects it.
+    """If known steps are skipped, the result changes, so the comparison detects it.
 
-    Without known steps, the monitor finds the same.
+    If there are no known steps, the monitor finds the same.
     """
     machine, trace = restarted("container-status", 0)
     found = both(machine, trace, 300, fresh=True)
@@ -176,7 +176,10 @@ def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
-    """Return containers that are stopped repeatedly, and observed in time, too late, or at an unknown time."""
+    """Return a trace of containers that are stopped repeatedly.
+
+    They are seen in time, too late, or at an unknown time.
+    """
     found, now = [], 0
     for number in range(length):
         name, now = f"c{number // 200}-{chance.randrange(6)}", now + chance.choice([0, 1, 2, 30]) * 10**9
@@ -202,7 +205,7 @@ def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
 @pytest.mark.parametrize("model", ["container-status", "cri-container"])
 @pytest.mark.parametrize("timed", [True, False])
 def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
-    """Both agree with and without times."""
+    """Both ways of judging agree for traces with times and without times."""
     trace = late(random.Random(4))
     plain, fast = both(load(model), trace if timed else [msgspec.structs.replace(each, at=None) for each in trace], 100)
 
@@ -210,7 +213,7 @@ def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
 
 
 class NextLine(Line):
-    """A line whose number is too high by one."""
+    """A line whose number is one too high."""
 
     @classmethod
     def of(cls, line: int | Line, file: str) -> Line:
@@ -218,7 +221,7 @@ class NextLine(Line):
 
 
 def without_end(self: BeliefAutomaton, fill: Callable[[BeliefAutomaton], None] = BeliefAutomaton._fill) -> None:  # noqa: SLF001
-    """Fill the automaton with time limits that never expire."""
+    """Fill the automaton with time limits that never end."""
     fill(self)
     limits = self._table.limits
     limits[limits >= 0] = LATEST
@@ -232,7 +235,7 @@ LATE = {
 
 @pytest.mark.parametrize("mistake", LATE)
 def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
-    """A defect in the automaton's clock changes the result."""
+    """A planted defect in the automaton's clock changes the result."""
     with patch(*LATE[mistake]):
         plain, fast = both(load("container-status"), late(random.Random(4)), 100)
 
@@ -240,7 +243,10 @@ def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
 
 
 def coming_back(chance: random.Random) -> list[Observation]:
-    """Return lives whose ids occurred before: in the same batch, long ago, or in observations judged one by one."""
+    """Return a trace of entities whose ids occurred before.
+
+    An id occurred in the same batch, or long ago, or in observations that were judged one at a time.
+    """
     found = []
     for number in range(200):
         name = f"c{chance.choice([number, number, number - 1, number % 7])}"
@@ -257,7 +263,7 @@ def coming_back(chance: random.Random) -> list[Observation]:
 @pytest.mark.parametrize("remembered", [5, 65_536])
 @pytest.mark.parametrize("size", [7, 60, 400])
 def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both agree even if few ids are remembered."""
+    """Both ways of judging agree, even if few ids are remembered."""
     monkeypatch.setattr(extra_rules, "REMEMBERED", remembered)
     machine = load("container-status")
     plain, fast = both(machine, coming_back(random.Random(2)), size, fresh=True, ids=True)
@@ -268,7 +274,7 @@ def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("mistake", [("_fresh", lambda *_: OrderedDict()), ("_give", lambda *_: None)])
 def test_an_id_that_is_not_looked_up_is_noticed(mistake: tuple[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """An id that is not remembered is noticed too."""
+    """If ids are not looked up, the result changes, so the comparison detects it."""
     monkeypatch.setattr(BeliefAutomaton, *mistake)
     machine = load("container-status")
     plain, fast = both(machine, coming_back(random.Random(2)), 60, fresh=True, ids=True)
@@ -277,7 +283,7 @@ def test_an_id_that_is_not_looked_up_is_noticed(mistake: tuple[str, object], mon
 
 
 def test_fields_go_the_slow_way() -> None:
-    """Unchanging fields are compared with earlier values, and forgotten together with the entity."""
+    """A field that must not change is compared with its earlier value, and forgotten together with the entity."""
     machine, chance = load("cri-container"), random.Random(1)
     trace = []
     for seen in trace_of(chance, machine, length=800, wrong=0):
@@ -292,7 +298,7 @@ def test_fields_go_the_slow_way() -> None:
 
 @pytest.mark.parametrize("cells", [30, 1 << 22])
 def test_the_table_is_begun_anew(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table is rebuilt when it is full or when beliefs are forgotten."""
+    """The table is rebuilt when it is full, and when beliefs are forgotten."""
     monkeypatch.setattr(automaton, "CELLS", cells)
     monkeypatch.setattr("fsm.monitor.beliefs.INTERNED", 60)
     machine = load("container-status")
@@ -302,7 +308,7 @@ def test_the_table_is_begun_anew(cells: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_batches_of_both_forms_may_alternate() -> None:
-    """The verdict may be requested between batches."""
+    """Batches of both forms may alternate, and the verdict may be requested between batches."""
     machine = load("container-status")
     trace = trace_of(random.Random(5), machine, length=800, wrong=0.02)
     found = []
@@ -324,7 +330,7 @@ def test_batches_of_both_forms_may_alternate() -> None:
 
 
 def in_full(name: str, *, columns: bool) -> Judged:
-    """Judge a recording, its batches converted to *columns* or unchanged."""
+    """Judge a whole recording, in batches that are converted to *columns* or left as they are."""
     recording = open_recording(str(RECORDINGS / name))
     judging = begin(recording)
     columned = Columned()
@@ -340,12 +346,12 @@ QUICK = ("containerd-1.7.24.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jso
     "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in (*LOGS, *CALLS, *EVENTS)]
 )
 def test_recordings(name: str) -> None:
-    """Each shipped recording is judged in both ways."""
+    """Each shipped recording has the same findings in both ways of judging."""
     assert in_full(name, columns=False) == in_full(name, columns=True)
 
 
 def astray(rows: KindRows, first: int, unseen: int, most: int, table: StepTable, cells: Numbers) -> int:
-    """Replace the loop with one in which all known steps lead to the belief about an unseen entity."""
+    """Replace the loop: all known steps now lead to the belief about an entity that was never seen."""
     table.to[table.to >= 0] = unseen
     return int(run(rows, first, unseen, most, table, cells))
 
@@ -359,7 +365,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_mistake_is_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect in the automaton changes the result."""
+    """A planted defect in the automaton changes the result."""
     monkeypatch.setattr(*PLANTED[mistake])
     different = 0
     machine = load("container-status")

@@ -1,4 +1,4 @@
-"""Explanations of violations are correct: the replies listed as expected are legal; the named clause is broken."""
+"""The explanation of a violation is correct: the expected replies are legal, and the named clause is broken."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
 
 UNHEARD = "UNHEARD_OF"
-"""An error that no cell names."""
+"""An error that no cell of the machine names."""
 
 
 def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] | None) -> tuple[int, Violation | None]:
@@ -36,7 +36,7 @@ def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] |
 
 
 def without(machine: Machine, clause: str) -> Machine:
-    """Return *machine* with silence in the cells that depend on *clause*."""
+    """Return *machine* with silence in all cells that depend on *clause*."""
 
     def other(cell: Cell) -> Cell:
         return Silent(clause=cell.clause, line=cell.line) if cell.clause.name == clause else cell
@@ -53,7 +53,7 @@ def without(machine: Machine, clause: str) -> Machine:
 
 
 def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] | None]:
-    """Return a machine, and a trace of calls in progress, signals, hidden events and looks."""
+    """Return a machine, and a random trace with calls in progress, signals, hidden events and looks."""
     chance = random.Random(seed)
     machine = random_machine(chance)
     names = {name for event in machine.events.values() for name in (event.name, event.rpc)}
@@ -66,7 +66,7 @@ def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] 
 
 
 def replies_are_those_that_are_legal(seed: int) -> bool:
-    """Check that exactly the replies listed as expected are accepted; return false if the reply is not at fault."""
+    """Check that exactly the replies listed as expected are legal. Return false if the reply is not at fault."""
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
     if violation is None or violation.cause is not Cause.REPLY:
@@ -76,7 +76,7 @@ def replies_are_those_that_are_legal(seed: int) -> bool:
     replies = {*known, "ok", UNHEARD} - {"error", *machine.indefinite}
     others = {reply: [*trace[:index], msgspec.structs.replace(trace[index], reply=reply)] for reply in replies}
     legal = {reply for reply, other in others.items() if first(machine, other, seen)[1] is None}
-    # If no reply fits the shown state or outputs, the listed replies are those that are legal without them.
+    # If no reply fits the shown state or outputs, the listed replies are the ones that are legal without these.
     assert not legal or legal == {
         reply for reply in replies if reply in listed or ("error" in listed and reply != "ok")
     }
@@ -84,9 +84,9 @@ def replies_are_those_that_are_legal(seed: int) -> bool:
 
 
 def clause_is_broken(seed: int) -> str:
-    """Check that the trace is legal without the named clause, unless no single clause makes it legal.
+    """Check that the trace would be legal without the named clause, unless no single clause makes it legal.
 
-    Return its cause.
+    Return the cause of the violation.
     """
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)

@@ -1,4 +1,4 @@
-"""The monitor finds the violations that brute force finds, explains them, and forgets old data safely."""
+"""The monitor finds the violations that a brute-force search finds, explains them, and forgets old data safely."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ STARTED = 'checking = { to = "running", emits = ["started"] }\n'
 
 
 def seen(text: str) -> list[Observation]:
-    """Parse observations in short: ``push:ok``, ``push?`` and ``push=ok``, ``push!``, ``slam~``, ``@OPEN``, ``push:ok@OPEN``.
+    """Parse observations in a short notation.
 
-    A word before ``/`` names the entity; ``&`` precedes the state that the call met, ``>`` the outputs.
+    Examples are ``push:ok``, ``push?`` and ``push=ok``, ``push!``, ``slam~``, ``@OPEN``, ``push:ok@OPEN``. A word
+    before ``/`` names the entity, ``&`` precedes the state in which the call acted, and ``>`` precedes the outputs.
     """
     return [_observation(word) for word in text.split()]
 
@@ -91,7 +92,7 @@ def judged(
     outputs: bool = False,
     profile: str | None = None,
 ) -> Judgement:
-    """Judge *trace*, whose first line has number 1."""
+    """Judge *trace*, whose first line has the number 1."""
     monitor = Monitor(machine, fresh=fresh, seen=signals, outputs=outputs, profile=profile)
     monitor.feed(trace, range(1, len(trace) + 1))
     return monitor.judgement()
@@ -128,7 +129,7 @@ def first_in(judgement: Judgement) -> int | None:
 
 
 def gave_up(judgement: Judgement) -> bool:
-    """Check whether the monitor gave up because of too many possibilities; later observations cannot be compared."""
+    """Return whether the monitor gave up because of too many possibilities. Later observations cannot be compared."""
     return "too many possibilities" in judgement.notes
 
 
@@ -136,7 +137,7 @@ def gave_up(judgement: Judgement) -> bool:
 
 
 def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
-    """Compare the first violation in a random trace with brute force; return whether they are comparable."""
+    """Compare the first violation in a random trace with the brute force. Return whether they can be compared."""
     trace = random_trace(chance, machine, lost=lost)
     signals, fresh = random_seen(chance, machine), chance.random() < 0.7
     judgement = judged(machine, trace, fresh=fresh, signals=signals)
@@ -160,7 +161,7 @@ def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: F
         machine = random_machine(chance)
         compared += agree(chance, machine, lost=lost) + agree(chance, machine, lost=lost)
 
-    assert compared > 1.95 * amount(100, night=6_000)  # among twice as many: giving up is rare
+    assert compared > 1.95 * amount(100, night=6_000)  # of two traces each: giving up is rare
 
 
 @given(machines(), st.randoms(use_true_random=False))
@@ -193,7 +194,7 @@ def test_finds_what_brute_force_finds_in_outputs_alone(machine: Machine, outputs
 
 
 class Unpruned:
-    """A set of all configurations, including those that the monitor drops because they add nothing."""
+    """A set that keeps all configurations, including those that the monitor drops because they add nothing."""
 
     def __init__(self, _covering: Covering) -> None:
         self._all: dict[Configuration, None] = {}
@@ -216,7 +217,7 @@ class Unpruned:
 
 
 def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verdicts are the same if every possibility is kept."""
+    """The verdicts stay the same if the monitor keeps every possibility."""
     for number in range(5_000 * TIMES, 5_300 * TIMES):
         chance = random.Random(number)
         machine = random_machine(chance)
@@ -246,7 +247,7 @@ def test_accepts_any_piece_of_a_legal_trace(machine: Machine, seed: int) -> None
 
 
 def quiescent(trace: list[Observation]) -> list[int]:
-    """Return the places in *trace* at which no call is in progress, whether awaited or abandoned."""
+    """Return the places in *trace* at which no call is in progress. Abandoned calls count as being in progress."""
     found, waiting = [0], 0
     for place, each in enumerate(trace, 1):
         if each.phase == "lost":
@@ -258,7 +259,7 @@ def quiescent(trace: list[Observation]) -> list[int]:
 
 @pytest.mark.parametrize("name", names())
 def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
-    """From any point at which no call is in progress, the rest of the trace is legal."""
+    """If a legal trace is cut at a point at which no call is in progress, the rest is legal in mid-life."""
     machine = load(name)
     trace = list(simulate(machine, seed=5, length=60))
     for start in quiescent(trace):
@@ -266,7 +267,7 @@ def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
 
 
 def test_a_call_in_progress_at_the_cut_is_known_from_its_reply_on() -> None:
-    """In mid-life, effects of such a call before its reply count as violations; this is a known limit."""
+    """Until the reply of a call that was in progress at the cut, its effects count as violations: a known limit."""
     trace = seen("make:ok start? @WAITING @RUNNING start=ok @RUNNING")
 
     assert first_violation(job(), trace) is None
@@ -302,7 +303,10 @@ NOBODY = Observation(phase="gap")
 def test_knows_the_state_after_a_gap_no_more(
     before: str, gap: list[Observation], after: str, violation: int | None, *, fresh: bool
 ) -> None:
-    """This holds for a living entity and for one in its initial state; a gap of another entity changes nothing."""
+    """After a gap, the state of an entity is unknown, whether it was alive or not yet created.
+
+    A gap that concerns another entity changes nothing.
+    """
     judgement = judged(counter(), [*seen(before), *gap, *seen(after)], fresh=fresh)
 
     assert violation == first_in(judgement)
@@ -311,12 +315,12 @@ def test_knows_the_state_after_a_gap_no_more(
 
 @pytest.mark.parametrize(("gap", "violation"), [([], 0), (seen("-"), None), ([NOBODY], None), (seen("a/-"), 1)])
 def test_a_gap_may_be_before_anything_is_known(gap: list[Observation], violation: int | None) -> None:
-    """An unseen entity may have been created in the gap, even if nothing existed before the trace."""
+    """An entity that was not seen may have been created in the gap, even if nothing existed before the trace."""
     assert violation == first_in(judged(counter(), [*gap, *seen("add:ok@n3")], fresh=True))
 
 
 def test_nothing_is_remembered_of_the_many_that_a_gap_concerns() -> None:
-    """After a gap that affects all entities they are at rest, and only the last of them are remembered by name."""
+    """After a gap that affects all entities, they are at rest, and the monitor remembers only the last names."""
     monitor = Monitor(counter(), fresh=True)
     trace = [msgspec.structs.replace(seen("add:ok")[0], entity=f"e{number}") for number in range(50)]
     monitor.feed([*trace, NOBODY], range(51))
@@ -337,7 +341,7 @@ MOVED = edited(
     ("before", "after", "violation"),
     [
         ("", "@ENDED", None),  # it existed
-        ("", "@absent", None),  # it did not exist
+        ("", "@absent", None),  # the entity did not exist
         ("", "@WAITING", 1),
         ("exit% @absent", "@ENDED", None),
         ("exit% @absent", "@RUNNING", 3),
@@ -345,7 +349,7 @@ MOVED = edited(
     ],
 )
 def test_what_happens_to_everybody_happens_to_strangers(before: str, after: str, violation: int | None) -> None:
-    """The event also affects resting entities, and unseen ones if they existed."""
+    """An event that affects everybody also affects resting entities, and unseen entities if they existed."""
     trace = [*seen(before), Observation(event="crash"), *seen(after)]
 
     assert violation == first_in(judged(machine_of(MOVED), trace, fresh=True))
@@ -355,7 +359,7 @@ def test_what_happens_to_everybody_happens_to_strangers(before: str, after: str,
 
 
 def test_a_wrong_reply() -> None:
-    """The violation reports the states before the call, the replies that each permits, the clause, and the edits."""
+    """The violation has the states before the call, the replies that each permits, the clause, and possible edits."""
     (found,) = violations(judged(door(), seen("push:ok push:NOT_FOUND"), fresh=True))
 
     assert (Cause.REPLY, 2, ("open",)) == (found.cause, found.line, found.before)
@@ -367,7 +371,7 @@ def test_a_wrong_reply() -> None:
 
 
 def test_a_wrong_state() -> None:
-    """A look that nothing explains is reported with the states that would have been legal."""
+    """If a look shows a state that nothing explains, the violation lists the states that would have been legal."""
     (found,) = violations(judged(door(), seen("push:ok@gone"), fresh=True))
 
     assert (Cause.STATE, ("gone",)) == (found.cause, (found.observation.shows,))
@@ -376,7 +380,7 @@ def test_a_wrong_state() -> None:
 
 
 def test_a_wrong_sight_alone() -> None:
-    """A look without an event is also judged."""
+    """A look is judged even if no event comes with it."""
     (found,) = violations(judged(door(), seen("push:ok @gone"), fresh=True))
 
     assert (Cause.STATE, ("open",)) == (found.cause, found.before)
@@ -384,7 +388,7 @@ def test_a_wrong_sight_alone() -> None:
 
 
 def test_an_event_that_cannot_be() -> None:
-    """A signal that is impossible in this state is reported with the events that are possible."""
+    """A signal that is impossible in the current state is reported, with the events that are possible."""
     (found,) = violations(judged(door(), seen("remove:ok slam"), fresh=True))
 
     assert (Cause.EVENT, ("gone",), "observed") == (found.cause, found.before, found.clause.level)
@@ -393,7 +397,7 @@ def test_an_event_that_cannot_be() -> None:
 
 
 def test_a_wrong_output() -> None:
-    """An output that no event of the state emits is reported with the possible outputs.
+    """An output that no event of the state emits is reported, with the outputs that are possible.
 
     ``n3`` is not among the states: on the way there the machine emits a tick, which would have been seen.
     """
@@ -434,7 +438,10 @@ cannot = ["*"]
 
 @pytest.mark.parametrize(("model", "met"), [(PAIR, []), (PAIR.replace(', "dong"]', "]"), [("back", "half")])])
 def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: list[tuple[str, str]]) -> None:
-    """The output may be the second one of an event that emits two; if no event emits two, its cause is certain."""
+    """If an event can emit two outputs, the output may be the second one, so its cause is uncertain.
+
+    If no event emits two outputs, the cause is certain.
+    """
     trace = [Observation(entity="e", output=output) for output in ("ding", "dong")]
     cells = judged(machine_of(model), trace, fresh=True, signals=frozenset(), outputs=True).covered.cells
 
@@ -443,7 +450,10 @@ def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: li
 
 @pytest.mark.parametrize("word", ["stop:NOT_FOUND&absent", "stop? stop=NOT_FOUND&absent", "stop+NOT_FOUND&absent"])
 def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
-    """Any state is possible mid-life, but the reply names one in which it certainly breaks a MUST."""
+    """In mid-life any state is possible, but the reply names the state in which the call acted.
+
+    In that state, the reply certainly breaks a MUST.
+    """
     (found,) = violations(judged(load("cri-container"), seen(word)))
 
     not_there = ("absent", "lost-created", "lost-running", "lost-exited")
@@ -455,7 +465,10 @@ def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
 
 
 def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
-    """The entity was requested and not found; this is a violation regardless of earlier events."""
+    """A log may begin with a request for an entity that is not found.
+
+    This is a violation whatever happened before.
+    """
     file = tmp_path / "containerd.log"
     file.write_bytes(b"".join(content("containerd-1.6.20.log").splitlines(keepends=True)[12:14]))
     (found,) = violations(judge(str(file)).judgements[0])
@@ -470,18 +483,18 @@ def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
         # The last call led to another state, and so did an exit.
         ("cri-pod", "run:ok stop:ok status:ok&SANDBOX_READY", "SANDBOX_READY", "stop-ends-it", "ready-until-the-exit-is-handled"),
         ("cri-pod", "run:ok exit status? status=ok&SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", "ready-again"),
-        # Another state was observed, and no hidden event may lead from there to this one.
+        # Another state was observed, and no hidden event leads from that state to the shown one.
         ("cri-pod", "run:ok stop:ok status:ok&SANDBOX_NOTREADY status:ok&SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", ""),
         ("cri-pod", "run:ok stop:ok @SANDBOX_NOTREADY @SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", ""),
         ("cri-container", "create:ok start:ok exit status:ok&CONTAINER_EXITED status:ok&CONTAINER_RUNNING", "CONTAINER_RUNNING", "exited-is-final", ""),
-        # A status that does not report the state reveals nothing.
+        # A status that does not show the state reveals nothing.
         ("cri-container", "create:ok start:ok status:ok status:ok&CONTAINER_CREATED", "CONTAINER_CREATED", "start-runs", ""),
-        # The effect of the call itself would have been observed.
+        # An effect of the call itself would have been observed.
         ("cri-container", "create:ok start:ok@CONTAINER_CREATED", "CONTAINER_CREATED", "start-runs", ""),
     ],
 )  # fmt: skip
 def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, clause: str, resembles: str) -> None:
-    """The state is wrong, not the reply; the clause belongs to the event that would have led to the state."""
+    """The state is wrong and not the reply, so the clause is that of the event that would have led to the state."""
     (found,) = violations(judged(load(name), seen(trace), fresh=True))
 
     assert (Cause.STATE, shown) == (found.cause, found.illegal)
@@ -491,14 +504,17 @@ def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, 
 
 
 def test_goes_on_from_the_state_that_was_met() -> None:
-    """The monitor adopts the shown state, so the same observation is not a second violation."""
+    """After a wrong state, the monitor continues from the state that was shown.
+
+    The same state is not a violation when it is shown again.
+    """
     trace = "make:ok start? start=UNKNOWN make:EXISTS&ENDED make:EXISTS&ENDED"
 
     assert [4] == [each.line for each in violations(judged(job(), seen(trace), fresh=True))]
 
 
 def test_another_reply_is_tried_in_the_state_that_was_met() -> None:
-    """A reply that is legal only in another state is not a valid fix."""
+    """A reply that is legal only in another state is not suggested as an edit."""
     (found,) = violations(judged(counter(to=1), seen("add? add=FULL&n0")))
 
     assert [(Repair.REPLY, "ok"), (Repair.EXTRA, "")] == list(map(edit, found.edits))
@@ -513,7 +529,7 @@ def test_another_reply_is_tried_in_the_state_that_was_met() -> None:
     ],
 )
 def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[str]) -> None:
-    """The outputs are wrong, and neither the reply nor the event itself is."""
+    """If outputs do not fit an event, the outputs are reported as wrong, and not the event or its reply."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
     assert (Cause.OUTPUT, said) == (found.cause, found.illegal)
@@ -521,7 +537,7 @@ def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[
 
 
 def test_the_clause_is_the_weakest_that_may_be_broken() -> None:
-    """The reply breaks a MUST in one state and a SHOULD in the other, so only the SHOULD is certain."""
+    """The reply breaks a MUST in one state and a SHOULD in the other, so only a broken SHOULD is certain."""
     (known,) = violations(judged(door(), seen("push:ok push:WEIRD"), fresh=True))
     (unknown,) = violations(judged(door(), seen("push:WEIRD")))
 
@@ -530,7 +546,7 @@ def test_the_clause_is_the_weakest_that_may_be_broken() -> None:
 
 
 def edit(of: Edit) -> tuple[Repair, str]:
-    """Return an edit in a short form."""
+    """Return an edit in a short notation."""
     return of.repair, of.instead
 
 
@@ -565,7 +581,7 @@ def test_the_smallest_edit_comes_first(trace: str, line: int | None, expected: t
     ],
 )
 def test_repeated_is_what_ended_just_before(trace: str, repair: Repair) -> None:
-    """Neither the request of the same call nor a call in progress counts as an earlier call."""
+    """In the search for a repeated call, neither its own request nor a call in progress counts as an earlier call."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
     assert repair in {each.repair for each in found.edits}
@@ -573,7 +589,7 @@ def test_repeated_is_what_ended_just_before(trace: str, repair: Repair) -> None:
 
 
 def test_what_follows_decides_between_edits() -> None:
-    """Edits that explain the next observation come before those that do not."""
+    """An edit that explains the next observation is listed before an edit that does not."""
     machine = machine_of(edited(DOOR, 'reply = "STUCK"', 'reply = ["STUCK", "JAMMED"]'))
     (opened,) = violations(judged(machine, seen("push:WEIRD@CLOSED @CLOSED"), fresh=True))
     (closed,) = violations(judged(machine, seen("push:WEIRD slam>Bang"), fresh=True))
@@ -583,21 +599,21 @@ def test_what_follows_decides_between_edits() -> None:
 
 
 def test_goes_on_from_an_edit_that_mends_it() -> None:
-    """After a fix, the next violation is found, and later legal observations are not violations."""
+    """After a violation that an edit explains, later legal observations are not violations, but illegal ones are."""
     trace = seen("push:ok push:WEIRD push:ok @gone remove:ok push:NOT_FOUND push:ok")
 
     assert [2, 4, 7] == [each.line for each in violations(judged(door(), trace, fresh=True))]
 
 
 def test_a_mended_call_is_not_in_progress() -> None:
-    """A whole call with a wrong reply is over, so it cannot explain the next observation."""
+    """A whole call with a wrong reply has ended, so it cannot explain the next observation."""
     trace = seen("make:WEIRD @WAITING make:ok")
 
     assert [1, 3] == [each.line for each in violations(judged(job(), trace, fresh=True))]
 
 
 def test_reports_every_violation_of_an_entity() -> None:
-    """Two violations in a row are both reported, even after an impossible look."""
+    """Two violations in a row are both reported, even if the first is an impossible look."""
     trace = seen("push:WEIRD push?@gone")
 
     assert [1, 2] == [each.line for each in violations(judged(door(), trace, fresh=True))]
@@ -607,7 +623,7 @@ def test_reports_every_violation_of_an_entity() -> None:
 
 
 def test_folds_what_has_one_cause() -> None:
-    """The first three violations are kept in full; all violations and their entities are counted."""
+    """The first three violations with one cause are kept in full. All violations and their entities are counted."""
     trace = [each for number in range(10) for each in seen(f"e{number}/push:ok e{number}/push:WEIRD") * 2]
     judgement = judged(door(), trace, fresh=True)
 
@@ -619,7 +635,7 @@ def test_folds_what_has_one_cause() -> None:
     "life", ["push:ok push:NOT_FOUND remove:ok push:NOT_FOUND", "push:ok push:STUCK push:ok push:ok"]
 )
 def test_the_same_life_has_the_same_violation(life: str) -> None:
-    """The edits do not depend on the order of entities, so a hundred equal lives are one finding."""
+    """The edits do not depend on the order of entities, so a hundred entities with equal lives cause one finding."""
     trace = [msgspec.structs.replace(each, entity=f"e{number}") for number in range(100) for each in seen(life)]
     judgement = judged(door(), trace, fresh=True)
 
@@ -628,7 +644,7 @@ def test_the_same_life_has_the_same_violation(life: str) -> None:
 
 
 def test_counts_what_causes_differ_in() -> None:
-    """A different reply is a different finding; findings are listed in order of appearance."""
+    """A different reply is a different finding. Findings are listed in the order in which they appear."""
     trace = seen("a/push:ok a/push:WEIRD b/push:ok b/push:OTHER c/push:ok c/push:WEIRD")
     judgement = judged(door(), trace, fresh=True)
 
@@ -639,7 +655,7 @@ def test_counts_what_causes_differ_in() -> None:
 
 
 def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Further causes are counted by level, not with an unrelated cause."""
+    """After a maximum number of causes, further violations are counted by level, and not with an unrelated cause."""
     monkeypatch.setattr(grouping, "CAUSES", 2)
     trace = seen("push:A push:B push:C push:D push:C push:A remove:ok push:E push:F push:A")
     judgement = judged(machine_of(DOOR.replace("SHOULD", "MAY")), trace, fresh=True)
@@ -655,7 +671,7 @@ def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: py
 
 
 def test_a_violation_tells_which_deviation_it_resembles() -> None:
-    """Without the profile, the violation refers to its deviation."""
+    """Without the profile, a violation mentions the deviation that it resembles."""
     (found,) = violations(judged(door(), seen("remove:ok push:ok"), fresh=True))
 
     assert () == found.resembles
@@ -680,7 +696,7 @@ def test_a_violation_tells_which_deviation_it_resembles() -> None:
     ],
 )
 def test_tolerates_a_deviation_only_when_it_is_certain(trace: str, tolerated: int) -> None:
-    """A deviation is reported when no other explanation of the observations remains."""
+    """A deviation is reported only when no other explanation of the observations is left."""
     machine = machine_of(edited(DOOR, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"'))
     judgement = judged(machine, seen(trace), fresh=True, profile="old")
 
@@ -709,7 +725,7 @@ moves    = { WHERE = { to = "shut" } }
     ],
 )
 def test_tolerates_one_of_several_deviations(where: str, trace: str, tolerated: list[tuple[str, ...]]) -> None:
-    """If it is unclear which one occurred, all candidates are reported."""
+    """If it is unclear which of several deviations occurred, all candidates are reported."""
     old = edited(DOOR, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"')
     old = edited(old, 'moves = { ajar = { to = "open", emits = ["Creak"] } }', 'moves = { open = { to = "open" } }')
     judgement = judged(machine_of(old + ANOTHER.replace("WHERE", where)), seen(trace), fresh=True, profile="old")
@@ -725,7 +741,7 @@ def test_tolerates_one_of_several_deviations(where: str, trace: str, tolerated: 
 @pytest.mark.parametrize(
     ("trace", "tolerated"),
     [
-        ("remove:ok stop+NOT_FOUND", []),  # it may have failed earlier
+        ("remove:ok stop+NOT_FOUND", []),  # the stop may have failed earlier
         ("remove:ok stop+ok", []),
         ("start+UNKNOWN stop+UNAVAILABLE", []),
         ("remove:ok stop+NOT_FOUND&absent stop:NOT_FOUND", ["stop-of-removed"] * 2),
@@ -734,7 +750,7 @@ def test_tolerates_one_of_several_deviations(where: str, trace: str, tolerated: 
     ],
 )
 def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) -> None:
-    """A deviation in an answer without a recorded request is reported too."""
+    """A deviation in an answer is tolerated even if the request of the call was not recorded."""
     judgement = judged(load("container-status"), seen(trace), profile="containerd-1.6")
 
     assert not violations(judgement)
@@ -742,7 +758,7 @@ def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) 
 
 
 def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
-    """Either the lock jammed or the wind shut the door again; in both cases the door is shut."""
+    """The lock has jammed, or the wind has shut the door again; in both cases the door is shut."""
     monitor = Monitor(door(), fresh=True, profile="old")
     monitor.feed(seen("push:ok"), range(1))
     assert ["e"] == remembered(monitor, ALIVE)
@@ -784,7 +800,7 @@ def test_calls_that_overlap_act_in_any_order(order: str, middle: str) -> None:
     ],
 )
 def test_a_call_acts_between_its_request_and_its_reply(trace: str, violation: int | None) -> None:
-    """The call acts neither before its request nor after its reply, and in the state that its reply reports."""
+    """A call acts between its request and its reply, and in the state that its reply reports."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -797,7 +813,7 @@ def test_a_call_acts_between_its_request_and_its_reply(trace: str, violation: in
     ],
 )
 def test_a_call_that_was_given_up_may_act_later_or_never(trace: str, violation: int | None) -> None:
-    """Nobody waits for the reply of an abandoned call, but the call is still in progress."""
+    """Nobody waits for the reply of an abandoned call, but the call is still in progress and may act."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -813,7 +829,7 @@ def test_a_call_that_was_given_up_may_act_later_or_never(trace: str, violation: 
     ],
 )
 def test_an_interruption_ends_the_calls_in_progress(trace: str, violation: int | None) -> None:
-    """After a crash a start that was in progress has no effect."""
+    """After a crash, a start that was in progress has no effect."""
     assert violation == first_violation(job(), seen(trace), fresh=True)
 
 
@@ -827,7 +843,7 @@ def test_an_interruption_ends_the_calls_in_progress(trace: str, violation: int |
     ],
 )
 def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, violation: int | None) -> None:
-    """If the new state defines an end for the call, that applies; otherwise any reply fits."""
+    """If another event has moved the entity, the call ends as the new state defines, or with any reply."""
     machine = machine_of(edited(JOB, STARTED, f'{STARTED}ended = {{ stays = true, reply = "GONE" }}\n'))
 
     assert violation == first_violation(machine, seen(trace), fresh=True)
@@ -835,7 +851,10 @@ def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, viola
 
 
 def test_a_reply_after_an_interruption_is_noted() -> None:
-    """Its request is treated as over: the entity's state becomes unknown, and no violation is reported."""
+    """If the reply of a call arrives after an interruption, the call is treated as over.
+
+    The state of the entity becomes unknown, and no violation is reported.
+    """
     judgement = judged(job(), seen("make:ok start? crash start=ok"), fresh=True)
 
     assert (Holds(), {"reply without request": 1}) == (judgement.verdict, dict(judgement.notes))
@@ -852,7 +871,7 @@ def test_a_reply_after_an_interruption_is_noted() -> None:
     ],
 )
 def test_an_answer_may_have_met_any_state_of_the_life(trace: str, violation: int | None) -> None:
-    """A reply without a recorded request is legal if any earlier state permits it."""
+    """A reply without a recorded request is legal if it is legal in any state that the entity has had."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -878,21 +897,21 @@ def test_never_fails_an_answer_whose_request_was_not_recorded(
 @pytest.mark.parametrize(
     ("trace", "violation"),
     [
-        ("add+ok @n1", None),  # it acted after all observed events
-        ("add:ok add+ok @n1", None),  # or before them
+        ("add+ok @n1", None),  # the call acted after all observed events
+        ("add:ok add+ok @n1", None),  # or before all of them
         ("add:ok add+ok @n3", 2),
         ("add:ok add+ok@n3", 1),
-        ("add+", None),  # the reply is not known
+        ("add+", None),  # the reply is unknown
         ("add:ok add+&n2", 1),
     ],
 )
 def test_an_answer_says_what_is_so_after_it(trace: str, violation: int | None) -> None:
-    """The call has acted before its answer, so the state shown with the answer is the current one."""
+    """A call has acted before its answer, so a state that is shown with the answer is the current state."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
 def test_an_answer_may_have_met_what_a_whole_call_passed_through() -> None:
-    """A job is checked while it is being started, although that state was not observed."""
+    """An answer may have met a state within a whole call: a job is checked while it is being started."""
     machine = machine_of(
         edited(JOB, 'refuses = { "*" = ["EXISTS", "BUSY"] }', 'refuses = { checking = "CHECKED", "*" = "EXISTS" }')
     )
@@ -906,7 +925,7 @@ def test_an_answer_may_have_met_what_a_whole_call_passed_through() -> None:
     [("add% @n1", None), ("add% @n0", None), ("add~ @n1 @n0", 2), ("add? add% add=ok @n2", None), ("add% @n1 add=FULL", None)],
 )  # fmt: skip
 def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
-    """It is unknown whether the call was made, and nobody waits for its reply."""
+    """It is unknown whether the call was made at all, and nobody waits for its reply."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -915,7 +934,7 @@ def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
 
 @pytest.mark.slow
 def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After two hundred thousand short lives the monitor keeps only the last names."""
+    """After two hundred thousand short lives, the monitor remembers only the last names."""
     monkeypatch.setattr(fsm.monitor, "REMEMBERED", 1_000)
     monitor = Monitor(counter(), fresh=True)
     add, reset = seen("add:ok reset:ok")
@@ -932,7 +951,7 @@ def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_forgets_the_dead_whose_calls_were_given_up() -> None:
-    """An entity in its initial state is forgotten although an abandoned call may still act on it."""
+    """An entity in its initial state is forgotten, although an abandoned call may still act on it."""
     monitor = Monitor(counter(), fresh=True)
     trace = [each for number in range(50) for each in seen("add:ok reset? reset! reset:ok")]
     trace = [msgspec.structs.replace(each, entity=f"e{index // 4}") for index, each in enumerate(trace)]
@@ -943,26 +962,29 @@ def test_forgets_the_dead_whose_calls_were_given_up() -> None:
 
 @pytest.mark.parametrize("fresh", [False, True])
 def test_counts_an_entity_once(fresh: bool) -> None:  # noqa: FBT001  (a table's column)
-    """An unknown entity, and an entity that returns to its initial state, are also counted once."""
+    """Each entity is counted once, even if it is unknown or returns to its initial state."""
     trace = seen("a/unheard a/unheard a/add:ok a/reset:ok a/add:ok a/reset:ok b/reset:ok b/reset:ok")
 
     assert 2 == judged(counter(), trace, fresh=fresh).entities
 
 
 def test_notes_events_that_it_does_not_know() -> None:
-    """An unknown event is counted, but it is not a violation."""
+    """An unknown event is counted and is not a violation."""
     judgement = judged(counter(), seen("add:ok subtract:ok divide@n0"), fresh=True)
 
     assert (Holds(), {"unknown event": 2}) == (judgement.verdict, dict(judgement.notes))
 
 
 def test_says_nothing_of_an_empty_trace() -> None:
-    """If a trace has no observations, the verdict is not a pass."""
+    """The verdict on a trace without observations is not a pass."""
     assert Unknown(why="nothing in the trace concerns this machine") == judged(counter(), []).verdict
 
 
 def test_gives_up_and_says_so_when_too_many_calls_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a trace with too many possibilities the verdict is unknown; the monitor neither passes nor hangs."""
+    """If too many calls overlap, there are too many possibilities, and the verdict is unknown.
+
+    The monitor neither passes the trace nor hangs.
+    """
     monkeypatch.setattr(unobserved, "LIMIT", 50)
     judgement = judged(counter(to=9), seen("add? reset? " * 9), fresh=True)
 
@@ -975,7 +997,10 @@ def test_gives_up_where_all_steps_together_are_too_much_work(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No single step has too many possibilities. The state becomes known again once fewer calls overlap."""
+    """The verdict is unknown if all steps together are too much work, although no single step is.
+
+    The state becomes known again once fewer calls overlap.
+    """
     monkeypatch.setattr(beliefs, "TRIED", tried)
     monkeypatch.setattr(beliefs, "FEW", 10)
     monkeypatch.setattr(beliefs, "EACH", 1)
@@ -992,7 +1017,7 @@ def test_calls_that_are_not_answered_are_work_too(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """There are few possibilities, but each contains so many calls that comparing them takes long."""
+    """Unanswered calls count as work, too: with many of them, comparing even a few possibilities takes long."""
     monkeypatch.setattr(beliefs, "TRIED", 100)
     monkeypatch.setattr(beliefs, "FEW", 10)
     monkeypatch.setattr(beliefs, "EACH", 1)
@@ -1004,7 +1029,7 @@ def test_calls_that_are_not_answered_are_work_too(
 
 @pytest.mark.parametrize("limit", [*range(7, 40), 60, 100])
 def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are too many edits to try, the violation lists none, and no wrong edit is reported."""
+    """If there are too many edits to try, the violation lists no edits at all."""
     trace = seen("make:ok start? start=WEIRD start=WEIRD start? make:WEIRD")
     every = {each.line for each in violations(judged(job(), trace, fresh=True))}
     monkeypatch.setattr(unobserved, "LIMIT", limit)
@@ -1015,14 +1040,14 @@ def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_counts_the_cells_that_were_certainly_met() -> None:
-    """Each cell has the number of observations that certainly exercise it, including 0."""
+    """Each cell has the number of observations that certainly exercise it, which may be 0."""
     covered = judged(counter(to=1), seen("add:ok add:FULL add:FULL reset:ok"), fresh=True).covered.cells
 
     assert {("add", "n0"): 1, ("add", "n1"): 2, ("reset", "n0"): 0, ("reset", "n1"): 1} == covered
 
 
 def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When there are too many beliefs, some are forgotten, but counts are kept."""
+    """If there are too many beliefs, the monitor forgets some of them, and its counts stay correct."""
     trace = list(simulate(job(), seed=3, length=300, entities=4, overlap=2))
     expected = judged(job(), trace, fresh=True).covered.cells
     monkeypatch.setattr(beliefs, "INTERNED", 5)
@@ -1031,7 +1056,7 @@ def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Legal replies, illegal replies and unknown events are all forgotten eventually."""
+    """Legal replies, illegal replies and unknown events are all forgotten after a while."""
     monkeypatch.setattr(beliefs, "INTERNED", 50)
     monkeypatch.setattr(beliefs, "KEPT", 50)
     machine = job()
@@ -1048,7 +1073,10 @@ def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytes
 
 
 def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The monitor does not reuse a result computed under another profile or for a trace that shows less."""
+    """Monitors that share a machine do not reuse results computed under another profile.
+
+    They do not reuse results for a trace that shows less, either.
+    """
     ways: list[dict[str, Any]] = [
         {"fresh": fresh, "profile": profile, "signals": signals, "outputs": outputs}
         for fresh in (True, False)
@@ -1070,14 +1098,14 @@ def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch:
 
 
 def test_a_machine_may_have_more_states_than_there_may_be_possibilities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unknown state in such a machine does not count as too many possibilities."""
+    """If a machine has very many states, an unknown state does not count as too many possibilities."""
     monkeypatch.setattr(unobserved, "LIMIT", 3)
 
     assert 1 == first_violation(counter(to=9), seen("@n7 @n8"))
 
 
 def test_feeding_in_parts_changes_nothing() -> None:
-    """A stream may be divided at any point."""
+    """A trace may be fed to the monitor in parts of any size."""
     trace = list(simulate(door(), seed=4, length=100, entities=3))[::-1]
     parts = Monitor(door(), fresh=True)
     for index, each in enumerate(trace):
@@ -1087,7 +1115,7 @@ def test_feeding_in_parts_changes_nothing() -> None:
 
 
 def test_an_observation_of_nobody_is_of_everybody() -> None:
-    """A signal without an entity affects all living entities."""
+    """A signal that names no entity affects all living entities."""
     everybody = Observation(event="crash")
     trace = [*seen("a/make:ok b/make:ok a/start? b/start?"), everybody, *seen("a/@RUNNING b/@WAITING")]
 
@@ -1099,7 +1127,10 @@ def test_an_observation_of_nobody_is_of_everybody() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_observed_one_by_one_it_is_the_same_as_fed(seed: int) -> None:
-    """In a trace with a step left out or repeated, each violation has its line, and the verdict is the same."""
+    """Observations that are judged one by one have the same verdict as a trace that is fed as a whole.
+
+    In the trace, a step is left out or repeated, and each violation has its line.
+    """
     machine = job()
     trace = list(simulate(machine, seed=seed, length=30, entities=2, overlap=2))
     del trace[seed % len(trace)]
@@ -1118,7 +1149,7 @@ def test_observed_one_by_one_it_is_the_same_as_fed(seed: int) -> None:
 
 
 def test_an_observation_of_all_may_violate_several() -> None:
-    """One violation is reported for each affected entity."""
+    """If an observation affects all entities, one violation is reported for each entity that it violates."""
     monitor = Monitor(door(), fresh=True)
     for entity in ("a", "b"):
         assert () == monitor.observe(Observation(entity=entity, event="push", reply="ok"))
@@ -1129,13 +1160,16 @@ def test_an_observation_of_all_may_violate_several() -> None:
 
 
 def test_an_event_that_is_not_there_is_refused_at_once() -> None:
-    """In a program an unknown event is an error; in a recording it may belong to something else."""
+    """An unknown event is an error in a program. In a recording it may belong to something else."""
     with pytest.raises(ValueError, match="door has no event 'pusch'; it has push, remove, knock, slam, warp"):
         Monitor(door()).observe(Observation(entity="a", event="pusch", reply="ok"))
 
 
 def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -> None:
-    """The word for an absent entity is an exception: a machine may have its own word for it, as a door does."""
+    """A reply that names an unknown state is a violation, except for the word for an absent entity.
+
+    A machine may have its own word for an absent entity, as the door does.
+    """
     (violation,) = violations(judged(job(), seen("make:ok start:error&PAUSED"), fresh=True))
 
     assert (Cause.STATE, "PAUSED") == (violation.cause, violation.illegal)
@@ -1143,7 +1177,10 @@ def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -
 
 
 def test_what_is_shared_lasts_while_it_is_used() -> None:
-    """It does not matter how many other machines are judged in between; unused data is evicted."""
+    """Shared data is kept while it is used, however many other machines are judged in between.
+
+    Unused data is evicted.
+    """
     used, unused = load("cri-pod"), replace(load("cri-pod"))
     first, other = (shared(each, None, None, outputs=False) for each in (used, unused))
     between = [replace(used) for _ in range(MACHINES)]

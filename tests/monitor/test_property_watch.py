@@ -1,4 +1,4 @@
-"""Watching properties of a SUT: the result agrees with the checker's for the same run, and with a second opinion."""
+"""Watching properties of a SUT: the result agrees with the checker and with a second opinion on the same run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KINDS = ("idempotent", "always", "never", "never")
 
 
 def plain(machine: Machine) -> Machine:
-    """Return *machine* with every state visible, and with informative replies only."""
+    """Return *machine* with every state visible and without indefinite replies."""
     states = {name: replace(state, shows=name) for name, state in machine.states.items()}
     return replace(machine, states=states, indefinite=())
 
@@ -65,7 +65,7 @@ def told(machine: Machine, run: Iterable[Step]) -> list[tuple[Stimulus, Response
 
 
 def watched(watch: Watch, test: Iterable[tuple[Stimulus, Response]]) -> Violated | None:
-    """Return the watch's results for *test*."""
+    """Return the results of the watch for *test*."""
     watch.reset()
     violated = None
     for step, seen in test:
@@ -142,7 +142,7 @@ def _veiled(chance: random.Random, each: tuple[Stimulus, Response]) -> tuple[Sti
 
 
 def _joined(chance: random.Random, test: list[tuple[Stimulus, Response]]) -> list[tuple[Stimulus, Response]]:
-    """Return *test* with calls joined from request to reply if nothing happened in between."""
+    """Return *test* with each call joined from request to reply, if nothing happened in between."""
     found: list[tuple[Stimulus, Response]] = []
     index = 0
     while index < len(test):
@@ -174,20 +174,20 @@ CASES = [(name, profile) for name in specified() for profile in (None, *load(nam
 def random_tests(
     chance: random.Random, plan: Plan, *, count: int, length: int
 ) -> list[list[tuple[Stimulus, Response]]]:
-    """Yield tests of *plan* with the answers of a conforming SUT; silent cells lead anywhere."""
+    """Yield tests of *plan* with the answers of a conforming SUT, which may go anywhere in a silent cell."""
     return [[*random_test(chance, plan, length)] for _ in range(count)]
 
 
 def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tuple[Stimulus, Response]]:
     """Return a random test of *plan*.
 
-    Calls may be left in progress, and may end in a state that other events led to.
+    Calls may stay in progress, and may end in a state that other events led to.
     """
     table, point = plan.table, plan.start
     for _ in range(length):
         leaving = plan.leaving(point)
         if not leaving:
-            return  # no step follows there
+            return  # no step follows this one
         edge = chance.choice(leaving)
         last: Way | None = edge.ways[-1] if edge.ways else None
         call = table.machine.events[edge.step.event].kind == "call"
@@ -224,7 +224,7 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
 def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Stimulus, Response]]:
     """Return the observations of a test with the steps of a counterexample.
 
-    Overlapping calls are made when they act.
+    An overlapping call is made at the moment at which it acts.
     """
     found = []
     for index, each in enumerate(taken):
@@ -248,7 +248,7 @@ CAUGHT = [
     for each in specification(name).properties
     if not untestable(each) and not isinstance(each.claim, Reachable | LeadsTo) and not each.expected(None)
     for mutant in each.catches
-    # Silence is a property of a specification.  An implementation cannot perform it.
+    # Silence is a property of a specification, and an implementation cannot perform it.
     if not mutant.endswith(": silent")
 ]
 
@@ -256,7 +256,7 @@ CAUGHT = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated", "mutant"), CAUGHT)
 def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutant: str) -> None:
-    """The watch finds the checker's counterexample of a mutant in an implementation that performs it, state by state.
+    """If an implementation performs the checker's counterexample of a mutant, the watch finds the violation.
 
     It finds nothing if states look alike and the original machine may have behaved in the same way.
     """
@@ -265,7 +265,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
     changed = known_mutants(name)[mutant].machine
     conclusion = decide(found, tabulate(changed)).verdict
     if isinstance(conclusion, Vacuous):
-        return  # it is noticed because no step is tested after it
+        return  # detected because no step after it is tested
     assert isinstance(conclusion, Refuted)
     run = conclusion.evidence.run if isinstance(conclusion.evidence, Unexplained) else conclusion.evidence
     assert isinstance(run, Run)
@@ -288,7 +288,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
 
 
 def at_once(watch: Watch, *words: str) -> Violated | None:
-    """Watch a test written in words such as ``make=ok:waiting``: the reply, and the shown state."""
+    """Watch a test in a notation such as ``make=ok:waiting``: the call, the reply, and the shown state."""
     test = []
     for word in words:
         what, _, seen = word.partition("=")
@@ -307,7 +307,7 @@ STARTS = 'from = "starting"\nleads-to = "not starting"\nfair = ["start.ends"]'
 
 
 def test_what_never_comes_is_a_violation() -> None:
-    """A call that repeats for ever violates the property.
+    """A call that repeats for ever violates the property, because the target never occurs.
 
     Fair events are requested repeatedly, but not without limit.
     """
@@ -326,7 +326,7 @@ def test_what_never_comes_is_a_violation() -> None:
 
 
 def test_what_comes_is_none() -> None:
-    """The target occurs, so nothing is due any longer."""
+    """After the target has occurred, nothing is due, so there is no violation."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, STARTS))
 
@@ -337,7 +337,7 @@ def test_what_comes_is_none() -> None:
 
 
 def test_what_need_not_come_is_a_violation() -> None:
-    """The target is due although no fair event can happen."""
+    """The target is due although no fair event can happen, so its absence is a violation."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, 'from = "waiting"\nleads-to = "running"\nfair = ["start.ends"]'))
 
@@ -350,7 +350,7 @@ def test_what_need_not_come_is_a_violation() -> None:
 
 @pytest.mark.parametrize("name", specified())
 def test_fair_systems_keep_what_is_proved(name: str) -> None:
-    """A machine that performs fair events in turn reaches the target in time from every state."""
+    """From every state, a machine that performs its fair events in turn reaches the target in time."""
     of = specification(name)
     plan = Plan(table=tabulate(plain(of.machine)))
     chance = random.Random(name)
@@ -365,7 +365,7 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
                 for taken in aim.steps:
                     point = _take(watch, plan, next(e for e in plan.leaving(point) if _does(e, taken)))
             except StopIteration:
-                continue  # a call is made while another is in progress, which does not happen in a test
+                continue  # this call overlaps another, which does not happen in a test
             while (due := watch.due()) is not None:
                 able = [e for e in plan.leaving(point) if e.to and _is(e, due)]
                 if not able:
@@ -376,7 +376,7 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
 
 
 def _does(edge: Edge, taken: RunStep) -> bool:
-    """Check whether *edge* is the given step of a run."""
+    """Return whether *edge* is the given step of a run."""
     return (
         edge.step.event == taken.event
         and (edge.step.stage == "end") == taken.ends
@@ -400,7 +400,7 @@ def _take(watch: Watch, plan: Plan, edge: Edge) -> Point:
 
 
 def test_witnesses_are_remembered_from_test_to_test() -> None:
-    """A reachable target is reported as missing until any test reaches it."""
+    """A reachable target counts as missing until any of the tests reaches it."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, 'reachable = ["make then running", "start replies error and waiting"]'))
 
@@ -411,7 +411,7 @@ def test_witnesses_are_remembered_from_test_to_test() -> None:
 
 
 def test_drawings_and_silence_cannot_be_tested() -> None:
-    """These properties are about the machine, and the watch reports that."""
+    """A drawing and silence are properties of the machine; the watch reports that they cannot be tested."""
     machine = machine_of(DOOR)
     silent = stated(machine, 'never = "silent on push or silent on slam"')
 
@@ -421,7 +421,7 @@ def test_drawings_and_silence_cannot_be_tested() -> None:
 
 
 def test_garbage_breaks_nothing_by_itself() -> None:
-    """A SUT that shows an unknown word is in no known state; its earlier observations still count."""
+    """After a SUT shows an unknown word, its state is unknown. Its earlier observations still count."""
     machine = plain(machine_of(DOOR))
     watch = Watch(machine, stated(machine, 'never = "open then push replies STUCK"'))
 
@@ -435,7 +435,7 @@ def test_garbage_breaks_nothing_by_itself() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", specified())
 def test_aims_put_properties_to_the_test(name: str) -> None:
-    """Each aim is a run of the machine whose last step concerns the property."""
+    """Each aim is a run of the machine, and the last step of the run concerns the property."""
     of = specification(name)
     machine = plain(of.machine)
     for each in of.properties:
@@ -453,7 +453,7 @@ def test_aims_put_properties_to_the_test(name: str) -> None:
 
 
 def test_what_nobody_saw_may_explain_what_was_seen() -> None:
-    """A hidden event is assumed only if nothing else explains a step. In that case it excuses the violation."""
+    """A hidden event is assumed only if nothing else explains a step. In that case the violation is excused."""
     door = machine_of(edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { open = "ajar" }'))
     of = stated(door, 'never = "emits Creak then emits Creak"\nuntil = "ajar"')
     test = [(Stimulus("push"), Response(reply="ok", shows="OPEN", outputs=("Creak",)))] * 2
@@ -465,7 +465,7 @@ def test_what_nobody_saw_may_explain_what_was_seen() -> None:
 
 
 def test_outputs_that_nobody_asked_for_are_not_counted() -> None:
-    """A hidden event that emits may happen any number of times, so such outputs are not tracked."""
+    """A hidden event that emits may happen any number of times, so the watch does not track such outputs."""
     loud = edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { shut = { to = "shut", emits = ["Creak"] } }')
     machine = machine_of(loud)
     watch = Watch(machine, stated(machine, 'never = "gone then open"'))
@@ -474,7 +474,7 @@ def test_outputs_that_nobody_asked_for_are_not_counted() -> None:
 
 
 def test_a_product_goes_as_far_as_its_machine() -> None:
-    """At each place a call ends, continues, or may do either, as in the machine.
+    """At each place in the product a call ends, continues, or may do either, as in the machine.
 
     This includes unspecified behaviour.
     """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def chain(
     machine: Machine, trace: list[Observation], *, fresh: bool = True, seen: frozenset[str] | None = None
 ) -> Iterator[tuple[tuple[str, ...], list[Provenance]]]:
-    """Yield the states before each observation of one entity, and the explanation of the states after it."""
+    """Yield, for each observation of one entity, the states before it and the explanation of the states after it."""
     monitor = Monitor(machine, fresh=fresh, seen=seen)
     for line, each in enumerate(trace, 1):
         before = tuple(state for state in machine.states if state in monitor.states("e"))
@@ -40,17 +40,20 @@ def chain(
 
 
 def is_possible(machine: Machine, use: UsedCell) -> bool:
-    """Check with the second opinion that the model has the cell and the outcome."""
+    """Return whether the model has the cell and the outcome, according to the second opinion."""
     step = use.step
     found = naive.ends(machine, step.source, step.event) if step.ends else naive.ways(machine, step.source, step.event)
     if step.outcome == UNSPECIFIED:
-        # Any state may follow a silent cell; the end of a call for which the model defines nothing changes nothing.
+        # Any state may follow a silent cell, and a call may end without a change if the model defines no end for it.
         return found is None or (step.ends and not found and step.source == step.target)
     return any((way.to, way.outcome) == (step.target, step.outcome) for way in found or ())
 
 
 def is_derivation(machine: Machine, before: Collection[str], derivation: Derivation) -> bool:
-    """Check that the steps are possible in this order, from a state before the observation to the state after it."""
+    """Check that the steps of a derivation are possible in their order.
+
+    The first step starts in a state before the observation, and the last step ends in a state after it.
+    """
     moves = [use for use in derivation.uses if use.known != "confirmed"]
     sources = [use.step.source for use in moves] or [derivation.state]
     targets = [use.step.target for use in moves] or [derivation.state]
@@ -71,7 +74,7 @@ def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] 
 
 
 def belief_agrees(seed: int) -> int:
-    """Compare each belief with the second opinion's.  Return the number of derivations with an unobserved step."""
+    """Compare each belief with the second opinion, and return the number of derivations with an unobserved step."""
     machine, trace, seen, fresh = random_input(seed)
     asking = naive.Asking(machine, seen, once=False)
     opinions = naive.beliefs(asking, trace, fresh=fresh)
@@ -110,7 +113,7 @@ def test_beliefs_are_those_of_the_second_opinion(seed: int) -> None:
 
 
 def test_unobserved_steps_occur_in_random_derivations() -> None:
-    """The comparison therefore also covers derivations with unobserved steps."""
+    """Some random derivations have unobserved steps, so the comparison covers them."""
     assert sum(map(belief_agrees, range(100))) > 100
 
 
@@ -165,7 +168,10 @@ def told(found: Provenance) -> dict[str, list[tuple[str, str, str, str]]]:
 
 
 def test_a_call_in_progress_may_have_acted_and_a_hidden_event_may_have_followed() -> None:
-    """The explanation of each state is its shortest derivation."""
+    """The explanation of each state is its shortest derivation.
+
+    A call in progress may have acted, and a hidden event may have followed it.
+    """
     begun = ("in progress", "raise", "down", "rising")
 
     assert told(explained(ASKED)) == {
@@ -177,7 +183,7 @@ def test_a_call_in_progress_may_have_acted_and_a_hidden_event_may_have_followed(
 
 
 def test_a_whole_call_is_observed_with_each_of_its_steps() -> None:
-    """The reply of a whole call is not listed a second time."""
+    """If a call is observed as a whole, its reply is not listed a second time."""
     begun, ended = ("observed", "raise", "down", "rising"), ("observed", "raise", "rising", "up")
 
     assert told(explained(RAISED)) == {
@@ -187,7 +193,7 @@ def test_a_whole_call_is_observed_with_each_of_its_steps() -> None:
 
 
 def test_a_signal_rules_out_states_in_which_it_cannot_happen() -> None:
-    """The reason names the clause of the cell."""
+    """A signal rules out the states in which it cannot happen, and the reason names the clause of the cell."""
     found = explained(RAISED, RANG)
 
     assert told(found)["up"] == [("observed", "ring", "up", "up")]
@@ -195,7 +201,10 @@ def test_a_signal_rules_out_states_in_which_it_cannot_happen() -> None:
 
 
 def test_a_reply_rules_out_states_in_which_the_call_goes_on() -> None:
-    """Such states are ruled out without a clause; a different reply needs one."""
+    """A reply rules out the states in which the call continues, without naming a clause.
+
+    For states in which the reply would be different, the reason names the clause.
+    """
     found = explained(ASKED, Observation(entity="e", event="raise", phase="reply", reply="BUSY"))
 
     assert [(each.state, each.cause, bool(each.clause)) for each in found.ruled_out] == [
@@ -207,7 +216,7 @@ def test_a_reply_rules_out_states_in_which_the_call_goes_on() -> None:
 
 
 def test_a_silent_cell_is_named() -> None:
-    """A silent cell allows anything, so it is given as the reason only if no other reason exists."""
+    """A silent cell allows anything, so it is the reason only if there is no other reason."""
     found = explained(RAISED, Observation(entity="e", shows="broken"), RAISED)
 
     assert {each.state for each in found.derivations} == {*DOOR.states}
@@ -215,7 +224,7 @@ def test_a_silent_cell_is_named() -> None:
 
 
 def test_an_assumed_restart_is_a_step_of_its_own() -> None:
-    """The restart comes before the observation that it explains."""
+    """An assumed restart is a separate step, before the observation that it explains."""
     machine = load("cri-container")
     trace = [
         Observation(entity="e", event="create", reply="ok"),
@@ -231,7 +240,7 @@ def test_an_assumed_restart_is_a_step_of_its_own() -> None:
 
 
 def test_a_deviation_is_a_reason_only_if_there_is_no_other() -> None:
-    """The deviation is reported together with its profile."""
+    """A deviation is named as a reason, with its profile, only if there is no other reason."""
     machine = load("container-status").under("containerd-1.6")
     stop = Observation(entity="e", event="stop", reply="NOT_FOUND")
     ((_, [found]),) = chain(machine, [stop])
@@ -266,7 +275,7 @@ ignores = ["off", "warm", "on"]
 
 @pytest.mark.parametrize(("alternative", "legal"), [(', { name = "on", to = "on" }', True), ("", False)])
 def test_a_state_that_was_not_left_in_time_is_ruled_out(alternative: str, legal: bool) -> None:  # noqa: FBT001
-    """If no other state is possible, the clause of the limit is named, because it is broken."""
+    """If only a state that should have been left in time is possible, the clause of the limit is named as broken."""
     machine = machine_of(LAMP.replace(', { name = "on", to = "on" }', alternative))
     trace = [
         Observation(entity="e", event="switch", at=1_000_000_000),
@@ -283,7 +292,7 @@ def test_a_state_that_was_not_left_in_time_is_ruled_out(alternative: str, legal:
 
 @pytest.mark.parametrize("defect", ["reversed", "cut", "elsewhere", "another outcome"])
 def test_a_wrong_derivation_is_noticed(defect: str) -> None:
-    """The comparison detects a derivation that is changed on purpose."""
+    """The comparison detects a derivation that was changed on purpose."""
     right = next(each for each in explained(ASKED).derivations if each.state == "up")
     first, second = right.uses
     wrong = {

@@ -1,4 +1,7 @@
-"""Watching properties on recordings: a proved property is never accused; a broken one is reported with its lines."""
+"""Watching properties on recordings: a proved property is never reported as broken.
+
+A broken property is reported with its lines.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,10 @@ def watched(
 
 
 def trace(text: str) -> list[Observation]:
-    """Parse observations: ``EVENT[:REPLY][/PHASE][=SHOWS]``, about ``c1`` or, after ``NAME@``, about others."""
+    """Parse observations in the notation ``EVENT[:REPLY][/PHASE][=SHOWS]``.
+
+    They are about ``c1``; after ``NAME@`` they are about NAME.
+    """
     found = []
     for each in text.split():
         entity, _, rest = each.rpartition("@")
@@ -84,7 +90,7 @@ def trace(text: str) -> list[Observation]:
 
 
 def named(model: str, name: str) -> tuple[Machine, Property]:
-    """Return the property *name* of a shipped *model*, and its machine."""
+    """Return the property called *name* of a shipped *model*, and the machine of the model."""
     of = specification(model)
     return of.machine, next(each for each in of.properties if each.name == name)
 
@@ -95,7 +101,10 @@ def named(model: str, name: str) -> tuple[Machine, Property]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("overlap", "machines", "length"), [(1, 100, 12), (3, 60, 8)])
 def test_what_is_proved_is_never_broken_by_what_the_machine_does(overlap: int, machines: int, length: int) -> None:
-    """This holds for any overlap of calls, and any hidden events."""
+    """The watch reports no violation of a proved property in any trace that the machine can produce.
+
+    Calls may overlap, and hidden events may occur.
+    """
     kinds: Counter[str] = Counter()
     for number in range(machines * TIMES):
         chance = random.Random(f"proved {overlap} {number}")
@@ -115,7 +124,7 @@ def test_what_is_proved_is_never_broken_by_what_the_machine_does(overlap: int, m
 
 
 def test_nothing_is_broken_by_more_than_a_test_that_sees_everything_finds() -> None:
-    """A test that reads the state after every call finds at least as many violations."""
+    """A test that reads the state after every call finds at least all violations that the watch finds."""
     both: Counter[tuple[bool, bool]] = Counter()
     for number in range(120 * TIMES):
         chance = random.Random(f"tested {number}")
@@ -148,7 +157,7 @@ CLAIMS = (
 
 
 def test_mistakes_of_an_implementation_are_found() -> None:
-    """Most doors that break a property are detected in a few of their traces."""
+    """For most doors that break a property, a few of their traces are enough to detect it."""
     machine, should, found = door(), 0, 0
     for mutant in mutants(machine):
         made = [seen for seed in range(4) for seen in _renamed(simulate(mutant.machine, seed=seed, length=30), seed)]
@@ -196,7 +205,10 @@ def test_what_was_not_put_to_the_test_is_not_exercised() -> None:
 
 
 def test_overlapping_calls_may_have_gone_in_either_order() -> None:
-    """One of two starts was refused, whichever came first; a third start cannot be explained."""
+    """The two starts overlap, and one of them was refused, whichever came first.
+
+    A third start cannot be explained.
+    """
     machine, of = named("container-status", "started-at-most-once")
     one = "create:ok start/request start/request start:ok/reply start:UNKNOWN/reply"
 
@@ -215,7 +227,7 @@ def test_overlapping_calls_may_have_gone_in_either_order() -> None:
     ids=["a gap", "a reply without a request", "the same, asked before the trace", "more at once than can be ordered"],
 )
 def test_after_what_is_not_known_nothing_is_violated(between: str, status: str) -> None:
-    """The container may have been removed and created again in between."""
+    """If the state is unknown, there is no violation: the container may have been removed and created again."""
     machine, of = named("container-status", "started-at-most-once")
 
     found = watched(machine, of, trace(f"create:ok start:ok {between} start:ok"))
@@ -237,9 +249,9 @@ def test_a_trace_in_mid_life_knows_nothing_of_what_was() -> None:
 
 
 def test_signals_that_are_not_seen_may_have_happened() -> None:
-    """A container shown as exited has exited, even if its exit was not observed.
+    """A container that is shown as exited has exited, even if its exit was not observed.
 
-    A container that was not started has not.
+    A container that was not started cannot have exited.
     """
     machine, of = named("container-status", "no-process-no-exit")
 
@@ -263,7 +275,7 @@ def test_entities_do_not_meet() -> None:
 
 
 def test_a_gap_of_every_entity_concerns_those_not_seen_yet() -> None:
-    """A container may have been created in the gap."""
+    """After a gap, a container may exist that was not seen before, because it may have been created in the gap."""
     machine, of = named("container-status", "only-the-created-start")
     gap = Observation(phase="gap")
 

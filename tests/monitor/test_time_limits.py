@@ -1,4 +1,4 @@
-"""An outcome with ``within`` leads to a state that is left by then; the monitor does not expect it afterwards."""
+"""An outcome with ``within`` sets a time limit: the state that it leads to must be left before the limit."""
 
 from __future__ import annotations
 
@@ -94,7 +94,10 @@ SECOND = 1_000_000_000
 
 
 def judged(text: str) -> list[tuple[str, str, str]]:
-    """Judge observations in short form: second, event, ``?`` for requests, ``=`` for replies, ``@`` for the state."""
+    """Judge observations in a short notation.
+
+    A text has the second and the event, with ``?`` for a request, ``=`` for a reply, and ``@`` for the state.
+    """
     monitor = Monitor(machine_of(LAMP), fresh=True, seen=frozenset({"sweep"}))
     found: list[Violation] = []
     for word in text.split():
@@ -123,20 +126,20 @@ FOUND = [("dims", "MUST", Cause.TIME.value)]
     [
         ("0:light 1:dim 5:look@BRIGHT 11:look@BRIGHT", []),
         ("0:light 1:dim 12:look@BRIGHT", FOUND),
-        # The limit is independent of later looks, and of being switched off again.
+        # Neither a later look nor switching the lamp off again changes the limit.
         ("0:light 1:dim 4:look@BRIGHT 7:dim 10:look@BRIGHT 12:look@BRIGHT", FOUND),
-        # The same look again is not a second violation.
+        # The same look again is not another violation.
         ("0:light 1:dim 12:look@BRIGHT 13:look@BRIGHT", FOUND),
-        # A call that failed, or is not known to have succeeded, sets no limit.
+        # A call that failed, or that is not known to have succeeded, sets no limit.
         ("0:light 1:dim=JAMMED 12:look@BRIGHT", []),
         ("0:light 1:dim? 2:dim=lost 13:look@BRIGHT", []),
         # The look may have taken place before the limit.
         ("0:light 1:dim 10:look? 13:look=ok@BRIGHT", []),
         ("0:light 1:dim 12:look? 13:look=ok@BRIGHT", FOUND),
-        # An overlapping call may have switched it on afterwards.
+        # An overlapping call may have switched the lamp on afterwards.
         ("0:light? 1:dim 2:light=ok 20:look@BRIGHT", []),
         ("0:dim 1:light 20:look@BRIGHT", []),
-        # If two calls overlap, the last one to end sets the limit.
+        # If two calls overlap, the call that ends last sets the limit.
         ("0:light 1:dim? 2:dim? 3:dim=ok 4:dim=ok 15:look@BRIGHT", FOUND),
         # Without times there is no limit.
         ("0:light :dim 12:look@BRIGHT", []),
@@ -144,18 +147,18 @@ FOUND = [("dims", "MUST", Cause.TIME.value)]
     ],
 )
 def test_a_state_is_left_in_time(text: str, found: list[tuple[str, str, str]]) -> None:
-    """The violation names the clause of the cell with the limit."""
+    """If a state is not left in time, the violation names the clause of the cell with the limit."""
     assert found == judged(text)
 
 
 @pytest.mark.parametrize("at", [10, 12])
 def test_a_state_that_was_left_is_not_to_be_left_once_more(at: int) -> None:
-    """The state is left when dust arrives; when it is entered again from there, no limit applies."""
+    """The state is left when dust arrives. When it is entered again from there, no limit applies."""
     assert [] == judged(f"0:light 1:dim 2:sweep 3:sweep {at}:look@BRIGHT")
 
 
 def test_where_everything_is_shown_nothing_is_assumed() -> None:
-    """An event that is not in the trace has not happened."""
+    """If the trace shows every event, an event that is not in the trace has not happened."""
     monitor = Monitor(machine_of(LAMP), fresh=True)
     for at, event in enumerate(("light", "dim", "look")):
         assert () == monitor.observe(Observation(entity="l", event=event, reply="ok", at=at * 20 * SECOND))
@@ -163,7 +166,7 @@ def test_where_everything_is_shown_nothing_is_assumed() -> None:
 
 
 def test_a_limit_is_one_second_at_least() -> None:
-    """An absent limit means no limit."""
+    """A limit of zero seconds is an error."""
     (problem,) = problems_of(LAMP.replace("within = 10", "within = 0"))
 
     assert ("FSM012", LAMP.split("\n").index('  { name = "glows", stays = true, within = 10 },') + 1) == (
@@ -216,7 +219,7 @@ cannot  = ["*"]
 
 
 def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violation]]:
-    """Judge a short text: the time, the event, and the shown state after ``@``."""
+    """Judge observations in a short notation: the time, the event, and the shown state after ``@``."""
     monitor = Monitor(
         machine_of(ORDER if expires else ORDER.replace('moves   = { placed = "expired" }\ncannot', "cannot")),
         fresh=True,
@@ -239,24 +242,24 @@ def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violati
     [
         ("09:00place 09:59pay", 0),
         ("09:00place 10:01pay", 2),
-        # The state is left and entered once more.
+        # The state is left and entered again.
         ("09:00place 09:01edit 10:02place 10:03pay", 0),
         ("09:00place 09:01edit 10:02place 11:01pay", 0),
         ("09:00place 09:01edit 10:02place 11:03pay", 4),
         ("09:00place 09:30edit 09:31place 10:15pay", 0),
         ("09:00place 10:01edit", 2),
-        # Seeing the same state again does not restart the limit.
+        # The limit does not restart when the same state is seen again.
         ("09:00place 09:30@placed 10:01@placed", 3),
         ("09:00place 09:30@placed 10:01pay", 3),
-        # Without times nothing can be decided.
+        # Without times, nothing can be decided.
         ("....-place 10:01pay 23:00@paid", 0),
         ("09:00place ....-pay", 0),
     ],
 )
 def test_time_runs_since_the_state_was_entered(text: str, line: int, *, expires: bool) -> None:
-    """This holds whether or not an unobserved event may leave the state.
+    """A limit begins when its state is entered, whether or not an unobserved event may leave the state.
 
-    Each twin either keeps or breaks the limit.
+    Each trace either keeps or breaks the limit.
     """
     judgement, found = ordered(text, expires=expires)
 
@@ -265,7 +268,7 @@ def test_time_runs_since_the_state_was_entered(text: str, line: int, *, expires:
 
 
 def test_the_start_is_named() -> None:
-    """Both the violation and its text name the start of the limit."""
+    """The violation and its text both say when the limit began."""
     _, (violation,) = ordered("09:00place 09:01edit 10:02place 11:03pay")
 
     assert (("placed",), "placed", "place") == (violation.before, violation.illegal, violation.clause.name)
@@ -278,7 +281,7 @@ def test_the_start_is_named() -> None:
 
 @pytest.mark.parametrize(("text", "count"), [("09:00place 09:59@expired", 0), ("09:00place 10:01@expired", 1)])
 def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
-    """The trace shows that the state was left, but not when it was left."""
+    """The trace shows that the state was left, but not whether it was left in time, so this case is only counted."""
     judgement, found = ordered(text)
 
     assert ([], Holds()) == (found, judgement.verdict)
@@ -288,11 +291,14 @@ def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
 # -- a second opinion, straight from the cells -------------------------------------
 
 Timed: TypeAlias = "tuple[str, int | None]"
-"""A state, and the second by which it must be left."""
+"""A state, and the second before which it must be left."""
 
 
 def went(machine: Machine, here: Timed, event: str, now: int, reply: str = "") -> Iterator[Timed]:
-    """Return the situations that *event* leads to from *here*, with this *reply* if it is known."""
+    """Return the situations that *event* leads to from *here*.
+
+    If *reply* is known, it must be the reply of the event.
+    """
     state, end = here
     cell, ways = machine.events[event].cells[state], naive.ways(machine, state, event)
     if ways is None:
@@ -307,13 +313,13 @@ def went(machine: Machine, here: Timed, event: str, now: int, reply: str = "") -
 
 
 def quietly(machine: Machine, now: set[Timed], at: int) -> set[Timed]:
-    """Return *now* and everything reachable from it by hidden events within that second."""
+    """Return *now* and all situations that hidden events can reach from it within the same second."""
     hidden = [each.name for each in machine.events.values() if each.kind == "hidden"]
     return {*closure(now, lambda here: (to for event in hidden for to in went(machine, here, event, at)))}
 
 
 def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
-    """Return the index of the first observation that no run within all limits explains.
+    """Return the index of the first observation that no run explains if all limits are kept.
 
     Hidden events may occur every second.
     """
@@ -333,7 +339,10 @@ def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
 
 
 def vague(machine: Machine) -> bool:
-    """Check whether the start of a limit is unobservable, or several limits run: some violations are missed then."""
+    """Return whether some violations cannot be found.
+
+    They cannot if the start of a limit is unobservable, or if several limits run.
+    """
     every = [(event, state) for event in machine.events for state in machine.states]
     limited = [
         (event, state, way) for event, state in every for way in outcomes_of(machine, event, state) if way.within
@@ -348,7 +357,7 @@ def outcomes_of(machine: Machine, event: str, state: str) -> Sequence[Outcome]:
 
 
 def timed_trace(chance: random.Random, machine: Machine) -> list[Observation]:
-    """Return whole calls and signals, some of which show the state."""
+    """Return a trace of whole calls and signals, some of which show the state."""
     found: list[Observation] = []
     at = 0
     for seen in simulate(machine, seed=chance.getrandbits(30), length=chance.randint(2, 12)):
@@ -360,7 +369,7 @@ def timed_trace(chance: random.Random, machine: Machine) -> list[Observation]:
 
 
 def agrees(seed: int) -> bool:
-    """Check that the monitor finds the same first violation as the second opinion, and reports nothing else."""
+    """Check that the monitor finds the same first violation as the second opinion and no other."""
     chance = random.Random(seed)
     machine = random_machine(chance, time=False, limits=True)
     trace = timed_trace(chance, machine)
@@ -378,7 +387,7 @@ def test_random_machines(seed: int) -> None:
 
 
 def stays_due(went: Callable[..., tuple[Configuration, ...]]) -> Callable[..., tuple[Configuration, ...]]:
-    """Change the monitor so that limits keep running in other states."""
+    """Change the monitor: limits now keep running after their state was left."""
     return lambda self, here, *rest, **how: tuple(
         each._replace(due=here.due or each.due) for each in went(self, here, *rest, **how)
     )
@@ -396,15 +405,15 @@ PLANTED = {
 
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_mistake_is_noticed(mistake: str) -> None:
-    """The defect is noticed in one of a few machines."""
+    """The planted defect is detected in at least one of a few machines."""
     with patch(*PLANTED[mistake]):
-        _, found = ordered("09:00place 09:01edit 10:02place 10:03pay")  # this is legal
+        _, found = ordered("09:00place 09:01edit 10:02place 10:03pay")  # this trace is legal
 
         assert found or not all(map(agrees, range(400)))
 
 
 def test_what_has_no_limit_covers_what_has_one() -> None:
-    """The reverse does not hold."""
+    """A situation without a limit covers the same situation with a limit, but not the other way round."""
     within = Covering(Rules(tabulate(machine_of(LAMP)))).within
     free, due = (frozenset({Configuration(1, due=due)}) for due in (None, Due(3, 1)))
 

@@ -1,4 +1,4 @@
-"""Mutants: every possible error in a single cell, enumerated by brute force, and the result for each."""
+"""Mutants of cells: every possible error in a single cell, listed by brute force, and the result for each mutant."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fsm.mutation.outcomes import MutationOutcome
 
 Ways = frozenset[tuple[str, frozenset[str], tuple[str, ...], bool]]
-"""An outcome of a cell: its target, reply and outputs, and whether a call begins."""
+"""An outcome of a cell: its target, its reply, its outputs, and whether a call begins."""
 
 
 def ways_of(machine: Machine, event: str, state: str, *, ends: bool) -> Ways | None:
@@ -42,7 +42,7 @@ def ways_of(machine: Machine, event: str, state: str, *, ends: bool) -> Ways | N
 
 
 def mistakes(machine: Machine, event: str, state: str, *, ends: bool) -> set[Ways | None]:
-    """Return every cell that differs in exactly one respect."""
+    """Return every cell that differs from the given cell in exactly one respect."""
     call = machine.events[event].kind == "call"
     still = (state, frozenset({"ok"} if call else ()), (), False)
     found: set[Ways | None] = set()
@@ -92,7 +92,7 @@ def one_changed(
 
 
 def lists_all(machine: Machine) -> None:
-    """Assert that errors and mutants correspond one to one; errors that make calls endless are left out."""
+    """Assert that each error has one mutant and each mutant one error, except for errors that make a call endless."""
     made: dict[tuple[str, str, bool], set[Ways | None]] = {}
     for each in mutants(machine):
         place = (each.event, each.state, each.ends)
@@ -108,7 +108,7 @@ def lists_all(machine: Machine) -> None:
 
 
 def never_ends(machine: Machine, event: str, state: str, ways: Ways | None) -> bool:
-    """Check whether a call would never end if its end had these *ways*."""
+    """Return whether a call would never end if its end had the outcomes *ways*."""
     after = {at: {(way.to, way.begins) for way in naive.ends(machine, at, event)} for at in machine.events[event].ends}
     after[state] = {(to, begins) for to, _, _, begins in ways or ()}
     ending: set[str] = set()
@@ -122,7 +122,7 @@ MACHINES = {"door": DOOR, "job": JOB, "loud": edited(DOOR, 'emits = ["Bang"]', '
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_lists_every_mistake(name: str) -> None:
-    """The list is complete for machines with every kind of event, cell and outcome."""
+    """For machines with every kind of event, cell and outcome, the list of mutants is complete."""
     lists_all(machine_of(MACHINES[name]))
 
 
@@ -146,7 +146,7 @@ def test_lists_every_mistake_in_any_machine(chance: random.Random) -> None:
 
 
 def well_formed(machine: Machine) -> None:
-    """Assert that every call can end, signals do not reply, and every cell is present."""
+    """Assert that every call can end, no signal has a reply, and every cell is present."""
     for event in machine.events.values():
         assert event.cells.keys() == machine.states.keys()
         for state in machine.states:
@@ -158,7 +158,7 @@ def well_formed(machine: Machine) -> None:
 
 
 NAMES = [
-    # A mutant of a door or a job, and the outcomes of its cell.
+    # A mutant of a door or a job, and the outcomes of the cell that it changes.
     ("push in open: refused", {("open", "error", ())}),
     ("push/opened in shut: to gone", {("gone", "ok", ("Creak",)), ("shut", "STUCK", ())}),
     ("push/stuck in shut: dropped", {("open", "ok", ("Creak",))}),
@@ -177,7 +177,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "ways"), NAMES, ids=[each[0] for each in NAMES])
 def test_says_in_its_name_what_it_does(name: str, ways: set[tuple[str, str, tuple[str, ...]]]) -> None:
-    """Property files refer to mutants by these words."""
+    """The name of a mutant says what it changes; property files refer to mutants by these names."""
     (found,) = [each for machine in (door(), job()) for each in mutants(machine) if each.name == name]
     allowed = ways_of(found.machine, found.event, found.state, ends=found.ends)
 
@@ -186,7 +186,7 @@ def test_says_in_its_name_what_it_does(name: str, ways: set[tuple[str, str, tupl
 
 
 def test_ends_go_with_what_leads_to_them() -> None:
-    """A call that cannot begin in a state ends neither there nor in the next state."""
+    """If a mutant makes a call impossible, the ends of the call are removed in that state and in the next one."""
     found = {each.name: each for each in mutants(job())}
 
     assert {} == found["start in waiting: refused"].machine.events["start"].ends
@@ -199,14 +199,14 @@ CLAIMS = ('never = "ended then running"\nuntil = "absent"', 'always = "stays"\nw
 
 
 def became(machine: Machine, claims: tuple[str, ...], *, whole: bool = True) -> list[MutationOutcome[Mutant]]:
-    """Return the results for the mutants of *machine*, given properties with these *claims*."""
+    """Return the results for the mutants of *machine*, for properties with these *claims*."""
     properties = [stated(machine, claim) for claim in claims]
     return list(mutation_outcomes(machine, properties, whole=whole))
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=[each.split()[0] for each in CLAIMS])
 def test_is_killed_by_what_no_longer_comes_out_as_stated(claim: str) -> None:
-    """The results equal those of checking each mutant separately; some mutants are killed and some are not."""
+    """The results equal those of separate checks of each mutant. Some mutants are killed and others are not."""
     machine = job()
     kind = stated(machine, claim)
     found = became(machine, (claim,))
@@ -232,7 +232,10 @@ def test_what_mutants_share_decides_nothing(chance: random.Random) -> None:
 
 
 def test_is_equivalent_if_nobody_can_tell_it_from_the_machine() -> None:
-    """A second opinion confirms each equivalent mutant. A mutant that is neither killed nor equivalent survives."""
+    """The second opinion confirms each equivalent mutant.
+
+    A mutant that is neither killed nor equivalent survives.
+    """
     machine = machine_of(edited(DOOR, 'shut = "ajar"', 'shut = "ajar", gone = "gone"'))
     found = became(machine, ())
 
@@ -244,7 +247,7 @@ def test_is_equivalent_if_nobody_can_tell_it_from_the_machine() -> None:
 
 
 def test_one_killer_is_enough() -> None:
-    """The same mutants are killed if the search stops at the first killer."""
+    """The same mutants are killed if the search stops at the first property that kills a mutant."""
     all_, one = became(job(), CLAIMS), became(job(), CLAIMS, whole=False)
 
     assert [bool(each.killers) for each in all_] == [bool(each.killers) for each in one]
@@ -252,7 +255,10 @@ def test_one_killer_is_enough() -> None:
 
 
 def test_what_fails_without_a_mutation_kills_nothing() -> None:
-    """The failing property is reported; the other properties kill the same mutants as without it."""
+    """A property that fails without a mutation is reported, and kills nothing.
+
+    The other properties kill the same mutants as if it were absent.
+    """
     machine = job()
     wrong = replace(stated(machine, 'never = "waiting"'), name="wrong")
     right = [replace(stated(machine, claim), name=f"right-{number}") for number, claim in enumerate(CLAIMS)]

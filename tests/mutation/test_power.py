@@ -1,4 +1,4 @@
-"""The judge's detection power is measured against an independent reading."""
+"""The detection power of the judge is measured against an independent reading of the recordings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The expected accusations do not come from the judge under test."""
+    """A judge that reports nothing misses every edit, because the expected results do not come from this judge."""
     seeing = power_over(CALLS, limit=60)
     whole = judge(CALLS)
 
@@ -37,7 +37,10 @@ def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_accusation_that_was_there_before_does_not_count() -> None:
-    """In 1.6 stops of removed containers fail even without an edit."""
+    """A violation that a recording has before the edit does not count as detected.
+
+    In containerd 1.6, stops of removed containers fail even without an edit.
+    """
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
     found, tolerated = power_over(name, limit=40), power_over(name, profile="containerd-1.6", limit=40)
 
@@ -46,7 +49,7 @@ def test_an_accusation_that_was_there_before_does_not_count() -> None:
 
 
 def test_the_same_seed_gives_the_same_edits() -> None:
-    """A different seed produces different edits, and without a limit all edits are made."""
+    """The same seed makes the same edits, and another seed makes others. Without a limit, all edits are made."""
     first, again, other = (power_over(CALLS, limit=30, seed=seed) for seed in (1, 1, 2))
 
     assert first == again
@@ -56,7 +59,7 @@ def test_the_same_seed_gives_the_same_edits() -> None:
 
 @pytest.mark.parametrize("name", ["cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jsonl"])
 def test_blanks_between_keys_and_values_do_not_matter(name: str, tmp_path: Path) -> None:
-    """JSON may be written without any blanks."""
+    """The JSON of a recording may be written without any blanks."""
     file = tmp_path / "compact"
     file.write_bytes(b"".join(msgspec.json.format(line, indent=-1) + b"\n" for line in content(name).splitlines()))
     written, compact = (power_over(str(each), limit=40) for each in (RECORDINGS / name, file))
@@ -66,7 +69,7 @@ def test_blanks_between_keys_and_values_do_not_matter(name: str, tmp_path: Path)
 
 
 def test_lines_that_are_damaged_are_passed_over(tmp_path: Path) -> None:
-    """Damaged lines are not calls."""
+    """Damaged lines of a recording are not treated as calls."""
     file = tmp_path / "calls"
     file.write_bytes(b'{"op": 7}\nnot json\n\n' + content("cri-calls-2.1.9.jsonl"))
 

@@ -1,4 +1,4 @@
-"""Edits of recordings: each makes the change that its name describes, and no other change."""
+"""Edits of recordings: each edit makes the change that its name describes, and no other."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ KINDS = {
 
 
 def of(source: str, kind: str) -> list[RecordingEdit]:
-    """Return the edits of one kind."""
+    """Return the edits of a certain kind."""
     return [each for each in SOURCES[source] if each.kind == kind]
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_kind_is_made(source: str) -> None:
-    """Every kind is made, except kinds for which the source has no suitable line."""
+    """Edits of every kind are made, except kinds for which the source has no suitable line."""
     assert KINDS[source] == {each.kind for each in SOURCES[source]}
 
 
@@ -60,7 +60,7 @@ def test_each_changes_the_recording(source: str) -> None:
 
 
 def test_a_reply_is_flipped_both_ways() -> None:
-    """The text of the error changes together with the reply."""
+    """If a reply is flipped, the text of its error changes as well."""
     lines = LINES["calls"]
     for edit in of("calls", "reply flipped"):
         ((index, (line,)),) = edit.changes.items()
@@ -73,7 +73,7 @@ def test_a_reply_is_flipped_both_ways() -> None:
 
 @pytest.mark.parametrize("source", ["log", "json log"])
 def test_an_edited_log_is_one(source: str) -> None:
-    """The edited log keeps its format; failures have an error, and successes do not."""
+    """An edited log keeps its format: failures have an error, and successes have none."""
     lines = LINES[source]
     for edit in of(source, "reply flipped"):
         ((index, (line,)),) = edit.changes.items()
@@ -82,7 +82,7 @@ def test_an_edited_log_is_one(source: str) -> None:
 
 
 def test_times_go_with_the_place() -> None:
-    """Lines that are swapped keep the times of their places."""
+    """If two lines are swapped, the times stay at their places."""
     lines = LINES["calls"]
     for edit in of("calls", "lines moved"):
         before = sorted(
@@ -93,7 +93,7 @@ def test_times_go_with_the_place() -> None:
 
 
 def test_late_is_after_the_call() -> None:
-    """Events that are made late stay in time order."""
+    """Events that are made late remain in the order of their times."""
     lines = LINES["events"]
     for edit in of("events", "told late"):
         times = [json.loads(line)["ts"] for line in edit.applied(lines)]

@@ -1,4 +1,4 @@
-"""The strict reading: it finds contradictions, and finds none in real behaviour of containerd."""
+"""The strict reading of recordings finds contradictions, and finds none in real behaviour of containerd."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTAINERS = load("cri-container")
 
 
 def acts(*calls: str) -> list[RecordedAct]:
-    """Parse *calls* written as ``start-end call reply [shows]``, or ``at call reply``."""
+    """Parse *calls* in the notation ``start-end call reply [shows]``, or ``at call reply``."""
     found = []
     for number, (when, event, reply, *shows) in enumerate(map(str.split, calls), 1):
         start, _, end = when.partition("-")
@@ -39,7 +39,7 @@ def acts(*calls: str) -> list[RecordedAct]:
 
 
 def read(*calls: str, rooms: tuple[Room, ...] = ()) -> tuple[int, tuple[str, ...]] | None:
-    """Return the first call that contradicts the contract of a newly created container, and its possible states."""
+    """Return the first call that contradicts the contract of a new container, with its possible states."""
     found = contradiction(CONTAINERS, acts(*calls), rooms, initial=["absent"], unseen=["exit"])
     return None if found is None else (found.act.line, found.states)
 
@@ -59,19 +59,19 @@ ILLEGAL = [
 
 @pytest.mark.parametrize("calls", LEGAL, ids=" ".join)
 def test_an_order_is_found(calls: tuple[str, ...]) -> None:
-    """Unobserved events and overlapping calls are legal if any order of them explains the replies."""
+    """Unobserved events and overlapping calls are legal if some order of them explains the replies."""
     assert read(*calls) is None
 
 
 @pytest.mark.parametrize(("calls", "found"), ILLEGAL, ids=[" ".join(each[0]) for each in ILLEGAL])
 def test_a_contradiction_is_found(calls: tuple[str, ...], found: tuple[int, tuple[str, ...]]) -> None:
-    """The contradiction lists the states that the other calls leave possible."""
+    """A contradiction lists the states that the other calls leave possible."""
     assert found == read(*calls)
 
 
 @pytest.mark.parametrize("certain", [False, True])
 def test_a_restart_explains_what_it_may_leave(*, certain: bool) -> None:
-    """A restart is an explanation only where one may have happened or was recorded."""
+    """A restart explains replies only if it was recorded, or may have happened at that point."""
     room = Room(start=1, end=3, certain=certain)
 
     assert read("1 create ok", "4 status ok CONTAINER_UNKNOWN", rooms=(room,)) is None
@@ -106,12 +106,12 @@ def contradictions(name: str) -> list[Contradiction]:
     "name", [each for each in (*CALLS, *LOGS) if TIMES > 1 or not any(crowded in each for crowded in CROWDED)]
 )
 def test_nothing_that_containerd_did_contradicts_its_contract(name: str) -> None:
-    """If the reading were too strict, legal edits would count as illegal."""
+    """Recordings of containerd do not contradict its contract; if they did, legal edits would count as illegal."""
     assert [] == contradictions(name)
 
 
 def test_a_planted_line_does() -> None:
-    """The same reading reports a planted line."""
+    """The same reading finds a line that was planted in a recording."""
     name = "cri-calls-2.1.9.jsonl"
     lines = content(name).splitlines()
     index, call = next(

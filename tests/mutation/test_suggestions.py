@@ -1,4 +1,4 @@
-"""Suggested properties hold for the model, and kill the mutants that they claim to kill."""
+"""Each suggested property holds for the model and kills the mutants that it claims to kill."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def survivors(machine: Machine) -> list[str]:
-    """Return the mutants of *machine*, all of which survive because it has no properties."""
+    """Return the mutants of *machine*. All of them survive, because it has no properties."""
     return [each.mutant.name for each in mutation_outcomes(machine, []) if each.survives]
 
 
 def lies(machine: Machine, found: Suggested) -> list[str]:
-    """Return the false claims in *found*, judged by the property file and by mutant tables computed from scratch."""
+    """Return the false claims in *found*, according to the property file and to new tables of the mutants."""
     text = suggestions.written(machine.name, [each.candidate for each in found.suggestions])
     file = parse(text.encode(), Stated, path="suggested.toml")
     stated = {each.name: each for each in specify(file, lambda _: machine).properties}
@@ -58,7 +58,7 @@ def lies(machine: Machine, found: Suggested) -> list[str]:
 
 
 def checked(machine: Machine) -> Suggested:
-    """Return the suggestions for *machine* after checking all their claims."""
+    """Return the suggestions for *machine*, after all claims in them have been checked."""
     alive = survivors(machine)
     found = suggested(machine, alive)
     assert [] == lies(machine, found)
@@ -72,7 +72,7 @@ def checked(machine: Machine) -> Suggested:
     "machine", [door(), job(), pytest.param(load("nri-pod"), marks=pytest.mark.slow)], ids=lambda each: each.name
 )
 def test_all_survivors_are_killed(machine: Machine) -> None:
-    """This holds for machines with outputs, calls that take time, and silent cells."""
+    """The suggestions kill all survivors of machines with outputs, calls that take time, and silent cells."""
     assert checked(machine).left == ()
 
 
@@ -87,7 +87,7 @@ def test_suggestions_for_random_machines_are_true(machine: Machine) -> None:
 
 @pytest.mark.slow
 def test_one_that_does_not_hold_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If all candidates were treated as proved, the check would find false ones."""
+    """If every candidate were treated as proved, the check would find false suggestions."""
     machine = load("cri-pod")
     right = next(each for each in check(machine).checked if isinstance(each.verdict, Proved))
     monkeypatch.setattr(suggestions, "decide", lambda stated, *_, **__: replace(right, of=stated))
@@ -95,14 +95,14 @@ def test_one_that_does_not_hold_would_be_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_one_that_kills_less_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If each candidate claimed to kill every mutant that it is tried on, the check would find this."""
+    """If every candidate claimed to kill each mutant that it is tried on, the check would find false claims."""
     monkeypatch.setattr(suggestions, "killers", lambda asked, *_: [each.name for each in asked])
 
     assert any("does not kill" in each for each in lies(door(), suggested(door(), survivors(door()))))
 
 
 def without_properties(folder: Path, name: str) -> Path:
-    """Write the shipped model *name* into a *folder* without properties."""
+    """Write the shipped model *name* into *folder*, without properties."""
     (folder / "models").mkdir()
     (folder / "properties").mkdir()
     path = folder / "models" / f"{name}.toml"
@@ -113,9 +113,9 @@ def without_properties(folder: Path, name: str) -> Path:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["nri-pod", pytest.param("cri-pod", marks=pytest.mark.slow)])
 def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -> None:
-    """With the suggested file every profile has the stated results, and no mutant survives.
+    """With the suggested file, every profile has the stated results, and no mutant survives.
 
-    A second run suggests nothing.
+    A second run has no suggestions.
     """
     path = without_properties(tmp_path, name)
     stated = tmp_path / "properties" / path.name
@@ -133,7 +133,10 @@ def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -
 
 @pytest.mark.nightly
 def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
-    """The new properties have unused names; cells are listed with the mutants killed in them."""
+    """New properties get unused names and can be added at the end of the file.
+
+    Each cell is listed with the mutants that are killed in it.
+    """
     path = without_properties(tmp_path, "nri-pod")
     stated = tmp_path / "properties" / path.name
     first = fsm("mutate", str(path), "--suggest").stdout.partition("[property.")[2].partition("]")[0]
@@ -156,7 +159,7 @@ def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", ["", "\n"])
 def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
-    """The shell creates an empty file when suggestions are redirected to it with > or >>."""
+    """An empty file is a file without properties; the shell creates one when suggestions are redirected to it."""
     path = without_properties(tmp_path, "nri-pod")
     path.write_text(DOOR, encoding="utf-8")
     (tmp_path / "properties" / path.name).write_text(there, encoding="utf-8")
@@ -169,14 +172,14 @@ def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
 
 
 def test_a_suggestion_says_what_it_claims() -> None:
-    """The sentence of a suggestion can be understood without its claim."""
+    """The sentence of a suggested property can be understood without its claim."""
     told = {name: each.says for name, (each, _) in suggestions.holding(door()).items()}
 
     assert told["push-acts-in-gone"] == "If it is gone, push replies NOT_FOUND and changes nothing."
 
 
 def test_what_nothing_can_kill_is_said(tmp_path: Path) -> None:
-    """An equivalent mutant is reported as equivalent; if there is no suggestion, the exit code shows it."""
+    """An equivalent mutant is reported as equivalent. If there is no suggestion, the exit code says so."""
     path = without_properties(tmp_path, "nri-pod")
     path.write_text(DOOR, encoding="utf-8")
 
@@ -210,7 +213,7 @@ def test_what_cannot_be_suggested(arguments: tuple[str, ...], said: str) -> None
 
 
 def test_output_is_of_suggestions() -> None:
-    """Without ``--suggest`` the option ``--output`` would be ignored, so it is refused."""
+    """The option ``--output`` without ``--suggest`` would be ignored, so it is refused."""
     ran = fsm("mutate", "nri-pod", "-o", "found.toml")
 
     assert (2, True) == (ran.returncode, "--output needs --suggest" in ran.stderr)
@@ -218,6 +221,6 @@ def test_output_is_of_suggestions() -> None:
 
 @pytest.mark.nightly
 def test_every_shipped_machine_has_candidates_that_hold() -> None:
-    """This does not depend on the names of events and states."""
+    """For every shipped machine there are candidates that hold, whatever its events and states are called."""
     for name in names():
         assert suggestions.holding(load(name)), name

@@ -1,4 +1,4 @@
-"""Mutants of systems: possible errors in a joint event, and the result for each."""
+"""Mutants of systems: possible errors in a joint event, and the result for each mutant."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ MACHINES = {"door": door(), "job": job()}
 
 
 def office(text: str = TEXT) -> System:
-    """Return the office, which is correct."""
+    """Return the office, which is a system without errors."""
     return system_of(text, MACHINES)
 
 
 def made(text: str = TEXT, machines: dict[str, Machine] = MACHINES) -> dict[str, JointMutant]:
-    """Return the mutants by name."""
+    """Return the mutants by their names."""
     found = list(joint_mutants(system_of(text, machines), parse(text.encode(), WrittenSystem, path="system.toml")))
     assert len(found) == len({each.name for each in found})
     return {each.name: each for each in found}
@@ -148,12 +148,12 @@ job: heard turned round
 
 
 def test_lists_every_mistake() -> None:
-    """The order is that of the file: each joint event, its ways, and their steps."""
+    """Mutants are listed in the order of the file: each joint event, its ways, and their steps."""
     assert MUTANTS.splitlines() == list(made())
 
 
 def ways(joint: JointEvent) -> list[str]:
-    """Abbreviate the ways of a joint event: conditions, steps, and replies."""
+    """Return the conditions, steps and replies of the ways of a joint event in a short notation."""
     found = []
     for way in joint.ways:
         steps = [
@@ -167,7 +167,7 @@ def ways(joint: JointEvent) -> list[str]:
 
 BEGIN = "job.2.start/begins"
 DOES = [
-    # A mutant, and the behaviour of the last copy of its joint event.
+    # A mutant, and the behaviour of its joint event for the last copy.
     ("make: replies error", ["done: job.2.make/ error"]),
     ("make: repeats job.make", ["done: job.2.make/, job.2.make/"]),
     ("make: job.make: goes on", ["done: job.2.make/ on"]),
@@ -191,7 +191,7 @@ DOES = [
 
 @pytest.mark.parametrize(("name", "does"), DOES, ids=[each[0] for each in DOES])
 def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
-    """The mutant changes every copy in the same way, and changes nothing else."""
+    """A mutant changes every copy in the same way, and changes nothing else."""
     system, mutant = office(), made()[name]
     family = [each for each in mutant.change(system).events.values() if each.family == mutant.event]
     found = ways(family[-1])
@@ -210,7 +210,7 @@ def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
 
 
 def test_conditions_are_dropped_and_turned_round() -> None:
-    """This covers conditions of joint events and ways, and conditions for delivering outputs to a part."""
+    """Mutants drop or negate conditions: of joint events, of ways, and of the delivery of outputs to a part."""
     found = made()
 
     assert found["work: when dropped"].change(office()).events["work.1"].when is None
@@ -222,7 +222,7 @@ def test_conditions_are_dropped_and_turned_round() -> None:
 
 
 def test_lines_are_those_of_what_is_changed() -> None:
-    """This includes joint events that a profile defines itself."""
+    """Mutants have the line of the text that they change, even in a joint event that only a profile defines."""
     lines = TEXT.splitlines()
     found = made()
 
@@ -240,7 +240,7 @@ def test_lines_are_those_of_what_is_changed() -> None:
 
 
 def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
-    """The other ways have the lines where they are written, and removed ways have no mutants."""
+    """A way that a profile changes has its line in the profile. A way that the profile removes has no mutants."""
     text = f'{TEXT}[profile.late]\nabout = "L."\n[profile.late.event.work]\nways.failed.steps = ["door.slam"]\n'
     text += '[profile.early]\nabout = "E."\nevent.work.without = ["failed"]\n'
     lines, file = text.splitlines(), parse(text.encode(), WrittenSystem, path="system.toml")
@@ -257,7 +257,7 @@ def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
 
 
 def became(claims: dict[str, str], text: str = TEXT, *, whole: bool = True) -> dict[str, MutationOutcome[JointMutant]]:
-    """Return the result of each mutant of the office, given properties with these *claims*."""
+    """Return the result for each mutant of the office, for properties with these *claims*."""
     system = office(text)
     stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
     mutants = joint_mutants(system, parse(text.encode(), WrittenSystem, path="system.toml"))
@@ -275,7 +275,7 @@ CLAIMS = {
 FATES = [
     # A mutant of each kind, and the properties that kill it.
     ("make: replies error", ("works",)),
-    ("make: drops job.make", ("works", "waits")),  # the second property says nothing in this case
+    ("make: drops job.make", ("works", "waits")),  # the second claim is vacuous here
     ("make: repeats job.make", ("works",)),
     ("open: door.push: with stuck", ("open",)),
     ("work: when turned round", ("works", "waits")),
@@ -296,7 +296,7 @@ FATES = [
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, MutationOutcome[JointMutant]]:
-    """Return the results of the mutants of the office."""
+    """The results for the mutants of the office."""
     return became(CLAIMS)
 
 
@@ -322,7 +322,7 @@ SPARED = [
 
 @pytest.mark.parametrize(("name", "equivalent"), SPARED, ids=[each[0] for each in SPARED])
 def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str, MutationOutcome[JointMutant]]) -> None:  # noqa: FBT001  (a column of the table)
-    """Mutants in the list are not killed by any property."""
+    """No property kills any of the mutants in the list."""
     assert not found[name].killers
     assert (equivalent, not equivalent) == (found[name].equivalent, found[name].survives)
 
@@ -345,7 +345,10 @@ def test_what_fails_without_a_mutation_kills_nothing(
 
 
 def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOutcome[JointMutant]]) -> None:
-    """No property is left out; a single killer suffices unless more are requested."""
+    """Checking each mutant separately has the same results.
+
+    No property is left out, and a single killer suffices unless more are requested.
+    """
     stated = {name: stated_of(office(), claim) for name, claim in CLAIMS.items()}
     one = became(CLAIMS, whole=False)
 
@@ -357,9 +360,9 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOut
 
 
 def test_what_is_known_to_fail_kills_by_its_length() -> None:
-    """A property that fails in the same number of steps kills nothing.
+    """A property that is known to fail kills a mutant only if its result changes.
 
-    If it holds, or fails differently, it kills the mutant.
+    If it fails in the same number of steps, it kills nothing. If it holds, or fails differently, it kills the mutant.
     """
     claim = 'for = "job"\nnever = "job is running"\nfails = { about = "They run.", length = 3 }'
     found = became({"idle": claim})
@@ -370,7 +373,7 @@ def test_what_is_known_to_fail_kills_by_its_length() -> None:
 
 
 def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
-    """Such a property would kill every mutant."""
+    """A property without its expected result on the original would kill every mutant, so it does not count."""
     found = became({"idle": 'for = "job"\nnever = "job is running"'})
 
     assert not any(each.killers for each in found.values())
@@ -394,7 +397,7 @@ def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Rando
 
 
 def small(system: System) -> bool:
-    """Check whether *system* has few reachable states."""
+    """Return whether *system* has few reachable states."""
     try:
         return bool(Runs(SystemModel(system), most=40).steps)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""A call counts as relayed to a plugin in time only if the recording leaves no doubt."""
+"""A call counts as relayed to a plugin in time only if the recording leaves no doubt about it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STOPPED = [(80, "StopContainer")]
 
 
 def _told(events: list[tuple[int, str]], calls: list[tuple[str, str, int, int, str]]) -> dict[str, bool]:
-    """Return, for each counted call by name, whether a plugin was notified."""
+    """Map the name of each call that counts to whether a plugin was notified of the call."""
     of: dict[str, dict[str, str]] = {"Configure": {}, "Synchronize": {}}
     lines = [
         json.dumps({"ts": at, "event": name, **of.get(name, {"pod": POD, "container": CONTAINER})}).encode()
@@ -28,7 +28,7 @@ def _told(events: list[tuple[int, str]], calls: list[tuple[str, str, int, int, s
 
 @pytest.mark.parametrize(("start", "counts"), [(25, {"CreateContainer": True}), (15, {})])
 def test_a_plugin_is_there_when_it_is_synchronised(start: int, counts: dict[str, bool]) -> None:
-    """Calls between a plugin's connection and its synchronisation are not relayed to it."""
+    """Calls between the connection of a plugin and its synchronisation are not relayed to the plugin."""
     assert _told(CREATED, [("CreateContainer", CONTAINER, start, 40, "OK")]) == counts
 
 
@@ -40,7 +40,7 @@ def test_what_comes_after_the_reply_is_late() -> None:
     ("events", "calls", "counts"),
     [
         (CREATED, [], {"StopContainer": True}),
-        ([*CREATED, *AGAIN], [], {}),  # an event relayed on another connection may be forgotten
+        ([*CREATED, *AGAIN], [], {}),  # an event that was relayed on another connection may be forgotten
         ([], [], {}),
         (CREATED, [("StopContainer", CONTAINER, 50, 55, "DEADLINE_EXCEEDED")], {}),
         (CREATED, [("RemovePodSandbox", POD, 50, 55, "DEADLINE_EXCEEDED")], {}),

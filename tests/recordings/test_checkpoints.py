@@ -1,4 +1,4 @@
-"""Checkpoints, as single files or in a directory: reading them, findings, and unreadable files."""
+"""Reading and judging checkpoints, as single files or in a directory, and errors for unreadable files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RAN = {"Version": "v1", "CreatedAt": 5, "StartedAt": 7, "FinishedAt": 9, "ExitCo
 
 
 def record(folder: Path, name: str, **changed: object) -> Path:
-    """Write a checkpoint below *folder*, with some of its keys *changed*."""
+    """Write a checkpoint below *folder*, in which some keys are *changed*."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(RAN | changed), encoding="utf-8")
@@ -32,12 +32,12 @@ def record(folder: Path, name: str, **changed: object) -> Path:
 @pytest.mark.parametrize("version", ["1.6.20", "2.1.9"])
 @pytest.mark.parametrize("model", ["container-status", "cri-container"])
 def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model: str) -> None:
-    """This includes a container that ended before its start was recorded."""
+    """Checkpoints of containerd, one of which has an end but no recorded start, hold and exercise every clause."""
     found = judge(HERE / version, models=[model], profile=f"containerd-{version}")
 
     (judgement,) = found.judgements
     assert (CHECKPOINTS, 6, 6) == (found.form, judgement.entities, found.notes["lines"])
-    # Each container has only one file, so whether a field keeps its value is unknown.
+    # Each container has only one file, so the clauses about fields that keep their values are not exercised.
     untested = {name for name, count in judgement.covered.fields.items() if not count}
     assert {name for name, each in judgement.machine.requires.items() if each.keeps} == untested
     # The file has no reason where containerd would show *Completed*.
@@ -61,7 +61,7 @@ def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model:
 def test_a_record_that_containerd_does_not_write_is_found(
     changed: dict[str, object], clauses: list[str], tmp_path: Path
 ) -> None:
-    """The finding names the file, which has the name of the container or is in a directory with that name."""
+    """The finding names the file and the container, whose name is the name of the file or of its directory."""
     path = record(tmp_path, "containers/c1/status", **changed)
     record(tmp_path, "containers/c2/status")
 
@@ -84,7 +84,7 @@ def test_a_record_that_containerd_does_not_write_is_found(
     ],
 )
 def test_they_are_found_where_containerd_has_them(name: str, tmp_path: Path) -> None:
-    """Other folders are not searched, because a directory may be large."""
+    """Checkpoints are found at containerd's paths; other folders are not searched, because they may be large."""
     path = record(tmp_path, name)
     record(tmp_path, "other/place/c2/status")
 
@@ -92,14 +92,14 @@ def test_they_are_found_where_containerd_has_them(name: str, tmp_path: Path) -> 
 
 
 def unicode(text: str) -> bool:
-    """Check whether *text*, and all strings in it, can be encoded."""
+    """Check whether *text* and all strings in it are valid Unicode."""
     whole = json.dumps(json.loads(text, object_pairs_hook=list), ensure_ascii=False)
     return whole == whole.encode(errors="replace").decode()
 
 
 @pytest.mark.parametrize("version", ["1.6", "2.1"])
 def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
-    """The files are random; only invalid Unicode, which Go replaces, is an error here."""
+    """Random files that Go can read are read in the same way, except invalid Unicode, which Go replaces."""
     keys = ("CreatedAt", "StartedAt", "FinishedAt", "ExitCode", "Reason", "Message")
     cases = [json.loads(line) for line in (HERE / "go.jsonl").read_text(encoding="utf-8").splitlines()]
     read, path = 0, tmp_path / "status"
@@ -126,7 +126,7 @@ def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_containerd_could_not_read_is_an_error(content: str, what: str, tmp_path: Path) -> None:
-    """Each such file is named with a remedy, and the exit code is 2."""
+    """Each unreadable checkpoint is named in an error with a remedy, and the exit code is 2."""
     for name in ("c1", "c2"):
         record(tmp_path, f"{name}/status").write_text(content, encoding="utf-8")
     record(tmp_path, "c3/status")

@@ -1,4 +1,4 @@
-"""Plugin events judged together with the calls of the same run: real recordings, cut and edited."""
+"""Judge plugin events together with the calls of the same run, in real recordings that are cut and edited."""
 
 from __future__ import annotations
 
@@ -57,25 +57,25 @@ RUNS = {
         "removal-is-relayed": 13,
     },
 }
-"""Number of violations of each clause; clauses on pods are marked."""
+"""For each run, the number of violations of each clause; clauses about pods are marked."""
 
 
 def together(events: bytes, calls: bytes, folder: Path, **how: object) -> Judged:
-    """Judge *events* with *calls*."""
+    """Judge *events* together with *calls*."""
     (folder / "events").write_bytes(events)
     (folder / "calls").write_bytes(calls)
     return judge(str(folder / "events"), calls=str(folder / "calls"), **how)  # type: ignore[arg-type]
 
 
 def clauses(found: list[Found]) -> Counter[str]:
-    """Return the number of violations of each clause, with a mark on clauses about pods."""
+    """Return the number of violations of each clause; clauses about pods are marked."""
     return Counter(f"{'pod ' if each.machine == 'plugin-pod' else ''}{each.clause}" for each in found)
 
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("calls", ["calls.jsonl.gz", "log.gz"])
 def test_what_containerd_forgets_is_found(run: str, calls: str, tmp_path: Path) -> None:
-    """The deviation is known for that version. It is found with calls recorded by the client or by the daemon."""
+    """Events that containerd forgets are found with calls of a client or the daemon; its profile tolerates them."""
     events, called = content(f"{run}.nri.jsonl.gz"), content(f"{run}.{calls}")
 
     assert clauses(violations(together(events, called, tmp_path))) == RUNS[run]
@@ -112,7 +112,7 @@ REMOVALS = [
 
 @pytest.mark.parametrize("number", REMOVALS[:-1])
 def test_a_removal_that_is_not_told_is_found(number: int, tmp_path: Path) -> None:
-    """Unless a restart precedes the missing event, it is not a known deviation of any version."""
+    """A missing event of a removal is a violation; unless a restart precedes it, no profile tolerates it."""
     events = b"".join(EVENTS[:number] + EVENTS[number + 1 :])
 
     for profiled in (None, "containerd-2.1"):
@@ -135,7 +135,7 @@ TOLD = {
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("number", [number for number, line in enumerate(EVENTS) if json.loads(line)["event"] in TOLD])
 def test_what_is_told_after_the_reply_is_found(number: int, tmp_path: Path, *, late: bool) -> None:
-    """An event is late a microsecond after the reply, but not a microsecond before it."""
+    """An event that arrives a microsecond after the reply is late; an event a microsecond before the reply is not."""
     event = json.loads(EVENTS[number])
     end = SUCCEEDED[TOLD[event["event"]], event.get("container") or event["pod"]]
     event["ts"] = max(event["ts"], end + (1_000 if late else -1_000))
@@ -149,7 +149,7 @@ def test_what_is_told_after_the_reply_is_found(number: int, tmp_path: Path, *, l
 
 
 def test_whether_a_plugin_was_there_at_the_end_is_not_known(tmp_path: Path) -> None:
-    """If its entities on the same connection disappear without an event, the plugin may have left."""
+    """A missing event at the end of the recording is not a violation, because the plugin may have left."""
     found = together(b"".join(EVENTS[: REMOVALS[-1]]), CALLS, tmp_path)
 
     assert clauses(violations(found)) == {"no-start-after-stop": 1}
@@ -157,7 +157,7 @@ def test_whether_a_plugin_was_there_at_the_end_is_not_known(tmp_path: Path) -> N
 
 
 def test_each_finding_is_where_it_stands(tmp_path: Path) -> None:
-    """A finding names its place in either of the two files, in every format."""
+    """Each finding names the file and the line where it occurs, in either of the two files."""
     events, calls = content("2.1.9-forgotten.nri.jsonl.gz"), content("2.1.9-forgotten.log.gz")
     found = together(events, calls, tmp_path)
     written = github(as_cases(Report(judged=(found,), fail_on="MUST")))
@@ -171,7 +171,7 @@ def test_each_finding_is_where_it_stands(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_parts_accuse_nobody_whom_the_whole_does_not(run: str, tmp_path: Path) -> None:
-    """Either recording may begin or end anywhere, because plugins and clients may leave at any time."""
+    """If one of the two recordings is cut anywhere, no entity is accused that the whole recordings do not accuse."""
     events = content(f"{run}.nri.jsonl.gz").splitlines(keepends=True)
     calls = content(f"{run}.calls.jsonl.gz").splitlines(keepends=True)
     whole = _accused(together(b"".join(events), b"".join(calls), tmp_path))
@@ -190,12 +190,12 @@ def test_parts_accuse_nobody_whom_the_whole_does_not(run: str, tmp_path: Path) -
 
 
 def _accused(found: Judged) -> set[tuple[str, str]]:
-    """Return the accused entities with the broken clauses."""
+    """Return each accused entity with the clause that it breaks."""
     return {(violation.observation.entity, violation.clause.name) for violation in _violations(found)}
 
 
 def _violations(found: Judged, most: int | None = None) -> Iterator[Violation]:
-    """Return all violations, or the first *most* of each finding."""
+    """Yield all violations, or the first *most* violations of each finding."""
     for judgement in found.judgements:
         for finding in getattr(judgement.verdict, "findings", ()):
             yield from finding.first[:most]
@@ -209,14 +209,14 @@ POD, OTHER = "a" * 64, "b" * 64
 @pytest.mark.parametrize(
     ("pods", "asked", "accused"),
     [
-        ([POD], 12, 1),  # it was listed, so it may have been stopped before, but not removed
+        ([POD], 12, 1),  # the pod was listed, so it may have been stopped before, but not removed
         ([{"id": POD}], 12, 1),
         ([POD], 5, 0),  # the plugin connected while the call was in progress
         ([], 12, 0),  # the plugin was never notified of that pod
     ],
 )
 def test_a_pod_that_was_listed_counts(pods: list[object], asked: int, accused: int, tmp_path: Path) -> None:
-    """A listed pod counts from then on, for a plugin that was connected during the whole call."""
+    """After a pod was listed, its removal must be relayed to a plugin that was connected during the whole call."""
     removed = STOPPED.replace("Stop", "Remove") % (POD, asked, 20)
 
     found = together((CONNECTS % json.dumps(pods)).encode(), removed.encode(), tmp_path)
@@ -225,7 +225,7 @@ def test_a_pod_that_was_listed_counts(pods: list[object], asked: int, accused: i
 
 
 def test_an_id_may_be_shortened(tmp_path: Path) -> None:
-    """A pod that only the plugin knows may match the shortened id, so nothing is certain."""
+    """A call with a shortened id accuses nobody, because another pod that only the plugin knows may match the id."""
     events = (CONNECTS % json.dumps([POD, OTHER])).encode()
     removed = STOPPED.replace("Stop", "Remove")
 
@@ -243,7 +243,7 @@ def test_an_id_may_be_shortened(tmp_path: Path) -> None:
     ],
 )
 def test_other_files_are_refused(events: str, calls: str, file: str, says: str, tmp_path: Path) -> None:
-    """The message names the wrong file and the expected kind of file."""
+    """If a file is of the wrong kind, the message names the file and the expected kind."""
     (tmp_path / "events.jsonl").write_text(CONNECTS % "[]", encoding="utf-8")
     (tmp_path / "calls.jsonl").write_text(STOPPED % (POD, 1, 2), encoding="utf-8")
     place = {each: str(tmp_path / each) if each != "-" else each for each in (events, calls, file)}
@@ -258,12 +258,12 @@ def test_other_files_are_refused(events: str, calls: str, file: str, says: str, 
 
 
 def _at(number: int, **changed: object) -> bytes:
-    """Replace the event on line *number*, counted from 0."""
+    """Return the event on line *number*, counted from 0, with some keys changed."""
     return json.dumps({**json.loads(EVENTS[number]), **changed}).encode() + b"\n"
 
 
 def _moved(number: int, by: int) -> bytes:
-    """Return the events, with the one on line *number* received *by* nanoseconds later."""
+    """Return the events; the event on line *number* is received *by* nanoseconds later."""
     late = _at(number, ts=json.loads(EVENTS[number])["ts"] + by)
     lines = [*EVENTS[:number], *EVENTS[number + 1 :], late]
     return b"".join(sorted(lines, key=lambda line: int(json.loads(bytes(line))["ts"])))
@@ -277,9 +277,10 @@ FIRST = {json.loads(EVENTS[number])["event"]: number for number in reversed(RELA
 
 @pytest.mark.parametrize("number", RELAYED[:-1])
 def test_what_is_not_relayed_or_too_late_is_found(number: int, tmp_path: Path) -> None:
-    """This holds for every kind of event.
+    """Every kind of event is a violation if it is missing or too late.
 
-    A missing stop of a removed container may be one that another plugin refused.
+    An exception is a missing stop of a removed container: another plugin may have refused it, so a profile tolerates
+    it.
     """
     for events in (b"".join(EVENTS[:number] + EVENTS[number + 1 :]), _moved(number, 400_000_000)):
         found = together(events, CALLS, tmp_path, profile="containerd-2.1")
@@ -304,7 +305,7 @@ def test_a_success_needs_its_outcome(event: str, clause: str, tmp_path: Path) ->
 
 
 def test_an_update_needs_an_outcome_of_its_own(tmp_path: Path) -> None:
-    """An update relayed earlier does not count for a later one; if both are relayed, nothing is found."""
+    """Each update must be relayed: an event of an earlier update does not count for a later update."""
     event = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
     update = '{"op": "UpdateContainerResources", "id": "%s", "start": %d, "end": %d, "code": "OK"}\n'
     listed = (
@@ -326,7 +327,7 @@ def test_an_update_needs_an_outcome_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("event", ["UpdateContainer", "PostUpdateContainer", "StopContainer"])
 def test_what_is_relayed_without_a_call_is_found(event: str, tmp_path: Path) -> None:
-    """Such an event for a created container is a violation, unless a call is in progress."""
+    """An event without a call is a violation for a created container, unless a call is in progress."""
     number = FIRST["POST_CREATE_CONTAINER"]
     calls = [json.loads(line) for line in CALLS.splitlines()]
     created = next(each for each in calls if each["op"] == "CreateContainer" and each["code"] == "OK")
@@ -348,7 +349,7 @@ def test_what_is_relayed_without_a_call_is_found(event: str, tmp_path: Path) -> 
 
 
 def test_an_end_needs_no_call(tmp_path: Path) -> None:
-    """The event of an end is legal for a container that was started."""
+    """If a container was started, the event of its end is legal without a call."""
     found = together(content("1.7.24-nri.nri.jsonl.gz"), content("1.7.24-nri.calls.jsonl.gz"), tmp_path)
 
     assert "calls-come-first" not in clauses(violations(found))
@@ -359,7 +360,7 @@ RAN = STOPPED.replace("Stop", "Run") % (POD, 1, 5)
 
 @pytest.mark.parametrize(("before", "accused"), [(RAN, 1), ("", 0), (RAN + STOPPED % (POD, 6, 8), 0)])
 def test_a_listed_pod_that_runs_is_stopped_with_a_word(before: str, accused: int, tmp_path: Path) -> None:
-    """The pod is running if calls have run it and have not stopped it, so its stop must be relayed."""
+    """The stop of a listed pod must be relayed if calls have run the pod and have not stopped it before."""
     events = (CONNECTS % json.dumps([POD])) + '{"ts": 30, "event": "StateChange"}\n'
     found = violations(together(events.encode(), (before + STOPPED % (POD, 12, 20)).encode(), tmp_path))
 
@@ -389,9 +390,9 @@ LIFE = [
 def test_pods_and_containers_are_judged_together(
     order: tuple[int, ...], finds: set[str], known: set[str], profiled: str | None, tmp_path: Path
 ) -> None:
-    """This test uses events only.
+    """Pods and containers are judged together, from events only.
 
-    A condition of the system is a clause, and its profile has the deviations of a version.
+    A condition of the system counts as a clause, and the system's profiles contain the deviations of versions.
     """
     file = tmp_path / "events"
     line = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
@@ -416,9 +417,9 @@ def test_pods_and_containers_are_judged_together(
 def test_what_is_relayed_after_the_removal_is_known(
     late: tuple[str, str], clause: str, known: str, profiled: str | None, tmp_path: Path
 ) -> None:
-    """The event belongs to a call that overlaps the removal.
+    """An event that is relayed after the removal is a known deviation: its call overlaps the removal.
 
-    It does not break the clause that a creation comes first.
+    The event does not break the clause that a creation comes first.
     """
     file = tmp_path / "events"
     line = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
@@ -454,7 +455,7 @@ LATER = STOPPED.replace("Stop", "Run") % (POD, 2 * MINUTE, 2 * MINUTE)
     ],
 )
 def test_files_of_two_runs_are_refused(pods: list[str], calls: str, says: list[str], tmp_path: Path) -> None:
-    """The files differ in ids and times; files that lack ids or times are not refused."""
+    """Two files are refused if their ids or times show that they belong to different runs."""
     try:
         together((CONNECTS % json.dumps(pods)).encode(), calls.encode(), tmp_path)
     except InputError as error:
@@ -476,7 +477,7 @@ CALL = '{"op": "%s", "id": "%s", "start": %d, "end": %d, "code": "OK"}\n'
 
 
 def test_the_entity_may_be_gone_before_the_reply_is_read(tmp_path: Path) -> None:
-    """Another client removes the entity first. Relayed events are kept until the call has ended."""
+    """An update that was relayed is legal even if another client removes the container before the update returns."""
     listed = (
         '{"ts": 11, "event": "Synchronize", "pods": ["%s"], "containers": [{"id": "%s", "state": "CONTAINER_RUNNING"}]}'
     )
@@ -488,9 +489,9 @@ def test_the_entity_may_be_gone_before_the_reply_is_read(tmp_path: Path) -> None
 
 
 def test_of_two_removals_one_relays(tmp_path: Path) -> None:
-    """A pod disappears before its removal is relayed, so the other removal may succeed earlier.
+    """If two removals of a pod overlap, one of them must be relayed.
 
-    Then the first must relay it.
+    The pod disappears before its removal is relayed, so the removal that is not relayed may return first.
     """
     names = ["StopPodSandbox", "RemovePodSandbox", "StateChange"]
     events = [
@@ -507,7 +508,10 @@ def test_of_two_removals_one_relays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("meanwhile", [True, False])
 def test_calls_that_a_restart_ends_cause_events(tmp_path: Path, *, meanwhile: bool) -> None:
-    """The assumed restart is placed at the end of its time window, long after the calls that it ends."""
+    """An event may belong to a call that an assumed restart has ended.
+
+    The restart is placed at the end of its time window, long after such calls.
+    """
     listed = (
         '{"ts": 1, "event": "Synchronize", "pods": ["%s"], "containers": [{"id": "%s", "state": "CONTAINER_RUNNING"}]}'
     )
@@ -532,7 +536,7 @@ def test_calls_that_a_restart_ends_cause_events(tmp_path: Path, *, meanwhile: bo
 
 @pytest.mark.parametrize(("stopped", "accused"), [(True, 0), (False, 1)])
 def test_a_stop_may_have_acted_before_a_start_that_overlaps_it(tmp_path: Path, *, stopped: bool, accused: int) -> None:
-    """If an earlier stop was relayed, this one need not be. Without one it must be relayed, whenever it acted."""
+    """A stop that overlaps a start must be relayed, unless an earlier stop was relayed."""
     events = [
         CONNECTS % json.dumps([POD]),
         *[EVENT % (at, name, POD, OTHER) for at, name in ((12, "CreateContainer"), (13, "PostCreateContainer"))],
@@ -545,13 +549,13 @@ def test_a_stop_may_have_acted_before_a_start_that_overlaps_it(tmp_path: Path, *
     creation = f'{{"op": "CreateContainer", "id": "{OTHER}", "pod": "{POD}", "start": 11, "end": 14, "code": "OK"}}\n'
     calls = [creation, *calls, CALL % ("StartContainer", OTHER, 24, 30)]
 
-    known = "containerd-2.1"  # with this deviation, a container is started after its stop
+    known = "containerd-2.1"  # under this profile, a container may be started after its stop
     found = clauses(violations(together("".join(events).encode(), "".join(calls).encode(), tmp_path, profile=known)))
     assert found["stop-is-relayed"] == accused
 
 
 def test_what_calls_have_done_is_worded_as_calls(tmp_path: Path) -> None:
-    """Neither the observation nor its suggested fix uses the names of the model's signals."""
+    """Reports name the calls, such as RemovePodSandbox, and not the signals of the model."""
     found = together(content("2.1.9-nri.nri.jsonl.gz"), content("2.1.9-nri.calls.jsonl.gz"), tmp_path)
     report = text(Report(judged=(found,)))
 
@@ -572,9 +576,9 @@ def test_what_calls_have_done_is_worded_as_calls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("pods", "accused"), [([POD], 0), ([], 1)])
 def test_a_removal_may_fail_after_it_was_relayed(pods: list[str], accused: int, tmp_path: Path) -> None:
-    """The daemon is killed before the container is gone.
+    """A removal that was relayed may still fail, if the daemon is killed before the container is removed.
 
-    It lists the container after the restart, unless its pod is gone.
+    After the restart, the daemon lists the container to plugins, but only if the pod still exists.
     """
     names = ["CreateContainer", "PostCreateContainer", "StopContainer", "RemoveContainer", "StopPodSandbox"]
     names += [] if pods else ["RemovePodSandbox"]

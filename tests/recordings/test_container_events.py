@@ -1,4 +1,4 @@
-"""Events of GetContainerEvents are checked against the calls of the same recording: exactly the errors are found."""
+"""Events of GetContainerEvents are checked against the recorded calls, and exactly the wrong events are found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEGIN = 1_795_000_000 * SECOND
 
 
 def call(op: str, name: str, at: float, code: str = "OK", **more: object) -> dict[str, Any]:
-    """Return a call that takes a tenth of a second, with events dated in its middle."""
+    """Return a call that takes a tenth of a second; its events are dated in the middle of the call."""
     start = BEGIN + int(at * SECOND)
     return {"op": op, "id": name, "start": start, "end": start + SECOND // 10, "code": code, **more}
 
@@ -49,7 +49,7 @@ def over(at: float, stream: int = 1) -> dict[str, Any]:
 
 
 def life() -> Lines:
-    """Return a pod and two containers, one removed with the pod, with the events that containerd sends."""
+    """Return calls on a pod and two containers, one of which is removed with the pod, and containerd's events."""
     return [
         event("CREATED", POD, 0),
         event("STARTED", POD, 0.01),
@@ -76,7 +76,7 @@ def life() -> Lines:
 
 
 def found(folder: Path, lines: Lines) -> list[tuple[str, str]]:
-    """Return the entities, grouped by the clause that they break."""
+    """Return the accused entities, grouped by the clause that they break."""
     file = folder / "calls.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
     judged = judge(file).judgements
@@ -107,7 +107,7 @@ def doubled(type_: str, name: str) -> Callable[[Lines], object]:
 
 
 def swapped(first: tuple[str, str], second: tuple[str, str]) -> Callable[[Lines], object]:
-    """Swap the order in which events arrive, but not their times."""
+    """Swap the order in which events arrive, and keep their times."""
 
     def edit(lines: Lines) -> None:
         one, other = _at(lines, *first), _at(lines, *second)
@@ -236,7 +236,7 @@ def test_what_may_be_is_not_claimed(tmp_path: Path, edit: Callable[[Lines], obje
 
 
 def test_events_are_shown_where_they_are_dated(tmp_path: Path) -> None:
-    """Charts show events at their dates, as messages of the runtime."""
+    """Sequence charts show container events at their dates, as messages of the runtime."""
     file = tmp_path / "calls.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in life()), encoding="utf-8")
     told = [(each.seen.entity[:1], each.seen.output) for each in as_recorded(str(file)).steps if each.seen.output]
@@ -246,7 +246,7 @@ def test_events_are_shown_where_they_are_dated(tmp_path: Path) -> None:
 
 
 def test_a_call_that_was_given_up_is_shown_where_it_began(tmp_path: Path) -> None:
-    """The call appears before its events, although it is held back until a restart is confirmed or excluded."""
+    """A call that was given up appears before its events, although its line is held back for a possible restart."""
     lines = life()
     changed("CreateContainer", ONE, code="DEADLINE_EXCEEDED")(lines)
     file = tmp_path / "calls.jsonl"

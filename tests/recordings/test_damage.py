@@ -1,4 +1,4 @@
-"""Damaged recordings: only ``InputError`` is raised, and missing lines cause no accusation."""
+"""Damaged recordings raise no exception except ``InputError``, and missing lines cause no accusation."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["every_violation"]
 
-# -- cut anywhere ------------------------------------------------------------
+# -- recordings that are cut ------------------------------------------------------------
 
 
 CROWDED = re.compile(r"-(?:contexts|random)\.")
-"""Clients with many concurrent calls; judging a part of them takes seconds."""
+"""Matches recordings of clients with many concurrent calls; judging a part of such a recording takes seconds."""
 
 
 @cache
@@ -40,18 +40,21 @@ def starts(name: str) -> list[int]:
 
 
 def place(found: Found, above: int) -> tuple[object, ...]:
-    """Return the accusation of *found* with its line number in the whole recording."""
+    """Return *found* as an accusation, with its line number in the whole recording."""
     return (found.line + above, found.machine, found.cause, found.event, found.reply)
 
 
 @cache
 def accused(name: str, folder: Path) -> dict[tuple[object, ...], int]:
-    """Return the accusations in the whole recording *name*, with their levels."""
+    """Return the accusations in the whole recording *name*, each with its level."""
     return {place(each, 0): LEVELS.index(each.level) for each in violations(judged(content(name), folder))}
 
 
 def false_accusations(name: str, folder: Path, first: int, last: int) -> list[Found]:
-    """Return the accusations in the bytes from *first* to *last* that the whole recording does not have, or has with a weaker level."""
+    """Judge the bytes from *first* to *last*, and return the false accusations.
+
+    An accusation is false if the whole recording does not contain it, or contains it with a weaker level.
+    """
     above = bisect.bisect_right(starts(name), first) - 1
     whole = accused(name, folder)
     return [
@@ -63,17 +66,17 @@ def false_accusations(name: str, folder: Path, first: int, last: int) -> list[Fo
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder for all files of this module."""
+    """Return a folder for all files of this module."""
     return tmp_path_factory.mktemp("damaged")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*LOGS, *EVENTS, *(name for name in CALLS if not CROWDED.search(name))])
 def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """A beginning, an end or a middle part, cut between lines or within one, has no violation of its own.
+    """If a recording is cut anywhere, between lines or within a line, the remaining part has no new violation.
 
-    A client's recording that is cut at its end lacks the calls in progress there without any trace of them. For
-    these, unlike for logs, the absence of false accusations is tested, but not guaranteed.
+    When the end of a client's recording is cut off, the calls in progress at the cut disappear without a trace. For
+    such recordings, unlike for logs, the absence of false accusations is tested but not guaranteed.
     """
     chosen = random.Random(name)
     size = len(content(name))
@@ -87,7 +90,7 @@ def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path
 
 @pytest.mark.parametrize("name", ["containerd-1.7.24.log", "2.1.9-orphan.log.gz"])
 def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """The log may begin at any of its lines."""
+    """A log that begins at any of its lines has no new violation."""
     for first in starts(name)[:: 1 if TIMES > 1 else 4]:
         assert [] == false_accusations(name, folder, first, len(content(name))), first
 
@@ -97,9 +100,9 @@ def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Pat
 def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No call of these clients took four seconds.
+    """A log that is cut accuses nobody falsely, even if it is longer than any call.
 
-    After that time, a log is judged as if it were longer than any call.
+    The maximum duration of a call is set to four seconds, because no call of these clients took so long.
     """
     monkeypatch.setattr(pod_calls, "WINDOW", 4_000_000_000)
     chosen = random.Random(name)
@@ -112,17 +115,17 @@ def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LOGS if name.startswith("containerd-")])
 def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """The cut is at any position in the last line."""
+    """A log that ends at any position, even within a line, has no new violation."""
     end = starts(name)[-40]
     for last in range(end - 900, end, 1 if TIMES > 1 else 9):
         assert [] == false_accusations(name, folder, 0, last), last
 
 
-# -- what nobody writes: tests/cli/test_hostile_input.py damages what is written --
+# -- artificial files; tests/cli/test_hostile_input.py damages realistic files --
 
 
 def answered(data: bytes, folder: Path) -> bool:
-    """Check that each machine has a verdict, or a problem with a remedy."""
+    """Check that *data* gets verdicts, or an error in which each problem has a remedy."""
     try:
         found = judged(data, folder)
     except InputError as error:
@@ -166,7 +169,7 @@ ODD = {
 
 @pytest.mark.parametrize("case", ODD)
 def test_odd_files_have_an_answer(case: str, folder: Path) -> None:
-    """The files are artificial, or were found on nodes after a power failure."""
+    """Odd files get a verdict or an error with a remedy; they are artificial, or were found after a power failure."""
     assert answered(ODD[case], folder)
 
 

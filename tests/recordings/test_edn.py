@@ -1,4 +1,4 @@
-"""EDN as Clojure writes it, and text that is not EDN."""
+"""Reading EDN as Clojure writes it, and refusing text that is not EDN."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES: st.SearchStrategy[Data] = st.recursive(
 
 
 def written(value: Data) -> str:
-    """Write *value* as EDN, with the keys of maps as keywords."""
+    """Write *value* as EDN; the keys of maps become keywords."""
     match value:
         case None:
             return "nil"
@@ -46,7 +46,7 @@ def written(value: Data) -> str:
 
 
 def read(text: str) -> list[Data]:
-    """Return the values of the forms of *text*."""
+    """Return the value of each form in *text*."""
     return [form.value for form in forms(text)]
 
 
@@ -127,7 +127,7 @@ def test_what_is_no_edn_is_refused_with_its_line(text: str, line: int, what: str
 
 
 def test_nesting_is_bounded() -> None:
-    """The limit is a number, not the size of the interpreter's stack."""
+    """The depth of nesting is limited by a number, and not by the size of the interpreter's stack."""
     assert read("{:a " * DEEPEST + "1" + "}" * DEEPEST)
     for opening in ("{:a ", "[", "#_", "#t "):
         with pytest.raises(NotationError, match="nests deeper than 32 levels"):

@@ -1,4 +1,4 @@
-"""Fields of statuses in recorded calls and in traces: findings in every format, and tolerated deviations."""
+"""Clauses about the fields of statuses, in recorded calls and in traces."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ ZERO = -6795364578871345152
 
 
 def status(**fields: object) -> bytes:
-    """Return a client's recording of an exited container, with its status."""
+    """Return a client's recording with the status of an exited container."""
     shown = {"created_at": 5, "started_at": 7, "finished_at": 9, "exit_code": 0, "reason": "Completed"} | fields
     return json.dumps({"op": "status", "id": "c" * 64, "start": 11, "state": "CONTAINER_EXITED"} | shown).encode()
 
 
 def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> None:
-    """This holds for text, JSON, JUnit, SARIF and annotations; clauses that were not exercised are skipped."""
+    """Reports in every format name the field, its value and its expected value; unexercised clauses are skipped."""
     report = Report(judged=(judged(status(finished_at=0), tmp_path),))
 
     assert "violation: CONTAINER_EXITED was shown with finished 0" in text(report)
@@ -58,7 +58,7 @@ def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> N
 
 
 def test_what_a_profile_is_known_for_is_tolerated_and_reported(tmp_path: Path) -> None:
-    """Without the profile the deviation is a violation, which the report compares with the profile."""
+    """A profile tolerates and reports its deviation; without it, the report says that the deviation is known."""
     zero = status(finished_at=ZERO)
     (judgement, _) = judged(zero, tmp_path, profile="containerd-1.7.24").judgements
     assert ["zero-exit-time"] == [each.first.deviation.name for each in judgement.tolerated]
@@ -81,7 +81,7 @@ def test_what_a_profile_is_known_for_is_tolerated_and_reported(tmp_path: Path) -
     ],
 )
 def test_a_trace_may_have_fields(fields: str, clauses: list[str], tmp_path: Path) -> None:
-    """Fields have the names of the model, and times are in nanoseconds or RFC 3339; other fields are ignored."""
+    """Fields in a trace have the model's names; times are in nanoseconds or RFC 3339; other fields are ignored."""
     line = f'{{"entity": "c1", "event": "status", "reply": "ok", "shows": "CONTAINER_EXITED", "fields": {fields}}}'
 
     found = judged(line.encode(), tmp_path, models=["cri-container"])
@@ -90,7 +90,7 @@ def test_a_trace_may_have_fields(fields: str, clauses: list[str], tmp_path: Path
 
 
 def test_a_status_that_shows_a_wrong_state_is_one_finding() -> None:
-    """The fields of the status are judged for the state that the entity is in."""
+    """A status that shows a wrong state is one finding; its fields are judged for the state that the entity is in."""
     monitor = Monitor(load("cri-container"), fresh=True)
     fields: dict[str, int | str] = {"created": 5, "started": 7, "finished": 0}
     for event in ("create", "start"):
@@ -142,7 +142,7 @@ def test_what_was_shown_stays(lines: list[tuple[str, dict[str, int | str]]], cla
 def test_containerd_keeps_every_clause_but_for_the_times_that_nothing_has_put_to_the_test(
     version: str, tmp_path: Path
 ) -> None:
-    """The recordings of each version exercise the clauses, and break none."""
+    """The recordings of each version exercise every clause about fields, and break none."""
     found = judged(content(f"{version}-random.calls.jsonl.gz"), tmp_path, profile=f"containerd-{version}")
 
     (container, _) = found.judgements

@@ -1,4 +1,4 @@
-"""Following a file or pipe yields each line once, through rotation, truncation and absence."""
+"""Following a file or pipe yields each line once, even if the file is rotated, truncated or missing for a while."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from fsm.recordings.line_reader import Piece
 
 LOOKS = 4
-"""Number of looks after which everything written must have been read."""
+"""Number of looks after which a follower must have read everything that was written."""
 
 
 class Reader:
-    """The lines that a follower of *path* has read, grouped by look."""
+    """A follower of *path*, with the line numbers and gaps that it has read."""
 
     def __init__(self, path: Path) -> None:
         self.over = False
@@ -38,7 +38,7 @@ class Reader:
         self.missing += 1
 
     def read(self) -> list[bytes]:
-        """Return the lines read so far."""
+        """Return the lines that were written since the last call."""
         lines: list[bytes] = []
         looks = 0
         while looks < LOOKS:
@@ -68,7 +68,7 @@ def _append(path: Path, data: bytes) -> None:
 
 
 def test_lines_as_they_are_written(path: Path) -> None:
-    """A line is returned once it is complete; at the end an incomplete last line is returned, too."""
+    """A line is returned when it is complete; at the end, an incomplete last line is also returned."""
     path.write_bytes(b"one\ntw")
     reader = Reader(path)
 
@@ -81,7 +81,7 @@ def test_lines_as_they_are_written(path: Path) -> None:
 
 
 def test_rotation_by_renaming(path: Path) -> None:
-    """Lines written to the old file after the renaming come before the new file, whose lines are numbered from one."""
+    """Lines that are written to a renamed file come before the new file's lines, which are numbered from one."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -102,7 +102,7 @@ def test_rotation_by_renaming(path: Path) -> None:
 
 
 def test_rotation_by_copying(path: Path) -> None:
-    """Lines written between the last look and the copy are read from the copy."""
+    """If a log is rotated by copying, lines that were written after the last look are read from the copy."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -118,7 +118,7 @@ def test_rotation_by_copying(path: Path) -> None:
 
 @pytest.mark.parametrize("after", [b"new\n", b"this is longer than what was there before\n", b"xyz\n"])
 def test_truncation(path: Path, after: bytes) -> None:
-    """If no copy exists, lines may be missing, whatever the size at the next look."""
+    """If a file is truncated without a copy, a gap is reported, whatever the size of the file at the next look."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -131,7 +131,7 @@ def test_truncation(path: Path, after: bytes) -> None:
 
 
 def test_a_file_that_is_missing_for_a_while(path: Path) -> None:
-    """The file may be missing before it is created, and after it was removed."""
+    """A followed file may be missing at the beginning, and also after it was removed."""
     reader = Reader(path)
     assert reader.read() == []
     assert reader.missing
@@ -162,7 +162,7 @@ def test_a_pipe_ends(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_followed(tmp_path: Path) -> None:
-    """Errors are reported for a directory, compressed data, and a path below a file."""
+    """A directory, compressed data, and a path below a file cannot be followed, and the error says so."""
     packed = tmp_path / "log.gz"
     packed.write_bytes(b"\x1f\x8b\x08\x00rest")
     plain = tmp_path / "plain"

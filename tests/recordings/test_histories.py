@@ -1,4 +1,4 @@
-"""Histories of concurrent operations in every supported format, and errors for all others."""
+"""Histories of concurrent operations in every supported format, and errors for other formats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent.parent / "linearizability" / "histories"
 
-# The judging machine of each pair, the line of the violation, and the lines of the stretch, counted by its returns.
+# For each pair: the judging machine, the line of the violation, and the lines of the operations in the stretch.
 PAIRS: dict[str, tuple[str, int, list[int]]] = {
     "starts-at-once.edn": ("cri-container", 6, [5, 6]),
     "lost-reply.edn": ("container-status", 10, [8, 10]),
@@ -69,7 +69,7 @@ def test_one_is_legal(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_its_twin_is_not(name: str) -> None:
-    """The report names the operation, and the window that no order explains."""
+    """The report on an illegal history names an operation, and the stretch of operations that no order explains."""
     machine, line, lines = PAIRS[name]
 
     found = violation(name.replace(".", ".bad."), machine)
@@ -87,7 +87,7 @@ def test_a_violation_has_its_clause_and_what_would_have_been_legal() -> None:
     assert "MUST" == found.clause.level
 
 
-# -- what forms mean -----------------------------------------------------------
+# -- meanings of forms -----------------------------------------------------------
 
 SAME = (
     '{:type :invoke, :f :start, :process 3, :value ["c1" nil]}\n{:type :fail, :f :start, :process 3, :value ["c1" nil], :error :not-found}',
@@ -130,7 +130,7 @@ def test_what_an_end_says(text: str, reply: str, shows: str) -> None:
 
 
 def test_a_value_that_was_asked_with_is_no_reply() -> None:
-    """At the end of a call Jepsen repeats its argument, unless there is a result."""
+    """A value at the end of a call is not a reply if it equals the argument, because Jepsen repeats arguments."""
     text = "{:type :invoke, :f :start, :process 0, :value 7}\n{:type :ok, :f :start, :process 0, :value 7}"
 
     ((seen, *_),) = read("x", text.encode()).operations
@@ -139,7 +139,7 @@ def test_a_value_that_was_asked_with_is_no_reply() -> None:
 
 
 def test_what_failed_without_an_error_did_nothing() -> None:
-    """The failed operation is left out, and counted."""
+    """An operation that failed without an error is left out and counted."""
     text = "{:type :invoke, :f :start, :process 0}\n{:type :fail, :f :start, :process 0}"
 
     found = read("x", text.encode())
@@ -165,9 +165,9 @@ def test_what_never_returned(text: str) -> None:
 
 
 def test_the_nemesis_is_no_client() -> None:
-    """The nemesis's operations have :info at both ends and values of any kind.
+    """Operations of Jepsen's nemesis are not operations of a client.
 
-    They count only if the machine has them.
+    They have :info at both ends and values of any kind, and they count only if the machine has such an event.
     """
     nemesis = "{:type :info, :f :%s, :process :nemesis, :value {:any [1 2 3]}}\n"
     rest = (FOLDER / "starts-at-once.ok.edn").read_text(encoding="utf-8")
@@ -177,7 +177,7 @@ def test_the_nemesis_is_no_client() -> None:
 
 
 def test_what_is_nobodys_own_happens_to_everybody(tmp_path: Path) -> None:
-    """A start lost in a restart affects one container, whereas the restart affects both."""
+    """An operation without an entity, such as a restart, affects every entity in the history."""
     text = (FOLDER / "restart.bad.jsonl").read_text(encoding="utf-8")
     again = text.replace('"entity": "c1"', '"entity": "c2"').splitlines(keepends=True)[1:]
     again = [line.replace('"process": "', '"process": "x') for line in again if "operator" not in line]
@@ -218,7 +218,7 @@ def test_what_is_no_history_is_not_taken_for_one(text: str) -> None:
     assert not recognised(text.encode())
 
 
-# -- what is wrong -------------------------------------------------------------
+# -- errors -------------------------------------------------------------
 
 CALL = "{:type :invoke, :f :start, :process 0}\n"
 
@@ -275,7 +275,7 @@ def test_a_byte_that_is_no_text() -> None:
 
 
 def test_a_history_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading stops at the limit, even if the file was compressed very well."""
+    """Reading a history stops at the size limit, even if the compressed file is small."""
     path = tmp_path / "large.edn.gz"
     path.write_bytes(gzip.compress(CALL.encode() * 100_000))
     monkeypatch.setattr(histories, "LARGEST", 1 << 20)

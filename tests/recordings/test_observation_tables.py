@@ -1,4 +1,4 @@
-"""Recordings as tables: judged as their sources are, and refused if they contain no observations."""
+"""Tables are judged in the same way as the recordings that they were converted from; other tables are refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def in_groups(table: Path) -> None:
 
 
 def found(name: str, file: str, models: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the complete report about the recording in *file*, called *name*, with times as numbers."""
+    """Return the complete report on the recording in *file*, with the name *name* and with times as numbers."""
     report = Report(judged=(judge(file, every=True, models=models),), every=True)
 
     def plain(value: object) -> object:
@@ -82,7 +82,7 @@ def found(name: str, file: str, models: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def table(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = None) -> str:
-    """Write a user's table with these *rows*."""
+    """Write a table with these *rows*, as a user might."""
     name = str(folder / "own.parquet")
     parquet.write_table(pa.Table.from_pylist(rows, schema), name)
     return name
@@ -90,7 +90,7 @@ def table(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = N
 
 @pytest.mark.parametrize("name", SOME)
 def test_a_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None:
-    """Verdicts, violations, coverage, notes and lines are the same, with one row group or with many."""
+    """A table and its recording have the same report, whether the table has one row group or many."""
     recording = str(RECORDINGS / name)
     expected, table = with_files(found(name, recording), recording, name), converted(recording, tmp_path)
 
@@ -106,7 +106,7 @@ def test_any_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None
 
 
 def with_files(report: object, recording: str, name: str) -> object:
-    """Replace each line number in *report* with the corresponding one of *recording*."""
+    """Add the file name *recording* to each place with a line number in *report*."""
     if isinstance(report, list):
         return [with_files(each, recording, name) for each in report]
     if isinstance(report, dict):
@@ -117,7 +117,7 @@ def with_files(report: object, recording: str, name: str) -> object:
 
 
 def test_a_violation_is_not_lost(tmp_path: Path) -> None:
-    """The comparison above can fail: another recording has another report."""
+    """The comparison of reports can fail: the table of one recording and another recording have different reports."""
     one, other = (str(RECORDINGS / name) for name in SOME[:2])
 
     assert found("", str(converted(one, tmp_path))) != found("", other)
@@ -135,7 +135,7 @@ def test_under_any_model(model: str, tmp_path: Path) -> None:
 
 
 def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
-    """Other tools drop the metadata, but the rows still name their origin."""
+    """Rows that another tool has selected are still rows of a log, although the tool drops the metadata."""
     whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path))
     entities = whole["entity"].to_pylist()
     chosen = whole.filter(pa.array([each == entities[1] for each in entities])).replace_schema_metadata(None)
@@ -150,9 +150,9 @@ def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", own_forms(), ids=lambda each: each.name)
 def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None:
-    """If names are ids, the start of a call decides whether an id may be new.
+    """Compiled code does not judge a table if the start of a call decides whether an id may be new.
 
-    For other tables, compiled code uses the columns.
+    It judges the columns of all other tables.
     """
     rows = pa.RecordBatch.from_pylist([{"recording": form.title, "entity": "c1", "event": "StartContainer"}])
     columns = ObservationColumns("t.parquet").batch(rows).columns
@@ -161,7 +161,7 @@ def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None
 
 
 def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation | None]:
-    """Return the kind of each of *rows*, or ``None``."""
+    """Return the kind of each of *rows*, or ``None`` for a row without a kind."""
     found = columns.batch(rows).columns
     assert found is not None
     return [None if each < 0 else found.kinds[each] for each in found.kind]
@@ -169,7 +169,7 @@ def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation
 
 @pytest.mark.parametrize("many", [observation_columns._MANY, 20])  # noqa: SLF001
 def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In bulk, only distinct rows are examined, even if there are too many words or kinds."""
+    """Rows get the same kinds in bulk as one by one, although only distinct rows are examined in bulk."""
     monkeypatch.setattr(observation_columns, "_MANY", many)
     chance = random.Random(1)
     words: dict[str, list[Any]] = {
@@ -196,7 +196,7 @@ def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pyte
 
 
 def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty column is left out of that group only."""
+    """A column that is empty in one row group is read correctly in the other groups."""
     name = str(tmp_path / "own.parquet")
     rows = [{"entity": "c1", "event": "start", "reply": reply} for reply in (None, None, "ok", None, "UNKNOWN")]
     parquet.write_table(pa.Table.from_pylist(rows), name, row_group_size=2)
@@ -210,7 +210,7 @@ def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This holds for any number of ids; the format by itself would give up dictionary encoding after a megabyte."""
+    """Each id is written only once in a row group, although by default Parquet stops this after a megabyte of ids."""
     lines, ids = tmp_path / "trace.jsonl", 17_000
     rows = [json.dumps({"entity": f"{each:064x}", "event": "stop", "reply": "ok"}) for each in range(ids)]
     lines.write_text("\n".join(rows * 2))
@@ -225,7 +225,7 @@ def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
-    """Rows without numbers are counted; unknown columns are ignored."""
+    """In a user's own table, rows without line numbers are counted, and unknown columns are ignored."""
     name = table(tmp_path, [{**START, "node": "n1"}, {**REMOVE, "node": "n1"}])
 
     batches = list(open_recording(name).batches)
@@ -263,7 +263,7 @@ def test_fields_and_times_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("ms", "UTC"), pa.uint64(), pa.string()])
 def test_times_of_other_tools(kind: pa.DataType, tmp_path: Path) -> None:
-    """Timestamps, whole nanoseconds and text represent the same instant."""
+    """A time may be a timestamp, a number of nanoseconds or a text, as other tools write them."""
     at = 1_795_172_600_000_000_000
     value = (
         at
@@ -280,7 +280,7 @@ def test_times_of_other_tools(kind: pa.DataType, tmp_path: Path) -> None:
 
 
 def test_whole_calls_are_put_in_the_order_of_time(tmp_path: Path) -> None:
-    """A call that began before another one and ended after it comes after it, in a table as in a trace."""
+    """Calls in a table are sorted by their ends, as in a trace."""
     at = 1_795_172_600 * 10**9
     begun = {"entity": "c1", "event": "create", "reply": "ok", "start": at + 1, "end": at + 2}
     rows = [{**START, "start": at + 20, "end": at + 30}, begun]
@@ -324,7 +324,7 @@ def test_rows_that_are_no_observations(
 
 
 def test_a_damaged_table(tmp_path: Path) -> None:
-    """Wherever the file was cut, the exit code is 2 and one line is printed."""
+    """If a table is cut anywhere, the exit code is 2 and one line is printed."""
     whole = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path).read_bytes()
     for size in (8, len(whole) // 2, len(whole) - 4):
         (tmp_path / "cut.parquet").write_bytes(whole[:size])
@@ -335,7 +335,7 @@ def test_a_damaged_table(tmp_path: Path) -> None:
 
 
 def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
-    """Reading may stop early, or a later group may be damaged; earlier groups are unaffected."""
+    """No thread is left if reading stops early or a row group is damaged; earlier groups are still read."""
     name = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)
     in_groups(name)
     groups, threads = parquet.read_metadata(name).num_row_groups, threading.active_count()
@@ -351,7 +351,7 @@ def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
     name.write_bytes(data)
     batches = list[Batch]()
     with pytest.raises(InputError, match="cannot be read"):
-        batches += (each for each in open_recording(str(name)).batches)  # batches that were read are kept
+        batches += (each for each in open_recording(str(name)).batches)  # keep batches before the error
     assert groups > 3
     assert len(batches) == groups - 1
     assert list(batches[0].observations) == list(first.observations)
@@ -359,7 +359,10 @@ def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
-    """Parquet and Arrow files are read in the order of their names, unless each is a separate recording."""
+    """The Parquet and Arrow files of a folder are read as one table, in the order of their names.
+
+    The folder is refused if its files are separate recordings.
+    """
     folder = tmp_path / "parts"
     folder.mkdir()
     rows = [pa.Table.from_pylist([each]) for each in (START, STOP, REMOVE)]
@@ -380,7 +383,7 @@ def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_read_ahead_of(tmp_path: Path) -> None:
-    """A batch does not change when later batches are read, and its lines are those of its file."""
+    """A batch does not change when later batches are read, and its lines name the original file."""
     name = str(RECORDINGS / "containerd-1.6.20.log")
     batches = list(open_recording(str(converted(name, tmp_path))).batches)
 
@@ -390,7 +393,7 @@ def test_a_batch_that_is_read_ahead_of(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """The command reports what it wrote, and leaves no file if an input is refused."""
+    """``fsm convert`` prints the number of observations that it wrote, and leaves no file if an input is refused."""
     log = str(RECORDINGS / "containerd-1.6.20.log")
     done = fsm("convert", log, "-o", "log.parquet", cwd=tmp_path)
     assert (0, "log.parquet: 271 observations, of containerd log\n") == (done.returncode, done.stdout)
@@ -413,7 +416,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
-    """A table does not contain the original calls, and restarts were assumed when it was written."""
+    """A table is refused if the original calls are needed, or if options differ from those of the conversion."""
     calls, events = RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl", RECORDINGS / "nri-events-2.1.9.jsonl"
     for name in (calls, events):
         assert fsm("convert", str(name), "-o", f"{name.name}.parquet", cwd=tmp_path).returncode == 0
@@ -449,7 +452,7 @@ def test_restarts_are_those_of_the_conversion(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("older", ["1.6.20", "2.1.9"])
 def test_the_profile_is_that_of_the_version_before_an_update(older: str, tmp_path: Path) -> None:
-    """The first evidence of the version counts, and the table stores all evidence."""
+    """The profile is chosen from the first version in the log, and a table of the log has the same profile."""
     log, table = tmp_path / "both.log", str(tmp_path / "both.parquet")
     parts = (
         gzip.decompress((RECORDINGS / f"{each}-restart-graceful.log.gz").read_bytes()) for each in (older, "1.7.24")
@@ -497,7 +500,10 @@ def test_tables_that_another_tool_has_spoilt(change: Callable[[pa.Table], pa.Tab
 
 
 def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """part-10 comes after part-9. Parts that separate dependent rows are refused, and hidden files are ignored."""
+    """The parts of a table are read in the order of their numbers, so part-10 follows part-9.
+
+    Hidden files are ignored, and parts that separate dependent rows are refused.
+    """
     folder = tmp_path / "parts"
     folder.mkdir()
     whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)).replace_schema_metadata(
@@ -532,7 +538,7 @@ def test_an_arrow_stream(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
 def test_compressed_lines(compression: str, tmp_path: Path) -> None:
-    """Lines keep their numbers even if two parts form one file; for a truncated file the verdict is unknown."""
+    """A compressed file of two parts has the same report as the plain file; a truncated file gets a note."""
     data = (RECORDINGS / "containerd-1.6.20.log").read_bytes() * 20
     packed = b"".join(pa.compress(each, compression, asbytes=True) for each in (data[:5_000], data[5_000:]))
     one, notes = tmp_path / "log", Counter[str]()
@@ -563,7 +569,7 @@ def test_a_store_that_fsspec_knows(tmp_path: Path) -> None:
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.S3FileSystem]:
-    """Yield the bucket ``logs`` of a server that speaks S3."""
+    """Run a server that speaks S3, and yield its file system with the bucket ``logs``."""
     from moto.server import ThreadedMotoServer  # noqa: PLC0415  (takes a second)
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -580,7 +586,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.S3FileSystem]:
 
 @pytest.mark.slow
 def test_a_bucket(bucket: fs.S3FileSystem, tmp_path: Path) -> None:
-    """Files, patterns and folders are read from S3."""
+    """Tables that match a pattern are read from S3."""
     for each in SOME[:2]:
         with bucket.open_output_stream(f"logs/nodes/{each}.parquet") as file:
             file.write(converted(str(RECORDINGS / each), tmp_path).read_bytes())

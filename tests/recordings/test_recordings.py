@@ -1,4 +1,4 @@
-"""Recordings of real containerd: their expected verdicts, and edits that must be found."""
+"""Recordings of real containerd have the expected verdicts, and planted edits are found."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NOT_IDEMPOTENT = {
     "containerd-1.6.20.log": (27, 1),
     "cri-calls-1.6.20.jsonl": (27, 1),
 }
-"""Stops of removed containers and pods, which 1.6 answers with NOT_FOUND."""
+"""For each recording of 1.6, the numbers of stops of removed containers and pods; 1.6 answers them with NOT_FOUND."""
 
 STARTED_AFTER_STOP = {
     "1.7.24-forgotten.nri.jsonl.gz": 1,
@@ -49,15 +49,15 @@ STARTED_AFTER_STOP = {
     "2.1.9-nri.nri.jsonl.gz": 3,
     "nri-events-2.1.9.jsonl": 1,
 }
-"""Containers that, according to a plugin's events, stopped and then started."""
+"""For each plugin's recording, the number of containers whose start was relayed after their stop."""
 
 
 CROWDED = re.compile(r"^1\..*-contexts\.")
-"""Recordings of many clients, which take longest; those of the newest version are judged for every change."""
+"""Matches the recordings that take longest; these tests are slow, except for the newest version."""
 
 
 def recordings(*names: str, installed: Collection[str] = ()) -> list[object]:
-    """Return test parameters for the recordings *names*, with their marks."""
+    """Return the recordings *names* as test parameters, with their marks."""
     marks = {
         name: [
             *([pytest.mark.installed] if name in installed else []),
@@ -73,9 +73,9 @@ EACH_FORM = ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.
 
 @pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS, installed=EACH_FORM))
 def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
-    """Only 1.6 breaks a MUST, and only because it fails to stop removed entities.
+    """Each recording has the expected violations.
 
-    Plugins receive starts after a stop.
+    Only 1.6 breaks a MUST, because it refuses to stop removed entities. Plugins are notified of starts after a stop.
     """
     found = judged(content(name), tmp_path)
 
@@ -92,7 +92,7 @@ def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS))
 def test_holds_with_the_profile_of_its_version(name: str, tmp_path: Path) -> None:
-    """Known deviations of the version are tolerated and reported; nothing else is found."""
+    """Under the profile of its version, each recording holds; the known deviations are tolerated and reported."""
     found = judged(content(name), tmp_path, profile=profile(name))
 
     assert {Holds()} == {each.verdict for each in found.judgements}
@@ -103,7 +103,7 @@ def test_holds_with_the_profile_of_its_version(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", [name for name in LOGS if "-random" in name])
 def test_a_log_tells_its_version(name: str, tmp_path: Path) -> None:
-    """The log names its version in containerd's first line."""
+    """The version of containerd is found in its first line of the log."""
     version = judged(content(name), tmp_path, profile=profile(name)).version
 
     assert f"containerd {name.partition('-')[0]}" == re.split("[+~]", version)[0]
@@ -116,12 +116,12 @@ CLIENT = "2.1.9-killed-containers.calls.jsonl.gz"
 PLUGIN = "nri-events-2.1.9.jsonl"
 
 RAN = "21c0d"
-"""Lines of the log: created 123, started 126, a second start refused 128, stopped 132, removed 134."""
+"""A container of the log: created on line 123, started on 126, start refused on 128, stopped 132, removed 134."""
 EXITED = "6c046"
-"""Lines of the log: started 96, exited 97, a second start refused for that 100."""
+"""A container of the log: started on line 96, exited on line 97; a second start is therefore refused on line 100."""
 POD = "a2b44"
 REMOVED = "14288"
-"""A pod; removed on line 361 of the log."""
+"""A pod that is removed on line 361 of the log."""
 NEW = "0" * 64
 
 CONTAINER_GONE = "NotFound desc = an error occurred when try to find container: not found"
@@ -131,9 +131,9 @@ WAS = "Unknown desc = failed to set starting state for container: container is i
 
 
 class Edit(NamedTuple):
-    """A replacement in a recording of ``drop`` lines after line ``after`` by ``lines``, with the expected findings.
+    """An edit of a recording: ``lines`` replace ``drop`` lines after line ``after``, and cause the expected finding.
 
-    Ids are abbreviated. When a JSON line is replaced, its keys are kept unless the new line has them.
+    Ids are abbreviated. When a JSON line is replaced, its keys are kept unless the new line also has them.
     """
 
     name: str
@@ -169,17 +169,17 @@ def created(pod: str, container: str) -> tuple[str, str]:
 
 
 def reply(line: int, event: str, said: str, clause: str, level: str, edit: str, of: str = "container-status") -> Found:
-    """Expect an illegal reply."""
+    """Return the finding of an illegal reply."""
     return Found(line, of, "reply", event, said, clause, level, edit)
 
 
 def met(line: int, event: str, said: str, clause: str, level: str, edit: str, of: str = "container-status") -> Found:
-    """Expect a state that the call cannot have met."""
+    """Return the finding of a state in which the call cannot have acted."""
     return Found(line, of, "state", event, said, clause, level, edit)
 
 
 def output(line: int, event: str, clause: str, edit: str, level: str = "MUST", of: str = "plugin-container") -> Found:
-    """Expect an illegal output."""
+    """Return the finding of an illegal output."""
     return Found(line, of, "output", event, "", clause, level, edit)
 
 
@@ -460,7 +460,7 @@ PLANTED = (
 
 
 def planted(edit: Edit) -> bytes:
-    """Return the recording of *edit* with the edit made."""
+    """Return the recording of *edit* after making the edit."""
     data = content(edit.recording)
     lines = data.splitlines()
     ids = {each[:5]: each for each in re.findall(r"\b[0-9a-f]{64}\b", data.decode())}
@@ -473,8 +473,8 @@ def planted(edit: Edit) -> bytes:
 
 @pytest.mark.parametrize("edit", PLANTED, ids=[edit.name.replace(" ", "-") for edit in PLANTED])
 def test_a_planted_edit_is_found(edit: Edit, tmp_path: Path) -> None:
-    """The edit is reported at its line, with its clause and the edit that fixes it; nothing else is found."""
-    known = "no-start-after-stop"  # the whole recording has it too
+    """A planted edit is reported at its line, with the broken clause and a fix, and nothing else is found."""
+    known = "no-start-after-stop"  # the unchanged recording breaks it too
     (found,) = (each for each in violations(judged(planted(edit), tmp_path, fresh=edit.fresh)) if each.clause != known)
 
     assert edit.finds == found._replace(edit=found.edit if edit.finds.edit else "")
@@ -490,9 +490,9 @@ NO_RECORD = "NotFound desc = get container info: container not found"
 def test_a_stop_that_finds_no_record_afterwards_is_known(
     after: int, container: str, tolerated: str, tmp_path: Path
 ) -> None:
-    """A stop that succeeded is answered with NOT_FOUND if the record was deleted in between.
+    """A profile tolerates a stop that is answered with NOT_FOUND because the record was deleted in between.
 
-    This is tolerated and reported.
+    The report names the deviation.
     """
     edit = Edit(name="", recording=LOG, after=after, lines=failed("StopContainer", container, NO_RECORD), finds=NOTHING)
 
@@ -506,11 +506,12 @@ def test_a_stop_that_finds_no_record_afterwards_is_known(
 @pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("with_profile", [False, True])
 def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Path, *, with_profile: bool) -> None:
-    """Containerd's NRI layer may have sent these events, in whatever order its callers called it."""
+    """Every recording of a plugin holds for the NRI layer, which may relay events in whatever order it is called."""
     version = profile(name) if with_profile else None
     found = judged(content(name), tmp_path, models=("nri-container", "nri-pod"), profile=version)
 
-    # For two pods, the run is the only event, and nothing shows that the pods are new: no cell is certainly covered.
+    # Two pods have no event except their run, and nothing shows that the pods are new, so no cell is certainly
+    # covered.
     few = {Unknown(why=NOTHING_MET)} if "forgotten" in name else set()
     assert {Holds()} | few == {each.verdict for each in found.judgements}
 
@@ -520,7 +521,7 @@ EITHER_WAY = {"PostStartContainer", "StopContainer"}
 
 
 def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: Path) -> None:
-    """Swapping any two adjacent events of a container is found."""
+    """If two adjacent events of a container are swapped, the swap is found."""
     lines = content(PLUGIN).splitlines()
     told = [(json.loads(line).get("container"), number) for number, line in enumerate(lines)]
     whole = [each._replace(line=0) for each in violations(judged(content(PLUGIN), tmp_path))]
@@ -545,7 +546,10 @@ def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: P
     "number", [line for line, text in enumerate(content(PLUGIN).splitlines()) if b'"CreateContainer"' in text]
 )
 def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_path: Path) -> None:
-    """This holds if the plugin received the run of the pod; if it did not, it may have connected later."""
+    """If the creation of a container was not relayed, this is found.
+
+    It is not found if the run of the pod was not relayed either, because the plugin may have connected later.
+    """
     lines = content(PLUGIN).splitlines()
     pod = json.loads(lines[number])["pod"]
     lacking = [line for index, line in enumerate(lines) if index != number]
@@ -581,6 +585,6 @@ def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, p
 
 
 def test_the_fresh_twin_holds(tmp_path: Path) -> None:
-    """The plugin's recording starts before all other events, so it may be judged as fresh."""
+    """The plugin's recording also holds when it is judged as fresh, because it starts before all other events."""
     found = judged(content(PLUGIN), tmp_path, fresh=True, profile=profile(PLUGIN))
     assert {Holds()} == {each.verdict for each in found.judgements}

@@ -1,4 +1,4 @@
-"""Recordings in every form in which they occur, and how their lines are interpreted."""
+"""Recordings in every form in which they occur, and the interpretation of their lines."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 
 def beside_lines(found: Judged) -> list[tuple[object, ...]]:
-    """Return all findings without their places."""
+    """Return all verdicts and violations without line numbers."""
     return [(each.verdict == Holds(), each.entities, each.observations) for each in found.judgements] + [
         violation[1:] for violation in violations(found)
     ]
@@ -86,7 +86,7 @@ def beside_lines(found: Judged) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
-    """Frames around lines, and text between them, do not change the verdict."""
+    """The verdict does not change if journald or a collector wraps the lines, or if other text is between them."""
     recording = content(RECORDING)
     foreign = ["", KUBELET.decode(), CRI_O.decode(), '{"MESSAGE": null}', "\x00\ufffd garbage {", "[1, 2]"]
     lines = [FORMS[form](line) for line in recording.decode().splitlines()]
@@ -101,7 +101,7 @@ def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
 
 
 def test_compressed_is_the_same(tmp_path: Path) -> None:
-    """Gzip data is read like plain data, even with several members."""
+    """Gzip data is read like plain data, even if it has several members."""
     recording = content(RECORDING)
     half = recording.index(b"\n", len(recording) // 2) + 1
 
@@ -125,7 +125,7 @@ def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
 
 
 def test_half_a_recording_that_holds_is_unknown(tmp_path: Path) -> None:
-    """The missing part may contain a violation; for a plain file, truncation cannot be detected."""
+    """If compressed data is truncated, the verdict is unknown, because the missing part may contain a violation."""
     recording = content("containerd-1.7.24.log")
 
     whole, half = (judged(gzip.compress(recording)[:end], tmp_path) for end in (None, -2_000))
@@ -139,7 +139,7 @@ def test_half_a_recording_that_holds_is_unknown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("end", "lines"), [(b"", 1), (b"\n", 1), (b"\nx", 2), (b"\n\n", 2)])
 def test_a_line_that_was_cut_is_one_line(end: bytes, lines: int, tmp_path: Path) -> None:
-    """The line may end in any way, and anything may follow."""
+    """A line that is cut because it is too long counts as one line, whatever follows it."""
     found = judged(b"x" * (3 * LONGEST) + end, tmp_path)
 
     assert (lines, 1) == (found.notes["lines"], found.notes["lines cut at 1 MiB"])
@@ -177,7 +177,7 @@ def test_what_go_quotes_is_read_back(message: str, error: str) -> None:
     "line", [KUBELET, b"", b"{", b'{"MESSAGE": 7}', b'{"log": ["a"]}', b"\xff\xfe", b"null", b"[]"]
 )
 def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
-    """Foreign and damaged lines are not log entries."""
+    """Foreign and damaged lines are not recognised as entries of containerd's log."""
     assert entry(line) is None
     assert recognised("", [line]) is None
 
@@ -202,7 +202,7 @@ def test_a_line_tells_what_it_is_a_line_of(line: bytes, form: RecordingForm) -> 
     assert form is recognised("", [b"noise", line])
 
 
-# -- what lines mean ---------------------------------------------------------
+# -- meanings of lines ---------------------------------------------------------
 
 C = "c" * 64
 D = "cd" + "0" * 62
@@ -217,9 +217,10 @@ BROKEN = "rpc error: code = Unknown desc = ttrpc: closed"
 
 
 def log(*messages: str, minutes: int = 0) -> bytes:
-    """Return a log of *messages*, a second apart; text after `` ! `` is an error, text after ``-- `` is a literal line.
+    """Return a log of *messages* that are a second apart.
 
-    From the message ``later`` on, times are *minutes* later.
+    In a message, text after `` ! `` is an error. A message that begins with ``-- `` is a literal line. After the
+    message ``later``, times are *minutes* later.
     """
     lines, past = [], 0
     for second, message in enumerate(messages):
@@ -239,7 +240,7 @@ def log(*messages: str, minutes: int = 0) -> bytes:
 
 
 def ran(pod: str = P) -> str:
-    """Return the lines of a successful run of a pod."""
+    """Return the line of a successful run of a pod."""
     return f'RunPodSandbox for &PodSandboxMetadata{{Name:p,Uid:u,Namespace:d,Attempt:0,}} returns sandbox id "{pod}"'
 
 
@@ -269,7 +270,7 @@ def found(tmp_path: Path, messages: Sequence[str], minutes: int = 0) -> list[tup
 
 
 ALIVE = (BOOT, ran(), *created(), *went("StartContainer"))
-"""A running container; seven lines, counting the first of the following text."""
+"""Messages of a container that is now running."""
 TWICE = (8, "StartContainer", "ok", "start-only-created")
 REMOVED = ("StartContainer", "ok", "absent-is-not-found")
 
@@ -462,14 +463,14 @@ SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
 
 @pytest.mark.parametrize("case", SAID)
 def test_lines_mean_what_containerd_means_by_them(case: str, tmp_path: Path) -> None:
-    """Certain information is judged, and uncertain information causes no accusation."""
+    """Lines mean what containerd means by them: certain information is judged, and uncertain information is not."""
     messages, expected = SAID[case]
 
     assert expected == found(tmp_path, messages)
 
 
 def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
-    """After ten minutes, no call that began before the log is still in progress."""
+    """Ten minutes after the beginning of a log, no call that began before the log is considered in progress."""
     vanished = (*failed("StartContainer", RUNS), *failed("StartContainer", GONE))
     early = (*went("StopPodSandbox", P), *vanished)
     late = (*went("StopPodSandbox", P), "later", *vanished)
@@ -482,7 +483,7 @@ def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
 
 
 def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path) -> None:
-    """Such calls may act later, as in a longer log."""
+    """A call whose request is in the log may still act after ten minutes."""
     removal = f'RemovePodSandbox for "{P}"'
     runs = failed("StartContainer", RUNS)
     vanished = (*runs, "later", *runs, *failed("StartContainer", GONE))
@@ -492,7 +493,7 @@ def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path)
 
 
 def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> None:
-    """After a reply without a request, calls in progress are uncertain until they end."""
+    """After a reply without a request, the effects of calls in progress are uncertain, so they accuse nobody."""
     stirred = (
         f'StartContainer for "{C}"',
         f'UpdateContainerResources for "{C}" returns successfully',
@@ -515,7 +516,7 @@ def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> No
     ],
 )
 def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
-    """The container's id is found in both spellings."""
+    """A container's id is found in both notations in which containerd writes metadata."""
     messages = (BOOT, ran(), *created(metadata=metadata), *went("StartContainer"), *went("StartContainer"))
 
     assert [TWICE] == found(tmp_path, messages)
@@ -531,7 +532,7 @@ def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("call", ["RunPodSandbox", "RunPodsandbox"])
 def test_pods_are_named_in_two_ways(call: str, run: str, tmp_path: Path) -> None:
-    """A pod whose start was logged has no unknown containers."""
+    """The run of a pod is recognised in both notations, so the pod has no unknown containers."""
     messages = (
         BOOT,
         f'{call} for {run} returns sandbox id "{P}"',
@@ -556,9 +557,10 @@ EXITS = (
 
 @pytest.mark.parametrize("form", EXITS)
 def test_exits_are_written_in_many_ways(form: str, tmp_path: Path) -> None:
-    """The exit of a container that was never started is reported.
+    """Exits are recognised in all notations of containerd.
 
-    The exit of an exec process is not the container's.
+    The exit of a container that was never started is a violation. The exit of an exec process is not an exit of its
+    container.
     """
     before = (BOOT, ran(), *created())
 
@@ -601,7 +603,7 @@ def test_signals_tell_whose_they_are(form: str, kind: str) -> None:
     ],
 )
 def test_restarts_are_counted_once(messages: tuple[str, ...], restarts: int) -> None:
-    """Journald logs the restart of the node, and containerd logs its own restart, which the node's restart causes."""
+    """A restart is counted once, although both journald and containerd may log it."""
     recording = Log()
     seen = [each for line in log(*messages).splitlines() for each in recording.observations(line)]
 
@@ -660,7 +662,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_errors_tell_a_code_and_a_state(error: str) -> None:
-    """The code and state are recognised within any wrapped text."""
+    """The code and the state in an error are recognised even if other text surrounds them."""
     code, text = split(error)
 
     assert ERRORS[error] == (code, met(text, pod=False), met(text, pod=True))
@@ -670,7 +672,7 @@ def test_errors_tell_a_code_and_a_state(error: str) -> None:
     ("detail", "phase"), [(f"{LATE}: context canceled: unknown", "lost"), ("container is not running", "reply")]
 )
 def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
-    """The code is lost on the way to the client, but the text is not."""
+    """A call that a deadline cut short may act later; its text shows this, even if its code is lost."""
     recording = CriCallReader()
     call = {"op": "RemoveContainer", "id": C, "code": "UNKNOWN", "detail": detail}
 
@@ -682,9 +684,9 @@ def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
     ("end", "expected"), [(60, []), (25, ["create-makes-created"]), (None, ["create-makes-created"])]
 )
 def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected: list[str], tmp_path: Path) -> None:
-    """Logged with its end, a status is like a call: overlapping calls may have acted before it.
+    """The state that a status shows may have been reached at any time between its start and its end.
 
-    Without an end it is an instant.
+    A status without an end counts as an instant.
     """
     status = {
         "op": "status",
@@ -707,7 +709,7 @@ def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected
 
 
 def test_exits_of_unknown_entities_are_noted() -> None:
-    """It is unknown whether such an entity was a container or a pod."""
+    """Exits of unknown entities are only noted, because the entity may be a container or a pod."""
     recording = Log()
 
     assert [] == list(recording.observations(log(f'received exit event container_id:"{C}" id:"{C}" pid:1')))
@@ -727,7 +729,7 @@ SPELLINGS = {
     "name", ["cri-calls-1.6.20.jsonl", "1.6.20-deadlines.calls.jsonl.gz", "1.6.20-restart-graceful.calls.jsonl.gz"]
 )
 def test_codes_may_be_spelled_as_in_go(name: str, tmp_path: Path) -> None:
-    """Both Go's and Python's spellings have the same meaning."""
+    """The codes of replies have the same meaning in the spellings of Go and of Python."""
     data = content(name).decode()
     codes = set(re.findall('"code": "([A-Z_]+)"', data))
     respelled = tmp_path / "calls.jsonl"

@@ -1,4 +1,4 @@
-"""A trace is read completely or refused: a misspelt key, or a time in another unit, is always an error."""
+"""A trace is read completely or refused; errors are, for example, a misspelt key and a time in the wrong unit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def written(path: Path, *lines: object, header: dict[str, object] = HEADER, end:
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
-    """The error has its line and a remedy; with --lenient it is counted, and the verdict is unknown."""
+    """An unreadable line is an error with a remedy; with --lenient it is counted, and the verdict is unknown."""
     line, what, hint = WRONG[case]
     trace = written(tmp_path / "t.jsonl", GOOD, line, "", GOOD | {"entity": "c9"})
 
@@ -69,9 +69,9 @@ def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
 
 
 def test_all_errors_are_reported_together(tmp_path: Path) -> None:
-    """All errors, including several in one line, are reported with exit code 2.
+    """All errors of a trace are reported together, even several errors in one line, and the exit code is 2.
 
-    With --lenient, a violation takes precedence.
+    With --lenient, the exit code is 1 if the trace has a violation.
     """
     illegal = {"entity": "c3", "event": "stop", "reply": "NOT_FOUND"}
     wrong = {"entity": 7, "evnt": "create", "at": 5}
@@ -92,7 +92,7 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
-    """Reading stops after a thousand errors."""
+    """Reading a trace stops after a thousand errors."""
     trace = written(tmp_path / "t.jsonl", *[GOOD | {"evnt": "x"}] * 3_000)
 
     with pytest.raises(InputError, match="and 900 more") as refused:
@@ -108,7 +108,7 @@ def test_a_trace_of_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
     ],
 )
 def test_a_header_is_read_as_strictly(header: dict[str, object], what: str, tmp_path: Path) -> None:
-    """The header determines how every line is read; the user's own keys are allowed here, too."""
+    """Unknown keys in the header of a trace are an error, except the user's own keys, which begin with ``x-``."""
     with pytest.raises(InputError, match="header of a trace") as refused:
         judge(written(tmp_path / "t.jsonl", GOOD, header=header))
     assert what in refused.value.problems[0].what
@@ -137,7 +137,7 @@ def test_times_in_any_form_are_the_same(at: object, expected: int, tmp_path: Pat
 
 
 def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
-    """The numbers of a relative clock may be small, which is an error for other clocks."""
+    """Small numbers are valid times of a relative clock, but an error for other clocks."""
     lines = [GOOD | {"at": 3}, GOOD | {"entity": "c2", "start": -7, "end": 0.5}]
 
     judged = judge(written(tmp_path / "t.jsonl", *lines, header=HEADER | {"clock": "relative"}))
@@ -149,9 +149,9 @@ def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path) -> None:
-    """It is still being written, so its content is unknown.
+    """An incomplete last line is counted, and the verdict is unknown, because the line may still be being written.
 
-    A complete last line needs no line end, but must be correct.
+    A complete last line must be correct, even if it has no line end.
     """
     trace = tmp_path / "t.jsonl"
     cut = judge(written(trace, GOOD, json.dumps(GOOD)[:30], end=""), lenient=lenient)
@@ -166,7 +166,7 @@ def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path
 
 @pytest.mark.parametrize(("line", "code"), [(GOOD | {"entity": "c2"}, 0), (GOOD | {"evnt": "x"}, 3), ("garbage", 3)])
 def test_lines_that_are_followed_are_counted(line: object, code: int, tmp_path: Path) -> None:
-    """Followed lines cannot be corrected, so the verdict is unknown."""
+    """If a followed trace has a wrong line, the line is only counted, and the verdict is unknown."""
     trace = written(tmp_path / "t.jsonl", GOOD, line)
 
     followed = fsm("judge", "--follow", "-", stdin=trace.read_bytes())
@@ -175,7 +175,7 @@ def test_lines_that_are_followed_are_counted(line: object, code: int, tmp_path: 
 
 
 def test_a_line_has_its_place_in_the_original(tmp_path: Path) -> None:
-    """Reports point to the file from which the line was taken."""
+    """If a line of a trace names its original file and line, reports point to that place."""
     stop = {"entity": "c3", "event": "stop", "reply": "NOT_FOUND", "file": "app.log", "line": 77}
     trace = written(tmp_path / "t.jsonl", GOOD, stop)
 
@@ -188,7 +188,7 @@ def test_a_line_has_its_place_in_the_original(tmp_path: Path) -> None:
 
 
 def test_a_call_whose_reply_was_not_recorded_has_acted(tmp_path: Path) -> None:
-    """The call is counted, but covers no cell. A trace that is legal only if the call did not act is a violation."""
+    """A call without a recorded reply counts as a call that has acted, and the missing reply is noted."""
     bare = {"entity": "c1", "event": "create"}
     trace = written(tmp_path / "t.jsonl", GOOD | {"entity": "c2"}, bare)
 
@@ -214,7 +214,7 @@ def test_a_call_whose_reply_was_not_recorded_has_acted(tmp_path: Path) -> None:
     ],
 )
 def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path) -> None:
-    """The verdict is unknown whatever else the trace has; one more reply covers a cell."""
+    """If no event certainly occurred in any state, the verdict is unknown."""
     header = {"trace": 1, "machine": "cri-container"}
     none = judge(written(tmp_path / "t.jsonl", *lines, header=header))
     some = judge(written(tmp_path / "t.jsonl", *lines, GOOD | {"entity": "c9"}, header=header | {"fresh": True}))
@@ -227,7 +227,7 @@ def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path
 
 
 def test_a_table_of_times_in_another_unit_is_refused(tmp_path: Path) -> None:
-    """The rule is the same as for lines; tables that fsm convert writes keep the clock of their trace."""
+    """A table with times in the wrong unit is refused; a table from fsm convert keeps the clock of its trace."""
     pa = pytest.importorskip("pyarrow", reason="the extra 'fast' is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
     table = tmp_path / "own.parquet"

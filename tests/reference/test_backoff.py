@@ -1,4 +1,4 @@
-"""The reference back-off: delays, order, lost events, and planted bugs."""
+"""Test the reference back-off: its delays, the order of events, lost events, and planted bugs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Handler:
 
 
 async def wait(backoff: Backoff[str], handler: Handler, seconds: int) -> None:
-    """Let time pass, with a tick every second."""
+    """Let *seconds* pass on the clock, with a tick of the back-off every second."""
     for _ in range(seconds):
         handler.clock.time += 1
         await backoff.tick()
@@ -62,13 +62,13 @@ async def test_delays_double_up_to_five_minutes() -> None:
 
 
 def pending(backoff: Backoff[str]) -> list[str]:
-    """Return the waiting events of the key c, in the order in which they are handled."""
+    """Return the waiting events of the key ``c``, in the order in which they will be handled."""
     backlog = backoff._keys.get("c")  # noqa: SLF001
     return [*backlog.events, *backlog.incoming] if backlog else []
 
 
 async def test_the_events_of_a_key_keep_their_order() -> None:
-    """Later events of a key wait behind the first; events of other keys are handled immediately."""
+    """Later events of a key wait behind its failed event; events of other keys are handled immediately."""
     handler = Handler(bad="a", times=2)
     backoff = Backoff(handler, handler.clock)
     await backoff.handle("c", "a")
@@ -95,7 +95,7 @@ async def test_handled_events_are_not_retried() -> None:
 
 @pytest.mark.parametrize(("kind", "lost"), [(Backoff, []), (UpstreamBackoff, [("c", "new")])])
 async def test_an_event_deferred_during_a_retry(kind: type[Backoff[str]], lost: list[tuple[str, str]]) -> None:
-    """The deferred event is retried after the one that failed; containerd loses it."""
+    """An event that is deferred during a retry is retried after the failed event; containerd loses it."""
     handler = Handler(bad=["old"], times=1)
     backoff = kind(handler, handler.clock)
     backoff.defer("c", "old")
@@ -111,7 +111,7 @@ async def test_an_event_deferred_during_a_retry(kind: type[Backoff[str]], lost: 
 
 @pytest.mark.parametrize(("kind", "order"), [(Backoff, ["old", "new"]), (UpstreamBackoff, ["new", "old"])])
 async def test_an_event_deferred_during_the_first_try(kind: type[Backoff[str]], order: list[str]) -> None:
-    """The deferred event waits behind the one that failed; in containerd it comes before it."""
+    """An event that is deferred during the first try waits behind the failed event; in containerd it comes first."""
     handler = Handler(bad=["old"], times=1)
     backoff = kind(handler, handler.clock)
     handler.while_busy = lambda: backoff.defer("c", "new")
@@ -167,7 +167,7 @@ async def test_the_real_clock_advances() -> None:
 
 
 def test_passes_the_test_of_its_machine() -> None:
-    """Every reachable cell is covered, with each outcome."""
+    """The reference passes the test of its machine, which covers each outcome of every reachable cell."""
     tested = conform(load("event-backoff"), BackoffSUT, examples=5, steps=30)
 
     assert () == tested.failures
@@ -176,7 +176,7 @@ def test_passes_the_test_of_its_machine() -> None:
 
 
 def test_upstream_conforms_with_its_profile() -> None:
-    """The test cannot arrange which of its two losses occurs."""
+    """The upstream behaviour conforms under its profile; the test cannot choose which of its two losses occurs."""
     tested = conform(load("event-backoff"), lambda: BackoffSUT("upstream"), profile="upstream", examples=0)
 
     assert ((), ()) == (tested.failures, tested.missed)
@@ -192,7 +192,7 @@ def test_upstream_does_not_conform_without_its_profile() -> None:
 
 
 class Overtakes(Backoff[int]):
-    """A back-off that handles a new event immediately and loses the waiting ones."""
+    """A back-off that handles a new event immediately, and loses the events that wait."""
 
     async def handle(self, key: str, event: int) -> None:
         if key in self._keys:
@@ -201,7 +201,7 @@ class Overtakes(Backoff[int]):
 
 
 class Hurries(Backoff[int]):
-    """A deferred event restarts the wait of earlier ones."""
+    """A deferred event restarts the wait of earlier events."""
 
     def defer(self, key: str, event: int) -> None:
         super().defer(key, event)
@@ -211,7 +211,7 @@ class Hurries(Backoff[int]):
 
 
 class NeverDoubles(Backoff[int]):
-    """Every delay is a second."""
+    """Every delay is one second."""
 
     def _fail(self, key: str, backlog: Backlog[int]) -> None:
         super()._fail(key, backlog)
@@ -245,7 +245,7 @@ class GivesUp(Backoff[int]):
 
 
 class StopsAtTheFirst(Backoff[int]):
-    """After the first event of a queue the rest is forgotten."""
+    """After the first event of a queue, the other events are forgotten."""
 
     def _succeed(self, key: str, backlog: Backlog[int]) -> None:
         super()._succeed(key, backlog)

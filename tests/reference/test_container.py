@@ -1,4 +1,4 @@
-"""The reference container: its record after each event, recovery after a restart, and the conformance test."""
+"""Test the reference container: its record after each event, its recovery after a restart, and its conformance."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_first_exit_counts(container: Container) -> None:
 
 
 def test_an_exit_that_cannot_be_written_changes_nothing(container: Container, world: SimulatedWorld) -> None:
-    """The exit has to be reported again."""
+    """If an exit cannot be written, the record does not change, and the exit has to be reported again."""
     running(container)
     world.root.rename(world.root.with_name("away"))
     with pytest.raises(FileNotFoundError):
@@ -138,7 +138,7 @@ def test_flags_are_in_memory_only(container: Container) -> None:
 
 
 def test_a_stop_finds_no_process(container: Container, world: SimulatedWorld) -> None:
-    """A running container waits for the exit event, whereas an unknown one has exited with code 255."""
+    """If a stop finds no process, a running container waits for its exit, and an unknown one has exited with 255."""
     running(container)
     world.process = None
     container.call("stop")
@@ -204,7 +204,7 @@ def test_a_removal_that_cannot_delete_the_file_can_be_repeated(
 
 
 def test_nothing_is_promised_of_what_is_absent() -> None:
-    """Under this profile a removal never leaves a skipped container, so a restart cannot bring it back."""
+    """Under this profile, a removal never leaves a skipped container behind, so a restart cannot bring it back."""
     test = "create=created; restart=skipped; remove=left; restart=created"
     tested = replay(machine("container-status"), ContainerSUT, steps(test), profile="containerd-1.7")
 
@@ -252,7 +252,7 @@ RECOVERY: list[tuple[Status | None, FOUND, str, Mapping[str, object]]] = [
 def test_recovery_from_checkpoint_and_process(
     world: SimulatedWorld, status: Status | None, task: FOUND, state: str, changed: Mapping[str, object]
 ) -> None:
-    """An unreadable file stays unchanged."""
+    """A container is recovered from its checkpoint and its process; an unreadable checkpoint is not changed."""
     world.root.mkdir()
     file = world.root / "status"
     file.write_bytes(encode(status) if status else b"damaged")
@@ -292,9 +292,9 @@ def test_without_containerds_record_the_file_is_removed(container: Container, wo
 
 
 def test_a_record_that_containerd_cannot_read_is_skipped(container: Container, world: SimulatedWorld) -> None:
-    """The container is not found, and cannot be created again.
+    """A container whose record containerd cannot read is skipped: it is not found, and cannot be created again.
 
-    The next restart may find it, unless it is removed first.
+    The next restart may find the container, unless it is removed first.
     """
     container.call("create")
     world.faults.add("look")
@@ -331,7 +331,7 @@ def test_of_many_starts_one_succeeds(container: Container) -> None:
 
 @pytest.mark.slow
 def test_passes_the_test_of_its_machine() -> None:
-    """Every reachable cell is covered, with each outcome and every crash."""
+    """The reference passes the test of its machine, which covers each outcome and every crash."""
     tested = conform(machine("container-status"), ContainerSUT, examples=3, steps=30)
 
     assert () == tested.failures
@@ -367,7 +367,7 @@ def test_nothing_is_left_on_the_disk() -> None:
 
 
 class RecordsTheLastExit(Container):
-    """A later exit overwrites the first."""
+    """A later exit overwrites the first exit."""
 
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
@@ -376,7 +376,7 @@ class RecordsTheLastExit(Container):
 
 
 class LeaksItsRecord(Container):
-    """The returned record is not a copy."""
+    """The record that is returned is not a copy."""
 
     def record(self) -> Status | None:
         storage = self.storage
@@ -391,7 +391,7 @@ class ForgetsTheExit(Container):
 
 
 class WritesAMessage(Container):
-    """A beginning start writes a message."""
+    """The beginning of a start writes a message."""
 
     def _flag(self, **fields: bool) -> None:
         super()._flag(**fields)
@@ -420,7 +420,7 @@ def test_a_planted_bug_fails_the_last_step(kind: type[Container], test: str) -> 
 
 
 def test_a_crash_after_the_process_started_finds_it_running() -> None:
-    """A start first creates the process, and then writes the file."""
+    """A start creates the process before it writes the file, so after a crash the container is found running."""
     sut = ContainerSUT()
     sut.do("create")
     found = []
@@ -436,7 +436,7 @@ def test_a_crash_after_the_process_started_finds_it_running() -> None:
 
 
 def test_effects_are_audited_by_one_hook() -> None:
-    """A hook cannot be removed, and each one slows everything down, so a second SUT adds none."""
+    """A second SUT adds no audit hook, because hooks cannot be removed, and each of them slows everything down."""
 
     def die() -> None:
         sut = ContainerSUT()

@@ -1,4 +1,4 @@
-"""Bugs planted in the reference container: the conformance test finds each of them with the shortest test."""
+"""Plant bugs in the reference container: the conformance test finds each bug with the shortest test."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -85,7 +85,7 @@ class ExitRecreates(Container):
 
 
 class RecordsTheLastExit(Container):
-    """A later exit overwrites the first."""
+    """A later exit overwrites the first exit."""
 
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
@@ -101,7 +101,7 @@ class NeverWrites(Container):
 
 
 class LosesThePid(Container):
-    """The id of the process is not written."""
+    """The process id is not written to the record."""
 
     def write(self, **fields: object) -> None:
         storage = self._existing()
@@ -186,7 +186,7 @@ class WritesInPlace(Container):
 
 
 class WritesTwice(Container):
-    """An update of limits writes the file three times, and is wrong in between."""
+    """An update of limits writes the file three times, with wrong content in between."""
 
     def _update(self, names: set[str]) -> str:
         outcome = super()._update(names)
@@ -217,7 +217,7 @@ class FailsWithOne(Container):
 
 
 class ForgetsTheSkipped(Container):
-    """A container that one restart could not read is forgotten at the next one."""
+    """A container that one restart could not read is forgotten at the next restart."""
 
     @classmethod
     def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
@@ -270,7 +270,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[Container]) -> None:
 
 @pytest.mark.parametrize(("kind", "clause"), [(DatesTheEnd, "exited-has-an-end"), (FailsWithOne, "start-error-is-128")])
 def test_wrong_fields_are_found_by_their_clause(kind: type[Container], clause: str) -> None:
-    """The kit checks a SUT against the same clauses as recordings."""
+    """The test kit finds wrong fields by their clauses, which are the same as for recordings."""
     (failure, *_) = conform(load("container-status"), lambda: sut(kind), examples=0, most=1).failures
 
     assert failure.violation is not None

@@ -35,7 +35,7 @@ def test_the_reference_passes(chance: int) -> None:
 
 @pytest.mark.parametrize("chance", range(3))
 def test_without_its_lock_it_fails(chance: int) -> None:
-    """Two concurrent calls from two threads are enough."""
+    """Without its lock, the container fails; two concurrent calls from two threads are enough."""
     found = concurrently(load("container-status"), lambda: ContainerSUT(kind=Unlocked), chance=chance).race
 
     assert found is not None

@@ -1,4 +1,4 @@
-"""The reference CRI service: its folders, sockets and tasks, the results of Run, and planted bugs."""
+"""Test the reference CRI service: its folders, sockets and tasks, the results of Run, and planted bugs."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A service on an event loop, with two CNI folders in *root* and without plugins."""
+    """A service on an event loop, which has two CNI folders in *root* and no plugins."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -97,7 +97,7 @@ class Place:
 
 @asynccontextmanager
 async def placed(root: Path) -> AsyncIterator[Place]:
-    """Yield a place; end its tasks and watches afterwards."""
+    """Yield a place; at the end, stop its tasks and watches."""
     place = Place(root)
     try:
         yield place
@@ -107,7 +107,7 @@ async def placed(root: Path) -> AsyncIterator[Place]:
 
 
 async def soon(holds: Callable[[], object]) -> None:
-    """Wait until *holds* returns true, for a limited number of turns of the event loop."""
+    """Wait until *holds* returns true; fail after a number of turns of the event loop."""
     for _ in range(2_000):
         if holds():
             return
@@ -116,7 +116,7 @@ async def soon(holds: Callable[[], object]) -> None:
 
 
 async def served(service: CRIService) -> asyncio.Task[None]:
-    """Return the task of *service*'s Run once the service is ready."""
+    """Start Run of *service*, and return its task when the service is ready."""
     ready = asyncio.Event()
     running = asyncio.create_task(service.run(ready.set))
     await asyncio.wait({running, asyncio.create_task(ready.wait())}, return_when=asyncio.FIRST_COMPLETED)
@@ -124,7 +124,7 @@ async def served(service: CRIService) -> asyncio.Task[None]:
 
 
 async def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
-    """Folders are synchronised, clients are accepted and events are handled. Afterwards nothing remains."""
+    """The service synchronises folders, accepts clients and handles events; after its close, nothing remains."""
     async with placed(tmp_path) as place:
         service = Construction(place.makers()).make()
         before = service.is_initialized()
@@ -168,7 +168,7 @@ async def test_run_returns_the_reason_with_all_other_errors(tmp_path: Path) -> N
 
 
 async def test_run_does_not_wait_forever_for_a_handler(tmp_path: Path) -> None:
-    """Run waits ten seconds, whereas containerd waits forever."""
+    """Run waits ten seconds for a handler; containerd waits forever."""
     async with placed(tmp_path) as place:
         service = CRIService(place.parts(), clock=TurnedClock(hurried=True))
         running = await served(service)
@@ -200,7 +200,7 @@ ALL_BUT_NRI = ["StreamingServer", "Syncer", "Syncer", "EventMonitor", "Queue"]
 
 @pytest.mark.parametrize(("kind", "left"), [(CRIService, []), (UpstreamService, ALL_BUT_NRI)])
 async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: type[CRIService], left: list[str]) -> None:
-    """Nothing is left; in containerd everything that Run has started continues."""
+    """If NRI cannot be started, Run leaves nothing; in containerd, everything that Run has started continues."""
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())
@@ -215,7 +215,7 @@ async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: typ
 
 @pytest.mark.parametrize(("kind", "waits"), [(CRIService, False), (UpstreamService, True)])
 async def test_an_error_that_is_not_read(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
-    """Containerd's monitor waits forever for its error to be read."""
+    """The reference's monitor ends even if its error is not read; containerd's monitor waits forever."""
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())
@@ -318,9 +318,9 @@ async def test_a_syncer_without_its_folder_fails(tmp_path: Path, way: str) -> No
 
 @pytest.mark.parametrize("breaks", [False, True])
 async def test_a_server_that_cannot_listen_fails(tmp_path: Path, breaks: object) -> None:
-    """The server fails if its address is in use or its socket breaks.
+    """The server fails if its address is in use, or if its socket breaks.
 
-    A client that disconnects early does not matter.
+    A client that disconnects early has no effect.
     """
     async with placed(tmp_path):
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -400,9 +400,9 @@ async def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
 async def test_what_is_left_when_construction_fails(
     tmp_path: Path, kind: type[Construction], left: tuple[int, int]
 ) -> None:
-    """The second folder cannot be watched.
+    """If construction fails, nothing is left; here, the second folder cannot be watched.
 
-    In containerd the first one is still watched, and the event queue keeps running.
+    In containerd, the first folder is still watched, and the event queue keeps running.
     """
     async with placed(tmp_path) as place:
         (tmp_path / "b").touch()
@@ -425,13 +425,13 @@ async def test_a_controller_that_is_missing(
 
 @cache
 def flat(profile: str) -> Machine:
-    """Return the system, flattened into one machine."""
+    """Return the system ``cri-service`` under *profile*, flattened into one machine."""
     whole = load_system("cri-service")
     return flatten(whole.under(profile))
 
 
 def test_upstream_and_mended_services_do_not_conform_to_each_other() -> None:
-    """Behaviour that is legal for one is a violation for the other."""
+    """The upstream service and the fixed service do not conform to each other's profiles."""
     life = steps("run; launch=server-not-started; ready; shut-down=server: monitor ends; run-returns")
 
     assert () == replay(flat(""), CRIServiceSUT, life).failures
@@ -440,7 +440,7 @@ def test_upstream_and_mended_services_do_not_conform_to_each_other() -> None:
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library that watches folders is an optional extra."""
+    """If the library that watches folders is missing, the error names it, because it is an optional extra."""
     for name in [each for each in sys.modules if "criservice" in each]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "asyncinotify", None)
@@ -473,21 +473,21 @@ class LeavesTheServer(CRIService):
 
 
 class LeavesNRI(CRIService):
-    """NRI is not stopped, as in containerd."""
+    """NRI is not stopped, just as in containerd."""
 
     def _stop_all(self) -> list[OSError]:
         return all_but(Registration, self)
 
 
 class LeavesTheQueue(CRIService):
-    """The queue is not shut down, as in containerd."""
+    """The event queue is not shut down, just as in containerd."""
 
     def _stop_all(self) -> list[OSError]:
         return all_but(Queue, self)
 
 
 class StopsAtTheFirstError(CRIService):
-    """Components after one that cannot be closed are not stopped."""
+    """If a component cannot be closed, the components after it are not stopped."""
 
     def _stop_all(self) -> list[OSError]:
         self.flag.take("clears")
@@ -500,7 +500,7 @@ class StopsAtTheFirstError(CRIService):
 
 
 class StaysInitialized(CRIService):
-    """The service counts as initialised after the stop."""
+    """The service still counts as initialised after the stop."""
 
     def is_initialized(self) -> bool:
         return self.flag.state == "yes" or self.position.state in {"draining", "returned"}
@@ -534,7 +534,7 @@ class LosesTheReason(CRIService):
 
 
 class BlamesTheServer(CRIService):
-    """The server's error is returned as the reason before others."""
+    """The error of the server is returned as the reason, even if other components have errors."""
 
     async def run(self, ready: Callable[[], None]) -> None:
         try:
@@ -553,7 +553,7 @@ class WaitsForever(CRIService):
 
 
 class RunsAgain(CRIService):
-    """A second Run starts from the beginning."""
+    """A second Run starts everything again."""
 
     async def run(self, ready: Callable[[], None]) -> None:
         self.position = type(self)(self.parts).position
@@ -585,7 +585,7 @@ class IgnoresTheSyncers(CRIService):
 
 
 class ClosedWatcherIsNormal(CRIService):
-    """A syncer whose watcher is closed ends without an error, as in containerd."""
+    """If its watcher is closed, a syncer ends without an error, just as in containerd."""
 
     syncer = UpstreamSyncer
 
@@ -598,7 +598,7 @@ class KeepsItsWatch(Syncer):
 
 
 class LeavesWatches(CRIService):
-    """Stopped syncers continue to watch."""
+    """Syncers continue to watch after they are stopped."""
 
     syncer = KeepsItsWatch
 
@@ -633,7 +633,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[CRIService]) -> None:
 
 
 class LeaksTheWatchers(Construction):
-    """Only the event queue is stopped."""
+    """After a failed construction, only the event queue is stopped."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -641,7 +641,7 @@ class LeaksTheWatchers(Construction):
 
 
 class LeaksTheQueue(Construction):
-    """Only the watchers are closed."""
+    """After a failed construction, only the watchers are closed."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -649,7 +649,7 @@ class LeaksTheQueue(Construction):
 
 
 class KeepsTheFirst(Construction):
-    """Only the last of several watchers is closed."""
+    """If there are several watchers, only the last is closed."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -680,14 +680,14 @@ def test_a_construction_conforms(profile: str | None) -> None:
 
 @pytest.mark.parametrize("kind", LEAKS, ids=lambda kind: kind.__name__)
 def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
-    """One of the leaks is found by random tests only, because for the machine one folder is like two."""
+    """Each leak is found with the shortest test; only random tests find one, as the machine counts no folders."""
     found = conform(load("service-construction"), lambda: ConstructionSUT(kind=kind), examples=200, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [LEAKS[kind]]
 
 
 class NeedsASubscription(EventMonitor):
-    """The service fails without a subscription, as containerd did."""
+    """The service fails without a subscription, as an earlier containerd did."""
 
     async def work(self) -> None:
         if self._stream is None:
@@ -730,7 +730,7 @@ def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMoni
 
 
 def test_an_event_that_only_containerd_has_is_left_out() -> None:
-    """The reference of the monitor has none of containerd's deviations."""
+    """An event that only containerd has is left out of the test, because the reference has no such deviation."""
     tested = conform(load("event-monitor"), "reference", profile="upstream", examples=0)
 
     assert ((), ["foreign"]) == (tested.failures, [each.event for each in tested.left_out])

@@ -1,4 +1,4 @@
-"""The reference queue of container events: the events that each subscriber reads, conformance, and planted bugs."""
+"""Test the reference queue of container events: what each subscriber reads, its conformance, and planted bugs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_every_subscriber_gets_all_events() -> None:
 
 
 async def test_the_first_subscriber_gets_what_was_retained() -> None:
-    """A later subscriber receives only events sent after it subscribed."""
+    """The first subscriber gets the retained events; later subscribers get only events sent after they subscribed."""
     queue = EventQueue[int](lost)
     await send(queue, EXPECTED[:2])
     first = queue.subscribe()
@@ -124,7 +124,7 @@ async def test_the_shutdown_discards_what_is_retained() -> None:
 
 
 async def test_a_queue_that_is_shut_has_no_new_subscribers() -> None:
-    """This holds even while an earlier subscriber is still reading."""
+    """A queue that is shut down accepts no new subscribers, even while an earlier subscriber is still reading."""
     queue = EventQueue[int](lost)
     subscription = queue.subscribe()
     await send(queue, [1])
@@ -136,7 +136,7 @@ async def test_a_queue_that_is_shut_has_no_new_subscribers() -> None:
 
 
 async def test_closing_a_subscription_twice_has_no_effect() -> None:
-    """A later subscriber is not affected by the second closing."""
+    """Closing a subscription twice has no effect on a later subscriber."""
     queue = EventQueue[int](lost)
     first = queue.subscribe()
     reader = asyncio.create_task(collect(first))
@@ -167,7 +167,7 @@ async def test_closing_a_subscription_does_not_affect_others() -> None:
 
 
 async def test_a_slow_subscriber_does_not_block_others() -> None:
-    """Events that do not fit its buffer are discarded, and the other subscriber gets all of them."""
+    """If the buffer of a slow subscriber is full, its events are discarded; other subscribers get all events."""
     discarded: list[int] = []
     queue = EventQueue(discarded.append)
     slow, quick = queue.subscribe(), queue.subscribe()
@@ -191,7 +191,7 @@ async def test_more_events_can_be_retained_than_a_buffer_holds() -> None:
 
 
 async def test_upstream_a_slow_subscriber_blocks_everything() -> None:
-    """The 101st event blocks its sender and all later events until one is read or the subscriber leaves."""
+    """In containerd, the 101st event blocks its sender and all later events until one is read or the reader goes."""
     queue = UpstreamEventQueue[int](lost)
     slow, quick = queue.subscribe(), queue.subscribe()
     await send(queue, range(CAPACITY))
@@ -260,7 +260,7 @@ def test_passes_the_test_of_its_machine(profile: str | None) -> None:
 
 
 class DropsWithoutSubscriber(EventQueue[int]):
-    """Events without a subscriber are lost."""
+    """Events are lost if there is no subscriber."""
 
     def _retain(self, events: Iterable[int]) -> None:
         del events
@@ -282,7 +282,7 @@ class DiscardsTheNewest(EventQueue[int]):
 
 
 class DiscardsAll(EventQueue[int]):
-    """When one event expires, all of them do."""
+    """When one event expires, all events expire."""
 
     def expire(self) -> None:
         self._retained = deque((event, self.due) for event, _ in self._retained)
@@ -290,7 +290,7 @@ class DiscardsAll(EventQueue[int]):
 
 
 class Reverses(EventQueue[int]):
-    """A subscriber gets the newest retained event first."""
+    """A subscriber gets the retained events in reverse order."""
 
     def subscribe(self) -> Subscription[int]:
         subscription = super().subscribe()
@@ -312,7 +312,7 @@ class DropsTheRetained(EventQueue[int]):
 
 
 class DropsTheOldest(EventQueue[int]):
-    """An event that does not fit replaces the oldest."""
+    """An event that does not fit into the buffer replaces the oldest event."""
 
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         if subscription.state == "full":
@@ -323,7 +323,7 @@ class DropsTheOldest(EventQueue[int]):
 
 
 class DropsSilently(EventQueue[int]):
-    """An event that does not fit is not passed to *discard*."""
+    """An event that does not fit into the buffer is not passed to *discard*."""
 
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         if subscription.state != "full":
@@ -331,7 +331,7 @@ class DropsSilently(EventQueue[int]):
 
 
 class Repeats(EventQueue[int]):
-    """A reader that waits gets an event twice."""
+    """A waiting reader gets an event twice."""
 
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         waits = subscription.state == "caught-up"
@@ -360,7 +360,7 @@ class NeverEnds(EventQueue[int]):
 
 
 class EndsEarly(EventQueue[int]):
-    """The stream ends at the shutdown before all of it was read."""
+    """The stream ends at the shutdown, even if events were not read."""
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -377,7 +377,7 @@ class KeepsAfterShutdown(EventQueue[int]):
 
 
 class SendsToTheGone(EventQueue[int]):
-    """The next event is sent to a subscriber that has left, and is lost."""
+    """After a subscriber has left, the next event is still sent to it and is lost."""
 
     ghosts = 0
 
@@ -402,7 +402,7 @@ class Reopens(EventQueue[int]):
 
 
 class BlocksEverything(UpstreamEventQueue[int]):
-    """containerd's queue, except that it does not send to subscribers that have left."""
+    """Containerd's queue with one change: it does not send to subscribers that have left."""
 
     chance = staticmethod(lambda: False)
 
@@ -421,7 +421,7 @@ BUGS: dict[type[EventQueue[int]], str] = {
     NeverEnds: "subscribe; shutdown",
     EndsEarly: "send; subscribe; shutdown",
     KeepsAfterShutdown: "send; shutdown",
-    SendsToTheGone: "send; subscribe; read",  # the arrangement subscribes again before the read
+    SendsToTheGone: "send; subscribe; read",  # to arrange the outcome, the SUT subscribes again before the read
     Reopens: "shutdown; send",
     BlocksEverything: "send; subscribe; send",
 }

@@ -1,4 +1,4 @@
-"""Code that the systems under test of all references share."""
+"""Test the code that the systems under test of all references share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsm.sut import UnsupportedError
 
 @pytest.mark.parametrize("name", [name for name in references() if name != "cri-service"])
 def test_an_event_that_a_reference_does_not_have_is_unsupported(name: str) -> None:
-    """A model may have more events than the reference; tests of the reference leave them out."""
+    """An event that the model has and the reference lacks is unsupported; tests of the reference leave it out."""
     machine = flatten(load_system(name)) if is_system(name) else load(name)
     sut = find("reference", machine)()
     try:

@@ -1,4 +1,4 @@
-"""The programs of simulated containers: the supported shell commands, and any other text from a client."""
+"""Test the programs of simulated containers: the supported shell commands, and any other text from a client."""
 
 from __future__ import annotations
 

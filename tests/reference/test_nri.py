@@ -1,4 +1,4 @@
-"""The reference NRI layer behaves as its machines specify, in every cell and outcome, and planted bugs are found."""
+"""The reference NRI layer conforms to its machines in every cell and outcome, and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ SUTS: dict[tuple[str, str], type[NriContainerSUT | NriPodSUT]] = {
 
 @cache
 def plan_of(name: str, release: str) -> Plan:
-    """Return the plan of the machine of a release."""
+    """Return the test plan for the machine *name* under the profile of a release."""
     machine = load(name)
     return Plan(table=tabulate(machine.under(release)))
 
 
 @cache
 def monitor_of(name: str, release: str) -> partial[Monitor]:
-    """Return a function that makes monitors for the machine of a release."""
+    """Return a function that makes monitors for the machine *name* under the profile of a release."""
     return partial(Monitor, load(name), profile=release or None, fresh=True)
 
 
 def edges() -> list[tuple[str, str, Edge]]:
-    """Return every outcome of every cell of every machine and release, except those of unknown releases."""
+    """Return every outcome of every cell, for each machine and release; outcomes of unknown releases are left out."""
     return [
         (name, release, edge)
         for name, release in SUTS
@@ -68,7 +68,7 @@ EDGES = edges()
 
 
 def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observer: str) -> Verdict:
-    """Return a monitor's verdict on an edge and the path to it, as seen by *observer*."""
+    """Perform an edge after the path to it; return a monitor's verdict on the requests to *observer*."""
     name, release, edge = case
     plan = plan_of(name, release)
     path = plan.path(plan.start, edge.source)
@@ -81,7 +81,7 @@ def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observ
             assert sut.arrange(each.step.event, way.name)
         reply = sut.do(each.step.event)
         sut.outputs()
-        unknown = observer == SECOND and way.name == "error"  # the machine has only the requests to the first plugin
+        unknown = observer == SECOND and way.name == "error"  # the machine models only the first plugin
         if unknown:
             assert sut.sent[SECOND] == way.emits[:-1]
         seen = Observation(
@@ -96,7 +96,7 @@ def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observ
 
 
 def test_the_number_of_cells() -> None:
-    """The number counts the outcomes of all calls and signals in each state."""
+    """The number of outcomes is as expected, counted over all calls and signals in each state."""
     own = [edge for name, release, edge in EDGES if (name, release) == ("nri-container", "")]
 
     assert len({cell for edge in own for cell in edge.cells}) == 13 * 4
@@ -107,7 +107,7 @@ def test_the_number_of_cells() -> None:
 @pytest.mark.parametrize("observer", [FIRST, SECOND])
 @pytest.mark.parametrize(("name", "release"), SUTS)
 def test_every_cell(name: str, release: str, observer: str) -> None:
-    """The first plugin receives the machine's outputs, and so does the second one unless the first one fails."""
+    """The first plugin receives the machine's outputs; the second plugin receives them unless the first one fails."""
     sut = SUTS[name, release](release)
 
     verdicts = [judged(case, sut, observer) for case in EDGES if case[:2] == (name, release)]
@@ -125,7 +125,7 @@ class RelaysNothing(NRI):
 
 
 def test_every_cell_of_a_layer_that_relays_nothing() -> None:
-    """It fails in every cell in which something has to be relayed."""
+    """A layer that relays nothing fails in every cell in which something has to be relayed."""
     sut = NriContainerSUT(kind=RelaysNothing)
 
     verdicts = [judged(case, sut, FIRST) for case in EDGES if case[0] == "nri-container" and case[2].ways[0].emits]
@@ -136,7 +136,7 @@ def test_every_cell_of_a_layer_that_relays_nothing() -> None:
 
 
 def found_in(name: str, release: str = "", kind: type[NRI] = NRI, *, examples: int = 0) -> Tested:
-    """Return the findings of the conformance test."""
+    """Run the conformance test, and return its result."""
     factory = SUTS[name, release]
     return conform(load(name), lambda: factory(release, kind), profile=release or None, examples=examples)
 
@@ -144,7 +144,7 @@ def found_in(name: str, release: str = "", kind: type[NRI] = NRI, *, examples: i
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "release"), SUTS)
 def test_passes_the_test_of_its_machine(name: str, release: str) -> None:
-    """All cells and outcomes are covered, except those of an unknown release."""
+    """The layer passes the test of its machine; all outcomes are covered except those of an unknown release."""
     found = found_in(name, release, examples=15)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -152,7 +152,7 @@ def test_passes_the_test_of_its_machine(name: str, release: str) -> None:
 
 
 def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
-    """The old release refuses an update of a pod, whereas the newest relays it."""
+    """The newest release does not conform to an old one, because it relays updates of pods instead of refusing."""
     factory = SUTS["nri-pod", ""]
 
     found = conform(load("nri-pod"), factory, profile="containerd-1.7", examples=0)
@@ -161,7 +161,7 @@ def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
 
 
 class RelaysTwice(NRI):
-    """Relays each request twice."""
+    """A layer that relays each request twice."""
 
     async def _relay(self, request: Request) -> Relayed:
         await super()._relay(request)
@@ -176,7 +176,7 @@ class NeverRelaysStops(NRI):
 
 
 class AlwaysRelaysStops(NRI):
-    """Relays every stop, in any state."""
+    """A layer that relays every stop, in any state."""
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
@@ -189,7 +189,7 @@ class AlwaysRelaysStops(NRI):
 
 
 class RelaysBackwards(NRI):
-    """Relays the removal before the stop."""
+    """A layer that relays the removal before the stop."""
 
     async def _relay(self, request: Request) -> Relayed:
         swapped = {"StopContainer": "RemoveContainer", "RemoveContainer": "StopContainer"}
@@ -197,14 +197,14 @@ class RelaysBackwards(NRI):
 
 
 class SwallowsErrors(NRI):
-    """Drops the errors of plugins."""
+    """A layer that ignores the errors of plugins."""
 
     async def _relay(self, request: Request) -> Relayed:
         return replace(await super()._relay(request), result="ok", error=None)
 
 
 class LossIsError(NRI):
-    """Treats a lost plugin as an error."""
+    """A layer that treats a lost plugin as an error."""
 
     async def _relay(self, request: Request) -> Relayed:
         relayed = await super()._relay(request)
@@ -212,7 +212,7 @@ class LossIsError(NRI):
 
 
 class StaysAtErrors(NRI):
-    """Does not change the state if a plugin fails."""
+    """A layer that does not change the state if a plugin fails."""
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
@@ -228,7 +228,7 @@ class StaysAtErrors(NRI):
 
 
 class RemembersTheRemoved(NRI):
-    """Does not forget a removed container."""
+    """A layer that does not forget a removed container."""
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
@@ -252,14 +252,14 @@ class RemovalOfAbsentFails(NRI):
 
 
 class IgnoresExits(NRI):
-    """Ignores exits."""
+    """A layer that ignores exits."""
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         del pod, container
 
 
 class ExitsAsRemovals(NRI):
-    """Treats an exit as a removal."""
+    """A layer that treats an exit as a removal."""
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         self.relay("remove-container", pod, container)
@@ -278,14 +278,14 @@ class Listed(NRI):
 
 
 class AllCreated(Listed):
-    """All listed containers are created."""
+    """A layer to which all listed containers seem to be in the state *created*."""
 
     def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
         return tuple(replace(each, state=ContainerState.CREATED) for each in containers)
 
 
 class NeverSynchronises(Listed):
-    """The layer synchronises as if no containers existed."""
+    """A layer that synchronises as if no containers existed."""
 
     def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
         del containers
@@ -293,7 +293,7 @@ class NeverSynchronises(Listed):
 
 
 class StartsWithCreation(NRI):
-    """Relays a missing creation before a start."""
+    """A layer that relays a missing creation before a start."""
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
@@ -304,7 +304,7 @@ class StartsWithCreation(NRI):
 
 
 class ReversesOrder(NRI):
-    """Calls plugins in descending order."""
+    """A layer that calls plugins in descending order."""
 
     def __init__(self, *args: Any) -> None:  # noqa: ANN401  # the arguments of the layer
         super().__init__(*args)
@@ -318,7 +318,7 @@ class ReversesOrder(NRI):
 
 
 class RelaysAfterErrors(NRI):
-    """Calls plugins after an error, too."""
+    """A layer that calls the remaining plugins even after an error."""
 
     async def _relay(self, request: Request) -> Relayed:
         relayed = await super()._relay(request)
@@ -363,7 +363,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI]) -> None:
 
 @pytest.mark.slow
 def test_removed_entities_are_forgotten() -> None:
-    """Neither the layer nor its driver keeps a reference to them."""
+    """Neither the layer nor its driver keeps a reference to removed entities."""
     memory = EntityStates("nri-container")
     memory.take("c1", "create-container", "ok")
     place = weakref.ref(memory._positions["c1"])  # noqa: SLF001  # the only reference

@@ -1,4 +1,4 @@
-"""The reference NRI interface behaves as its machine specifies, and planted bugs are found."""
+"""The reference NRI interface conforms to its machine, and planted bugs are found."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -40,13 +40,13 @@ UNARRANGED = {
         *("register-domain=fatal", "start=again", "start=left", "stop=left"),
     },
 }
-"""The outcomes that only other releases have, by release; and those of containerd's text, which the reference avoids."""
+"""For each release, the outcomes that cannot be requested, because the reference or the release lacks them."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", UNARRANGED)
 def test_passes_the_test_of_its_machine(release: str) -> None:
-    """All cells are covered, with each outcome of this release."""
+    """The interface passes the test of its machine, which covers all cells with each outcome of this release."""
     found = conform(load("nri-api"), lambda: NriApiSUT(release), profile=release or None, examples=5)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -60,7 +60,7 @@ def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
 
 
 class CrashesAfterStop(NRI):
-    """The interface deletes its plugins at the stop, as containerd does, so the next call crashes."""
+    """The interface deletes its plugins at the stop, so the next call crashes, as in containerd."""
 
     def stop(self) -> None:
         if self.state == "stopped":
@@ -69,7 +69,7 @@ class CrashesAfterStop(NRI):
 
 
 class AcceptsAfterStop(NRI):
-    """Accepts calls after the stop."""
+    """The interface accepts calls after the stop."""
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
@@ -83,7 +83,7 @@ class AcceptsAfterStop(NRI):
 
 
 class StopsNothing(NRI):
-    """Keeps its plugins at the stop."""
+    """The interface keeps its plugins at the stop."""
 
     def stop(self) -> None:
         self._plugins.close = MagicMock()  # type: ignore[method-assign]  # the planted bug
@@ -91,7 +91,7 @@ class StopsNothing(NRI):
 
 
 class StartsAgain(NRI):
-    """A second start succeeds."""
+    """The interface can be started a second time."""
 
     def start(self) -> None:
         if self.state != "started":
@@ -99,7 +99,7 @@ class StartsAgain(NRI):
 
 
 class LeavesPlugins(NRI):
-    """Keeps its plugins if the socket cannot be opened, as containerd does."""
+    """If the socket cannot be opened, the interface keeps its plugins, as containerd does."""
 
     def _open_socket(self) -> None:
         before = self._plugins.joined
@@ -125,7 +125,7 @@ class StartsUnsynchronised(NRI):
 
 
 class StartsWhileBlocked(NRI):
-    """Starts while synchronisation is blocked, as containerd does."""
+    """The interface can be started while synchronisation is blocked, as in containerd."""
 
     def start(self) -> None:
         if self.state == "held":
@@ -137,7 +137,7 @@ class StartsWhileBlocked(NRI):
 
 
 class BlocksNothing(NRI):
-    """Blocking has no effect."""
+    """A block of the synchronisation has no effect."""
 
     def block_plugin_sync(self) -> PluginSyncBlock:
         return PluginSyncBlock()
@@ -210,7 +210,7 @@ class EnabledWhileStarted(NRI):
 
 
 class KeepsItsTimeouts(NRI):
-    """New timeouts have no effect."""
+    """Changed timeouts have no effect."""
 
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
         before = self.config
@@ -219,7 +219,7 @@ class KeepsItsTimeouts(NRI):
 
 
 class SharesTimeouts(NRI):
-    """All interfaces share their timeouts, as in containerd."""
+    """All interfaces share the same timeouts, as in containerd."""
 
     last: list[NRI]
 
@@ -234,7 +234,7 @@ SharesTimeouts.last = []
 
 
 class DropsExits(NRI):
-    """Ignores exits."""
+    """The interface ignores exits."""
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         self._life.accepts("notify-exit")
@@ -242,7 +242,7 @@ class DropsExits(NRI):
 
 
 class RelaysTwice(NRI):
-    """Relays a stop twice."""
+    """The interface relays a stop twice."""
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
@@ -284,7 +284,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI], profile: str) -> N
     found = conform(load("nri-api"), lambda: NriApiSUT(profile, kind), profile=profile or None, examples=0)
 
     shortest = min(found.failures, key=lambda failure: len(failure.steps))
-    # In a profile in which ``new`` never has the expected outcome, the test uses ``new-default``.
+    # If ``new`` never has the expected outcome under a profile, the test uses ``new-default``.
     assert BUGS[kind] == "; ".join(step.event for step in shortest.steps).replace("new-default", "new")
 
 
@@ -331,7 +331,7 @@ def test_no_socket_is_opened_if_connections_are_disabled() -> None:
 
 
 def test_a_start_without_a_socket_can_be_repeated(tmp_path: Path) -> None:
-    """After the first start no plugin has joined, and after the second none has joined twice."""
+    """A start that fails because of its socket can be repeated; no plugin has joined before, or joins twice."""
     broken = [True]
 
     def listen(path: str) -> Any:  # noqa: ANN401  # a file
@@ -353,7 +353,7 @@ def test_a_start_without_a_socket_can_be_repeated(tmp_path: Path) -> None:
 
 
 def test_timeouts_can_be_changed() -> None:
-    """Zero means the default; a negative timeout is refused, and changes nothing."""
+    """Timeouts can be changed: zero means the default, and a negative timeout is refused and changes nothing."""
     nri = NRI(Config(plugin_request_timeout=7))
     nri.configure_timeouts(registration=3)
 
@@ -399,7 +399,7 @@ def test_a_block_that_the_stop_overtakes_does_not_stay() -> None:
 
 
 def test_blocks_from_many_threads_are_counted() -> None:
-    """Synchronisation stays blocked as long as any block is held."""
+    """Blocks from many threads are counted: synchronisation is blocked until the last block is released."""
     nri = NRI()
     nri.start()
     states: set[str] = set()
@@ -420,7 +420,7 @@ def test_blocks_from_many_threads_are_counted() -> None:
 
 
 def test_a_reentrant_call_after_the_stop_is_reentrant() -> None:
-    """Reentrancy is the more serious of the two errors."""
+    """A reentrant call after the stop raises the error about reentrancy, which is the more serious error."""
     nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()

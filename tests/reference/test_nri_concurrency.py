@@ -29,7 +29,7 @@ class Unlocked(NRI):
 
 
 class FirstPluginOnly(NriContainerSUT):
-    """A SUT that does not check the order of plugins, so that only the machine can detect the violation."""
+    """A SUT that does not check the order of plugins, so that only the machine can find the violation."""
 
     def outputs(self) -> Sequence[str]:
         """Return the requests to the first plugin."""
@@ -59,7 +59,7 @@ def test_without_its_lock_it_fails(kind: type[NriContainerSUT | NriPodSUT], chan
 @pytest.mark.slow
 @pytest.mark.parametrize("chance", range(3))
 def test_without_its_lock_the_machine_alone_finds_it(chance: int) -> None:
-    """Two concurrent calls are both relayed, or the driver refuses one of them in the middle of the other."""
+    """Without the lock, two concurrent calls are both relayed, or one of them is refused during the other."""
     machine = load(FirstPluginOnly.machine)
     found = concurrently(
         machine,

@@ -1,4 +1,4 @@
-"""The reference NRI layer: the order of plugins, their answers, domains, configuration, start and stop."""
+"""Test the reference NRI layer: the order of plugins, their answers, domains, configuration, start and stop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def relayed(event: str, nri: NRI) -> object:
-    """Return the answer of *nri* to *event* of the pod or its first container."""
+    """Relay *event* of the pod or its first container, and return the answer of *nri*."""
     return nri.relay(event, POD, None if event.endswith("sandbox") else ONE)
 
 
@@ -60,7 +60,7 @@ CALLS: dict[str, Callable[[NRI], object]] = {
 
 @pytest.fixture
 def layers() -> Iterator[Callable[..., NRI]]:
-    """Yield a function that makes and starts layers; stop them at the end."""
+    """Yield a function that makes and starts layers; at the end, stop all of them."""
     made: list[NRI] = []
 
     def make(*plugins: FakePlugin, domain: Domain | None = None, **config: Any) -> NRI:  # noqa: ANN401  # the fields of a Config
@@ -74,7 +74,7 @@ def layers() -> Iterator[Callable[..., NRI]]:
 
 
 def fails(code: str = "INTERNAL") -> Callable[[Request], Answer]:
-    """Return a function that answers with an error."""
+    """Return a plugin's function that answers with an error."""
 
     def answer(request: Request) -> Answer:
         raise NRIError(f"no {request.event}", code=code)
@@ -88,7 +88,7 @@ def hangs_up(request: Request) -> Answer:
 
 
 def threads_of(name: str) -> list[threading.Thread]:
-    """Return the threads of plugins with this name that do not end within a second."""
+    """Return the threads of plugins with this name that are still running after a second."""
     threads = [thread for thread in threading.enumerate() if thread.name.endswith(f"-{name}")]
     for thread in threads:
         thread.join(1)
@@ -96,7 +96,7 @@ def threads_of(name: str) -> list[threading.Thread]:
 
 
 def test_plugins_are_called_by_index_and_subscription(layers: Callable[..., NRI]) -> None:
-    """The order in which they joined does not matter."""
+    """Plugins are called in the order of their indexes, if they subscribed; the order of joining does not matter."""
     heard: Heard = []
     nri = layers(FakePlugin(index="20", heard=heard), FakePlugin(index="05", heard=heard, events={"StopContainer"}))
     nri.register(FakePlugin(index="10", heard=heard))
@@ -115,7 +115,7 @@ def test_plugins_are_called_by_index_and_subscription(layers: Callable[..., NRI]
 
 
 def test_an_error_ends_the_relay_and_keeps_its_code(layers: Callable[..., NRI]) -> None:
-    """Later plugins are skipped for this request, but are called for the next one."""
+    """An error ends the relay of a request, and keeps its code; the next request reaches later plugins again."""
     heard: Heard = []
     bad = FakePlugin(index="10", heard=heard, answers={"StartContainer": fails("RESOURCE_EXHAUSTED")})
     nri = layers(bad, FakePlugin(index="20", heard=heard))
@@ -130,7 +130,7 @@ def test_an_error_ends_the_relay_and_keeps_its_code(layers: Callable[..., NRI]) 
 
 
 def test_any_exception_is_an_error(layers: Callable[..., NRI]) -> None:
-    """The error has the code UNKNOWN, and the plugin stays connected."""
+    """Any exception in a plugin is an error with the code UNKNOWN; the plugin stays connected."""
 
     def divides(request: Request) -> Answer:
         return Answer(adjust={request.event: 1 // 0})
@@ -165,7 +165,7 @@ def test_a_lost_plugin_is_skipped_and_removed(layers: Callable[..., NRI], lost: 
 
 
 def test_a_plugin_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI]) -> None:
-    """The call succeeds, and the late answer is dropped."""
+    """If a plugin does not answer in time, it is lost, the call succeeds, and the late answer is dropped."""
     free = threading.Event()
 
     def waits(_: Request) -> Answer:
@@ -196,7 +196,7 @@ def test_a_plugin_that_ends_its_thread_is_lost(layers: Callable[..., NRI]) -> No
 def test_an_error_after_a_loss_is_an_error(
     layers: Callable[..., NRI], first: Callable[[Request], Answer], error: Callable[[Request], Answer]
 ) -> None:
-    """An error is reported to the caller, whereas a loss is not."""
+    """If one plugin is lost and another replies with an error, the caller gets the error."""
     nri = layers(
         FakePlugin(answers={"StopContainer": first}), FakePlugin(index="20", answers={"RemoveContainer": error})
     )
@@ -232,7 +232,7 @@ def test_a_plugin_that_cannot_be_registered(layers: Callable[..., NRI], plugin: 
 
 
 def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine behaves in the same way for every plugin."""
+    """The outcome shows the event at which a plugin was lost."""
     nri = layers(FakePlugin(answers={"StopContainer": hangs_up}))
     nri.relay("create-container", POD, ONE)
     taken: list[str] = []
@@ -249,7 +249,7 @@ def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], mo
 
 
 def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None:
-    """The plugin is synchronised once; its updates are made, and the listed states are remembered."""
+    """A plugin that joins is synchronised once; its updates are made, and the listed states are remembered."""
     running = replace(ONE, state=ContainerState.RUNNING)
     update = Update(container_id="c1", resources={"cpu.shares": 2})
     domain = domain_of_two(containers=(running,))
@@ -268,7 +268,7 @@ def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None
     [*zip(ContainerState, ("absent", "created", "running", "running", "stopped"), strict=True)],
 )
 def test_a_start_restores_what_the_domains_list(listed: ContainerState, remembered: str) -> None:
-    """The states are restored even without plugins; containers that are not listed keep their states."""
+    """A start restores the states that the domains list, even without plugins; other containers keep their states."""
     nri = NRI(domains=Domains([domain_of_two(containers=(replace(ONE, state=listed),))]))
     nri.relay("create-container", POD, ONE)
     nri.relay("create-container", POD, TWO)
@@ -279,7 +279,7 @@ def test_a_start_restores_what_the_domains_list(listed: ContainerState, remember
 
 
 def test_a_plugin_that_cannot_be_synchronised_does_not_join(layers: Callable[..., NRI]) -> None:
-    """The listed states are still remembered."""
+    """A plugin that cannot be synchronised does not join; the listed states are still remembered."""
 
     def fails_to_synchronise() -> tuple[Update, ...]:
         raise NRIError("not now", code="UNAVAILABLE")
@@ -294,7 +294,7 @@ def test_a_plugin_that_cannot_be_synchronised_does_not_join(layers: Callable[...
 
 
 def test_a_failed_start_can_be_repeated() -> None:
-    """None of the installed plugins has joined after the failed start."""
+    """A failed start can be repeated; after it, none of the installed plugins has joined."""
     broken = [True]
 
     def fails_once() -> tuple[Update, ...]:
@@ -328,7 +328,7 @@ def test_a_disconnected_plugin_is_not_called(layers: Callable[..., NRI]) -> None
 
 
 def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
-    """Installed plugins still join."""
+    """If connections are disabled, installed plugins still join."""
     nri = layers(FakePlugin(), disable_connections=True)
 
     with pytest.raises(RegistrationError, match="connections are disabled"):
@@ -338,7 +338,7 @@ def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
 
 
 def test_adjustments_are_merged(layers: Callable[..., NRI]) -> None:
-    """Later plugins see the adjustments of earlier ones."""
+    """Adjustments of several plugins are merged, and later plugins see the adjustments of earlier plugins."""
     first = FakePlugin(answers={"CreateContainer": lambda _: Answer(adjust={"env.A": "1"})})
     second = FakePlugin(index="20", answers={"CreateContainer": lambda _: Answer(adjust={"env.B": "2"})})
     nri = layers(first, second)
@@ -349,7 +349,7 @@ def test_adjustments_are_merged(layers: Callable[..., NRI]) -> None:
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool) -> None:
-    """Two plugins conflict even if both set the same value."""
+    """A field belongs to one plugin: two plugins conflict even if they set the same value."""
     wants = {index: Answer(adjust={"env.A": "x" if same else index}) for index in ("10", "20")}
     nri = layers(*(FakePlugin(index=index, answers={"CreateContainer": always(each)}) for index, each in wants.items()))
 
@@ -360,7 +360,7 @@ def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool
 
 
 def test_a_creation_updates_and_evicts_other_containers(layers: Callable[..., NRI]) -> None:
-    """Evictions come first; a failed eviction is not an error of the creation."""
+    """A creation evicts other containers and then updates containers; a failed eviction is not an error."""
     update, eviction = (
         Update(container_id="c2", resources={"cpu.shares": 2}),
         Eviction(container_id="c2", reason="room"),
@@ -375,7 +375,7 @@ def test_a_creation_updates_and_evicts_other_containers(layers: Callable[..., NR
 
 
 def test_nothing_is_changed_if_a_plugin_fails(layers: Callable[..., NRI]) -> None:
-    """The updates of earlier plugins are dropped."""
+    """If a plugin fails, the updates of earlier plugins are dropped."""
     domain = domain_of_two()
     answer = Answer(updates=(Update(container_id="c2"),))
     nri = layers(
@@ -401,7 +401,7 @@ def test_a_container_being_created_cannot_be_updated(layers: Callable[..., NRI])
 
 
 def test_an_update_returns_its_own_resources_and_updates_others(layers: Callable[..., NRI]) -> None:
-    """Requested resources apply to fields that no plugin changes."""
+    """An update returns its resources: plugins' changes, and the requested values of all other fields."""
     own = Update(container_id="c1", resources={"cpu.shares": 4})
     other = Update(container_id="c2", resources={"cpu.shares": 1})
     domain = domain_of_two()
@@ -424,7 +424,7 @@ def test_an_update_that_no_plugin_changes(layers: Callable[..., NRI]) -> None:
 
 
 def test_a_refused_update_claims_no_fields(layers: Callable[..., NRI]) -> None:
-    """A third plugin may set a field that the second one failed to set."""
+    """If an update is refused, another plugin may still set its fields."""
     updates = {
         "10": Update(container_id="c2", resources={"cpu.shares": 1}),
         "20": Update(container_id="c2", resources={"memory.limit": 2, "cpu.shares": 2}, ignore_failure=True),
@@ -458,7 +458,7 @@ def test_answers_that_an_event_does_not_allow_are_ignored(layers: Callable[..., 
 
 
 def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> None:
-    """They are made before the removal is relayed."""
+    """The updates that a plugin requests at the stop are made before the removal is relayed."""
     order: list[object] = []
     domain = domain_of_two()
     domain.done = order
@@ -480,7 +480,7 @@ def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> 
 
 
 def test_a_plugin_requests_updates(layers: Callable[..., NRI]) -> None:
-    """All updates are tried, and those that fail are reported."""
+    """A plugin may request several updates; all are tried, and failed updates are reported."""
     updates = [Update(container_id=each) for each in ("c1", "?", "c2")]
     domain = domain_of_two(stubborn=("c1",))
     nri = layers(domain=domain)
@@ -494,7 +494,7 @@ def test_a_plugin_requests_updates(layers: Callable[..., NRI]) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_plugin_that_is_called_cannot_call_the_layer(layers: Callable[..., NRI], call: str) -> None:
-    """The layer would wait for itself, so the plugin gets an error immediately."""
+    """A plugin that is being called gets an error if it calls the layer, which would wait for itself."""
     errors: list[Exception] = []
     answering: list[NRI] = []
 
@@ -532,7 +532,7 @@ def test_a_domain_that_is_called_cannot_call_the_layer() -> None:
 
     thread = threading.Thread(target=starts, daemon=True)
     thread.start()
-    thread.join(10)  # if it waited for itself it would wait forever
+    thread.join(10)  # if the layer waited for itself, it would wait forever
 
     assert len(errors) == 1
 
@@ -560,7 +560,7 @@ def test_each_domain_changes_its_own_containers() -> None:
 
 
 def test_failures_are_collected_unless_they_are_ignored() -> None:
-    """All other updates are made, both before and after a failed one."""
+    """Failed updates are collected unless they may be ignored; all other updates are made."""
     domain = domain_of_two(stubborn=("c1",))
     domains = Domains([domain])
     silent, loud = Update(container_id="c1", ignore_failure=True), Update(container_id="c1")
@@ -603,7 +603,7 @@ def test_timeouts() -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_disabled_layer_does_nothing(call: str) -> None:
-    """This also holds for a second start, and after the stop."""
+    """A disabled layer does nothing, even after a second start or after the stop."""
     plugin, domain = FakePlugin(), domain_of_two()
     nri = NRI(Config(disable=True), Domains([domain]), [plugin])
     nri.start()
@@ -635,10 +635,10 @@ def test_an_old_release() -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("state", ["absent", "running"])
 def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
-    """This holds for any remembered state; calls that return no error do nothing.
+    """Every call after the stop is an error; calls that cannot return an error do nothing.
 
-    containerd deletes its plugins: a call that has to be relayed crashes, so
-    does a second stop, and a call that is ignored replies ok.
+    Containerd deletes its plugins at the stop. Therefore a call that has to be relayed crashes, a second stop
+    crashes, and a call that is ignored replies ok.
     """
     plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
@@ -673,7 +673,7 @@ def test_the_stop_ends_the_threads_of_plugins() -> None:
 
 
 def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
-    """The call waits for the lock, and gets it after the stop."""
+    """A call that waits for the lock, and gets it after the stop, is an error."""
     plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
     nri.start()
@@ -693,7 +693,7 @@ def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
 
 
 def test_an_exit_that_the_stop_overtakes_is_dropped() -> None:
-    """The thread of the exit ends without an error; in containerd it ends the process."""
+    """An exit that is overtaken by the stop is dropped without an error; in containerd it ends the process."""
     free = threading.Event()
 
     class Late(NRI):

@@ -1,4 +1,4 @@
-"""The reference connection of a plugin: joining, requests, leaving, and planted bugs."""
+"""Test the reference connection of a plugin: joining, requests, leaving, and planted bugs."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -56,7 +56,7 @@ UNARRANGED = {
     },
     "containerd-2.1": {"register=bad-name", "register=bad-index"},
 }
-"""The outcomes that the reference has not, by profile."""
+"""For each profile, the outcomes that the reference does not have."""
 
 POD = Pod(id="p1")
 NOTHING: Part = ((), ())
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 @pytest.mark.parametrize("profile", UNARRANGED)
 def test_passes_the_test_of_its_machine(profile: str) -> None:
-    """All cells are covered, with each outcome."""
+    """The reference passes the test of its machine, which covers all cells with each outcome."""
     found = conform(load("nri-plugin"), lambda: NriPluginSUT(profile), profile=profile or None, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -80,7 +80,7 @@ def test_upstream_does_not_conform_without_its_profile() -> None:
 
 
 class AnyName(Connection):
-    """Accepts any name."""
+    """The connection accepts any name of a plugin."""
 
     def _name_error(self, name: str, index: str) -> str:
         wrong = super()._name_error(name, index)
@@ -88,7 +88,7 @@ class AnyName(Connection):
 
 
 class AnyIndex(Connection):
-    """Accepts any index."""
+    """The connection accepts any index of a plugin."""
 
     def _name_error(self, name: str, index: str) -> str:
         del index
@@ -96,7 +96,7 @@ class AnyIndex(Connection):
 
 
 class RegistersAgain(Connection):
-    """Accepts a second registration, as NRI does."""
+    """The connection accepts a second registration, as NRI does."""
 
     def register(self, name: str, index: str) -> None:
         if self.state == "active":
@@ -143,7 +143,7 @@ class IgnoresTimeouts(Connection):
 
 
 class OnePart(Connection):
-    """Treats the first part as the last."""
+    """The connection treats the first part as the last part."""
 
     async def synchronise_part(self, part: Part) -> None:
         await self.synchronise_last(part)
@@ -158,7 +158,7 @@ class AnyPart(Connection):
 
 
 class SynchronisesTwice(Connection):
-    """Sends the last part twice."""
+    """The connection sends the last part twice."""
 
     async def synchronise_last(self, part: Part) -> Sequence[Update]:
         await self._call(partial(self._ask_last, part), "synchronise")
@@ -166,7 +166,7 @@ class SynchronisesTwice(Connection):
 
 
 class LossIsError(Connection):
-    """Treats a lost plugin as an error."""
+    """The connection treats a lost plugin as an error."""
 
     async def _ask(self, request: Request, until: float) -> Answer:
         try:
@@ -176,7 +176,7 @@ class LossIsError(Connection):
 
 
 class DropsAtErrors(Connection):
-    """Closes the connection of a plugin that fails."""
+    """The connection of a plugin that replies with an error is closed."""
 
     async def relay(self, event: str, request: Request) -> Answer | None:
         try:
@@ -187,7 +187,7 @@ class DropsAtErrors(Connection):
 
 
 class IgnoresSubscriptions(Connection):
-    """Relays every event."""
+    """The connection relays every event, regardless of subscriptions."""
 
     async def relay(self, event: str, request: Request) -> Answer | None:
         self.events = frozenset(REQUESTS)
@@ -195,7 +195,7 @@ class IgnoresSubscriptions(Connection):
 
 
 class KeepsTheLost(Connection):
-    """Does not drop a plugin that has hung up."""
+    """The connection does not drop a plugin that has hung up."""
 
     def drop(self) -> None:
         if self.state != "lost":
@@ -210,7 +210,7 @@ class UpdatesTooEarly(Connection):
 
 
 class ClosesSilently(Connection):
-    """Does not close the plugin's end on stop."""
+    """The stop does not close the plugin's end of the connection."""
 
     def stop(self) -> None:
         self.hang_up()
@@ -264,7 +264,7 @@ def ids(pods: Sequence[Pod], containers: Sequence[Container]) -> list[str]:
 
 
 class Slow(FakePlugin):
-    """A plugin that advances the clock by ``takes`` in each call."""
+    """A plugin that advances the clock by ``takes`` seconds in each call."""
 
     def __init__(self, clock: TurnedClock, takes: float, **how: object) -> None:
         super().__init__(**how)  # type: ignore[arg-type]  # the fields of a plugin
@@ -298,7 +298,7 @@ def things(number: int, most: float = 4) -> list[Part]:
 
 
 def test_all_parts_share_one_timeout() -> None:
-    """Three messages of a second each exceed two seconds in total, although none of them does."""
+    """All parts share one timeout: three messages of one second each exceed a timeout of two seconds."""
     clock = TurnedClock()
     plugin = Slow(clock, 0.6)
     connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2), clock=clock))
@@ -314,7 +314,7 @@ def test_all_parts_share_one_timeout() -> None:
 
 
 def test_each_request_has_its_own_timeout() -> None:
-    """The time of one request does not count for the next."""
+    """Each request has its own timeout; the time of one request does not count for the next."""
     clock = TurnedClock()
     connection = configured(Slow(clock, 1.5), Terms(config=Config(plugin_request_timeout=2), clock=clock))
     finish(connection.synchronise([NOTHING]))
@@ -334,7 +334,7 @@ def test_a_plugin_that_does_not_accept_parts_is_closed() -> None:
 
 
 def test_objects_are_sent_in_order() -> None:
-    """The order does not depend on how they are split into parts."""
+    """Objects are sent in order, however they are split into parts."""
     for largest in range(9):
         plugin = Slow(TurnedClock(), 0)
         finish(configured(plugin, Terms()).synchronise(things(3, largest or inf)))
@@ -345,7 +345,7 @@ def test_objects_are_sent_in_order() -> None:
 
 
 def test_a_plugin_that_disconnects_in_the_handshake_is_removed() -> None:
-    """Its end of the connection is not closed again."""
+    """A plugin that disconnects during the handshake is removed, and its end is not closed again."""
 
     def hangs_up() -> Sequence[Update]:
         raise PluginLostError("gone")
@@ -392,7 +392,10 @@ def test_only_the_newest_release_has_validation() -> None:
 
 
 def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> None:
-    """The order changes only when another plugin joins; a third registration blocks until the timeout."""
+    """In NRI, a second registration changes the name of a plugin immediately, but its order only when another joins.
+
+    A third registration blocks until the timeout.
+    """
     clock = TurnedClock()
     plugins = Plugins[Request, Answer, Connection]()
     first, second, third = (
@@ -420,7 +423,7 @@ def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> 
 
 @pytest.mark.parametrize(("launched", "left"), [(True, []), (False, ["done"])])
 def test_upstream_a_plugin_that_connected_by_itself_survives_the_stop(*, launched: bool, left: list[str]) -> None:
-    """It receives no requests, but its updates are made."""
+    """In NRI, a plugin that connected by itself survives the stop: it gets no requests, but its updates are made."""
     plugins = Plugins[Request, Answer, Connection]()
     plugin = FakePlugin()
     connection = UpstreamConnection(plugin, Terms())
@@ -454,7 +457,7 @@ class Closed(FakePlugin):
 
 
 def test_every_connection_is_closed_once() -> None:
-    """It is closed at the stop, when the plugin is lost, or when it fails to join."""
+    """A connection is closed once: at the stop, when the plugin is lost, or when the plugin fails to join."""
 
     def fails() -> Sequence[Update]:
         raise NRIError("not now")
@@ -478,7 +481,7 @@ def test_every_connection_is_closed_once() -> None:
 
 
 def test_a_plugin_that_joins_during_the_stop_is_closed() -> None:
-    """Its connection is closed, and it does not join."""
+    """A plugin that joins during the stop does not join, and its connection is closed."""
     plugin = Closed()
     nri = NRI()
     nri.start()
@@ -498,7 +501,7 @@ def test_a_plugin_that_joins_during_the_stop_is_closed() -> None:
 
 
 def test_a_layer_synchronises_in_parts() -> None:
-    """Each part has the configured number of objects."""
+    """A layer synchronises in parts, each of which has the configured number of objects."""
     plugin = Slow(TurnedClock(), 0)
     nri = NRI(Config(sync_objects=2), Domains([domain_of_two()]))
     nri.start()
@@ -512,7 +515,7 @@ def test_a_layer_synchronises_in_parts() -> None:
 
 
 def test_no_thread_outlives_its_test() -> None:
-    """Each connection has one thread, which ends when another test begins."""
+    """No thread of a connection outlives its test; the thread ends when another test begins."""
     before = {*threading.enumerate()}
     sut = NriPluginSUT()
     for _ in range(3):
@@ -529,7 +532,7 @@ def test_no_thread_outlives_its_test() -> None:
 
 
 def test_work_that_suspends_is_an_error() -> None:
-    """A coroutine that waits for an event loop cannot be finished without one."""
+    """Work that suspends is an error, because no event loop would finish it."""
     work = asyncio.sleep(0)
     with closing(work), pytest.raises(RuntimeError, match="suspends"):
         finish(work)

@@ -1,4 +1,4 @@
-"""The lock that keeps plugins from joining: the reference's and containerd's, tested step by step on real threads."""
+"""Test the locks of the reference and of containerd, which keep plugins from joining, step by step on threads."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def machine(profile: str) -> Machine:
-    """Return the calls and the plugin, flattened into one machine."""
+    """Return the system ``plugin-sync`` of calls and a plugin, flattened into one machine."""
     system = load_system("plugin-sync")
     return flatten(system.under(profile))
 
 
 @pytest.mark.parametrize("profile", ["", "calls-first", "mended"])
 def test_passes_the_test_of_its_system(profile: str) -> None:
-    """All cells are covered; containerd's lock also conforms if blocks are not nested."""
+    """The lock passes the test of its system; containerd's lock also conforms if blocks are not nested."""
     found = conform(machine(profile), lambda: PluginSyncSUT(profile), examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -73,7 +73,7 @@ class JoinsForever(UpstreamSyncLock):
 
 
 class WaitsForever(UpstreamSyncLock):
-    """A plugin that has joined after waiting still counts as waiting."""
+    """A plugin that waited and has joined still counts as waiting."""
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
@@ -92,7 +92,7 @@ BUGS: dict[type[SyncLock], tuple[str, str]] = {
     JoinsForever: ("", "registers; begins; has-joined; begins"),
     WaitsForever: ("", "begins; registers; ends; is-synchronised; has-joined; begins"),
 }
-"""The profile for which a lock has a bug, and the shortest test, without the numbers of calls."""
+"""For each lock with a bug, the profile under which it fails and the shortest test, without the numbers of calls."""
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_a_bug_is_found_by_a_short_test(kind: type[SyncLock]) -> None:
 
 @pytest.mark.parametrize("against", ["", "calls-first"])
 def test_a_system_and_its_reference_have_one_profile(against: str) -> None:
-    """This also holds if the reference is given by name; under another profile the test fails."""
+    """A reference conforms to its system only under its own profile, even if it is given by name."""
     system = load_system("plugin-sync")
     named = conform(system, "reference", profile=against or None, examples=0)
     other = conform(system, PluginSyncSUT if against else lambda: PluginSyncSUT("calls-first"), profile=against or None)
@@ -115,7 +115,7 @@ def test_a_system_and_its_reference_have_one_profile(against: str) -> None:
 
 
 def test_a_thread_that_cannot_go_on_is_reported() -> None:
-    """The SUT does not wait for a blocked thread."""
+    """If a thread cannot continue, this is reported, and the SUT does not wait for the thread."""
     sut = PluginSyncSUT(kind=JoinsForever)
     for event in ("registers", "begins.1", "has-joined"):
         sut.do(event)

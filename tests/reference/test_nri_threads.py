@@ -1,4 +1,4 @@
-"""The reference NRI layer and threads: joining plugins, concurrent calls, and exits in any order."""
+"""Test the reference NRI layer with threads: joining plugins, concurrent calls, and exits in any order."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from fsm.runtimes.reference.nri.messages import Pod, Update
 
 LONG = 10.0
-"""Timeout in seconds for what must happen."""
+"""Timeout in seconds for an event that must happen."""
 
 SHORT = 0.1
-"""Seconds to wait for what must not happen."""
+"""Number of seconds to wait for an event that must not happen."""
 
 
 def in_threads(*calls: Callable[[], object]) -> list[threading.Thread]:
-    """Return threads that run *calls*."""
+    """Start a thread for each of *calls*, and return the threads."""
     threads = [threading.Thread(target=call, daemon=True) for call in calls]
     for thread in threads:
         thread.start()
@@ -49,7 +49,7 @@ def ended(threads: list[threading.Thread], seconds: float = LONG) -> bool:
 
 
 def test_no_plugin_joins_while_synchronisation_is_blocked() -> None:
-    """A registration times out without synchronising the plugin, and can be repeated."""
+    """While synchronisation is blocked, a registration times out and the plugin does not join; it can be repeated."""
     plugin = FakePlugin()
     nri = NRI(Config(plugin_registration_timeout=SHORT))
     nri.start()
@@ -88,7 +88,7 @@ def test_a_block_keeps_a_plugin_out(lock: type[SyncLock], *, blocked: bool) -> N
 
 
 def test_plugins_join_one_at_a_time() -> None:
-    """Each plugin is synchronised with the entities that exist when it joins."""
+    """Plugins join one at a time; each is synchronised with the entities that exist when it joins."""
     lock = SyncLock()
 
     with lock.joining(timeout=LONG), pytest.raises(BlockedError), lock.joining(timeout=SHORT):
@@ -96,7 +96,7 @@ def test_plugins_join_one_at_a_time() -> None:
 
 
 class Watched(SyncLock):
-    """Sets ``waits`` once a thread waits for the lock."""
+    """A lock that sets ``waits`` when a thread waits for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Watched(SyncLock):
 
 
 class Positions:
-    """The states of a call and a plugin at a lock, with an event for the moment at which each of them waits."""
+    """The states of a call and a plugin at a lock; for each of them, an event is set when it waits."""
 
     def __init__(self, kind: type[SyncLock]) -> None:
         self.clock = TurnedClock()
@@ -132,7 +132,7 @@ class Positions:
 
 
 def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
-    """Return the threads of a plugin, and of a call that blocks once, and again when the plugin waits."""
+    """Return two threads: a plugin that joins, and a call that blocks, and blocks again while the plugin waits."""
 
     def calls() -> None:
         with at.lock.block():
@@ -156,7 +156,7 @@ def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
 
 
 def test_a_nested_block_does_not_wait_for_a_waiting_plugin() -> None:
-    """All threads end without a timeout."""
+    """A nested block does not wait for a plugin that is waiting, so all threads end without a timeout."""
     at = Positions(SyncLock)
     done: list[str] = []
 
@@ -167,7 +167,7 @@ def test_a_nested_block_does_not_wait_for_a_waiting_plugin() -> None:
 
 
 def test_containerds_lock_deadlocks_if_a_plugin_waits_in_between() -> None:
-    """The call and the plugin wait for each other until the plugin's registration times out."""
+    """Containerd's lock deadlocks: a call and a plugin wait for each other until the registration times out."""
     at = Positions(UpstreamSyncLock)
     done: list[str] = []
     threads = blocks_twice(at, done)
@@ -181,7 +181,7 @@ def test_containerds_lock_deadlocks_if_a_plugin_waits_in_between() -> None:
 
 
 def test_a_pod_is_removed_with_its_containers_while_a_plugin_waits() -> None:
-    """Removing a pod nests blocks, as in a runtime; the plugin joins after the outer block."""
+    """A pod and its containers are removed while a plugin waits; blocks are nested, and the plugin joins later."""
     nri = NRI()
     nri._sync = Watched()  # type: ignore[misc]  # noqa: SLF001  # to notice that the plugin waits
     plugin = FakePlugin()
@@ -204,7 +204,7 @@ def test_a_pod_is_removed_with_its_containers_while_a_plugin_waits() -> None:
 
 
 def test_a_block_waits_for_the_plugin_that_is_joining() -> None:
-    """When the block is granted, the plugin has already joined."""
+    """A block waits for a plugin that is joining; when the block begins, the plugin has joined."""
     entered, free = threading.Event(), threading.Event()
 
     def slowly() -> Sequence[Update]:
@@ -232,7 +232,7 @@ def test_a_block_waits_for_the_plugin_that_is_joining() -> None:
 
 
 def test_a_block_can_be_released_after_the_stop() -> None:
-    """A plugin that is waiting to join gets an error."""
+    """A block can be released after the stop; then a plugin that is waiting to join gets an error."""
     nri = NRI()
     nri.start()
     errors: list[Exception] = []
@@ -263,7 +263,10 @@ class Unlocked(NRI):
 
 @pytest.mark.parametrize("kind", [NRI, Unlocked])
 def test_calls_do_not_overlap(kind: type[NRI]) -> None:
-    """The second call is relayed after the first one has reached all plugins; without the lock the calls overlap."""
+    """Calls do not overlap: the second call is relayed after the first has reached all plugins.
+
+    Without the lock, the two calls overlap.
+    """
     order: Heard = []
     inside, overlaps = threading.Event(), threading.Event()
 
@@ -297,7 +300,7 @@ def test_calls_do_not_overlap(kind: type[NRI]) -> None:
 
 
 def test_many_threads_at_one_container() -> None:
-    """Exactly one of the stops is relayed, and exactly one of the removals."""
+    """If many threads stop and remove one container, one stop and one removal are relayed."""
     heard: Heard = []
     nri = NRI(plugins=[FakePlugin(heard=heard), FakePlugin(index="20", heard=heard)])
     nri.start()
@@ -317,7 +320,7 @@ def test_many_threads_at_one_container() -> None:
 
 
 def test_many_threads_at_many_entities() -> None:
-    """The events of each entity arrive in order."""
+    """If many threads use many entities, the events of each entity arrive in order."""
     heard: list[Request] = []
     plugin = FakePlugin(requests=heard)
     nri = NRI(domains=Domains([domain_of_two()]), plugins=[plugin])
@@ -342,7 +345,7 @@ def test_many_threads_at_many_entities() -> None:
 
 
 class Late(NRI):
-    """Relays exits only after ``free`` is set."""
+    """A layer that relays exits only after ``free`` is set."""
 
     def __init__(self, plugin: FakePlugin) -> None:
         super().__init__(plugins=[plugin])
@@ -354,7 +357,7 @@ class Late(NRI):
 
 
 class RelaysAfterRemoval(Late):
-    """Relays exits of removed containers."""
+    """A layer that relays the exits of removed containers."""
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.free.wait()
@@ -380,7 +383,7 @@ def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
 
 @pytest.mark.parametrize("removed_first", [True, False])
 def test_an_exit_that_a_removal_overtakes(*, removed_first: bool) -> None:
-    """Whichever comes first, the stop is relayed once, and the removal comes last."""
+    """If an exit and a removal are concurrent, the stop is relayed once, and the removal is relayed last."""
     assert heard_of(Late, removed_first=removed_first) == ["StartContainer", "StopContainer", "RemoveContainer"]
 
 
@@ -391,7 +394,7 @@ def test_an_exit_relayed_after_the_removal_is_noticed() -> None:
 
 
 def test_exits_race_removals() -> None:
-    """Exits and removals may happen in any order."""
+    """Exits and removals that happen concurrently are handled in any order."""
     heard: Heard = []
     nri = NRI(plugins=[FakePlugin(heard=heard)])
     nri.start()
@@ -409,7 +412,7 @@ def test_exits_race_removals() -> None:
 
 
 def test_an_exit_does_not_wait_and_drops_errors() -> None:
-    """The notification returns before it is relayed."""
+    """The notification of an exit returns before the exit is relayed, and drops errors."""
     free = threading.Event()
 
     def waits(_: Request) -> Answer:

@@ -1,4 +1,4 @@
-"""The reference pods: their resources, recovery after a restart, deviations of containerd, and planted bugs."""
+"""Test the reference pods: their resources, recovery after a restart, deviations of containerd, and planted bugs."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class ReferenceContainers(Containers):
-    """Reference containers, kept in ``of`` for each pod; *make* returns a container that is not created yet."""
+    """The reference containers of each pod, kept in ``of``; *make* returns a container that is not created yet."""
 
     def __init__(self, make: Callable[[str], Container]) -> None:
         super().__init__()
@@ -51,18 +51,18 @@ class ReferenceContainers(Containers):
         self._make = make
 
     def create(self, pod: str) -> None:
-        """Create another container."""
+        """Create another container in *pod*."""
         container = self._make(pod)
         self._call(partial(container.call, "create"))
         self.of.setdefault(pod, []).append(container)
 
     def stop(self, pod: str) -> None:
-        """Stop the containers one after the other."""
+        """Stop the containers of *pod* one after the other."""
         for each in self.of.get(pod, []):
             self._call(partial(each.call, "stop"))
 
     def remove(self, pod: str) -> None:
-        """Remove the containers one after the other."""
+        """Remove the containers of *pod* one after the other."""
         containers = self.of.get(pod, [])
         for each in list(containers):
             self._call(partial(each.call, "remove"))
@@ -77,14 +77,14 @@ class ReferenceContainers(Containers):
 
 
 class Shim(UpstreamPods):
-    """containerd's pods whose sandboxers are shims."""
+    """Containerd's pods, if shims are their sandboxers."""
 
     shim = True
 
 
 @pytest.fixture
 def made() -> Iterator[Callable[[type[Pods]], PodsSUT]]:
-    """Yield a function that makes SUTs of a kind; close them at the end."""
+    """Yield a function that makes SUTs of a given kind; at the end, close all of them."""
     suts: list[PodsSUT] = []
 
     def make(kind: type[Pods]) -> PodsSUT:
@@ -109,7 +109,7 @@ async def unknown(name: str) -> Exit:
 
 
 async def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
-    """Its stop releases the process and the address, and its removal also releases the file."""
+    """A pod has a process, an address and a file; its stop releases the first two, and its removal the file."""
     async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
         pods = Pods(tmp_path / "pods", controller, Leases(tmp_path / "network"))
         pod = await pods.run("web", {"cpu_shares": 512})
@@ -135,7 +135,7 @@ async def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
 
 
 def test_an_exit_is_recorded_once(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """The first report counts."""
+    """If an exit is reported twice, only the first report is recorded."""
     sut = made(Pods)
     sut.do("run")
     pod = sut._pod
@@ -146,7 +146,7 @@ def test_an_exit_is_recorded_once(made: Callable[[type[Pods]], PodsSUT]) -> None
 
 
 def test_an_exit_that_cannot_be_written(made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The failed write changes nothing, and is retried after a second."""
+    """If an exit cannot be written, nothing changes, and the write is retried after a second."""
     sut = made(Pods)
     sut.do("run")
     with monkeypatch.context() as broken:
@@ -173,7 +173,7 @@ def test_a_name_belongs_to_one_pod(made: Callable[[type[Pods]], PodsSUT]) -> Non
 
 
 async def test_without_a_free_address_a_run_fails(tmp_path: Path) -> None:
-    """The failed run leaves nothing of the pod behind."""
+    """A run fails without a free address, and leaves nothing of the pod behind."""
     async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
         network = Leases(tmp_path / "network", IPv4Network("10.0.0.0/30"))
         pods = Pods(tmp_path / "pods", controller, network)
@@ -193,7 +193,7 @@ async def test_without_a_free_address_a_run_fails(tmp_path: Path) -> None:
 def test_containers_are_stopped_and_removed_with_their_pod(
     made: Callable[[type[Pods]], PodsSUT], tmp_path: Path, cannot: str
 ) -> None:
-    """They are stopped before the pod's process; if one cannot be stopped, the pod is unchanged."""
+    """Containers are stopped before their pod's process; if one cannot be stopped, the pod does not change."""
     sut = made(Pods)
     worlds: list[SimulatedWorld] = []
 
@@ -220,7 +220,7 @@ def test_containers_are_stopped_and_removed_with_their_pod(
 
 
 def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """The process continues, its exit is noticed, and the name stays reserved."""
+    """After a restart, a pod has the same process and name, and the exit of the process is noticed."""
     sut = made(Pods)
     sut.do("run")
     before = sut.pods.status(sut._last)
@@ -232,7 +232,7 @@ def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSUT])
 
 
 def test_an_exit_survives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """The exit code and time are written, and a removed pod stays removed."""
+    """The exit code and time of a pod survive a restart, and a removed pod stays removed."""
     sut = made(Pods)
     for event in ("run", "exit"):
         sut.do(event)
@@ -246,7 +246,7 @@ def test_an_exit_survives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> No
 
 @pytest.mark.parametrize("cannot", ["", "clear"])
 def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], cannot: str) -> None:
-    """The restart undoes the run; if it cannot be undone, the pod can still be removed."""
+    """If a crash interrupts a run, the restart undoes the run; if that fails, the pod can still be removed."""
     sut = made(Pods)
     assert sut.crash("run", 11)
     assert (False, "absent") == (bool(sut._contradiction()), sut.shows())
@@ -270,9 +270,9 @@ def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], c
 def test_a_pod_that_cannot_be_started(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], left: list[str], fault: str
 ) -> None:
-    """Nothing of the pod is left.
+    """If a pod cannot be started, nothing of it is left.
 
-    In containerd its entry at the controller remains, and is ready if the last step failed.
+    In containerd, the pod's entry at the controller remains, and is ready if the last step failed.
     """
     sut = made(kind)
     sut.faults |= {fault}
@@ -287,7 +287,10 @@ def test_a_pod_that_cannot_be_started(
 def test_metadata_that_cannot_be_deleted_after_a_failed_run(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """The pod can be removed, although in containerd it does not exist and its name stays reserved."""
+    """If metadata cannot be deleted after a failed run, the pod can be removed.
+
+    In containerd, the pod does not exist, but its name stays reserved.
+    """
     sut = made(kind)
     sut.faults |= {"setup"}
     with monkeypatch.context() as broken:
@@ -309,7 +312,10 @@ def test_metadata_that_cannot_be_deleted_after_a_failed_run(
 def test_a_pod_that_cannot_be_watched(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods], state: str
 ) -> None:
-    """No pod exists; in containerd a ready one exists without network, name and watch."""
+    """If a pod cannot be watched, its run fails and no pod exists.
+
+    In containerd, a ready pod exists, without network, name and watch.
+    """
     sut = made(kind)
     monkeypatch.setattr(sut._controller, "wait", unknown)
     with pytest.raises(CallError, match="NOT_FOUND"):
@@ -322,7 +328,7 @@ def test_a_pod_that_cannot_be_watched(
 
 @pytest.mark.parametrize(("kind", "listed"), [(Pods, "SANDBOX_NOTREADY"), (UpstreamPods, "SANDBOX_READY")])
 def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], listed: str) -> None:
-    """The list agrees with the status; in containerd it does so only later."""
+    """After a stop, the list agrees with the status; in containerd, the list agrees only later."""
     sut = made(kind)
     sut.do("run")
     pod = sut._last
@@ -341,9 +347,9 @@ def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[P
 def test_metadata_that_cannot_be_deleted_by_a_removal(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """The removal can be repeated.
+    """If a removal cannot delete the metadata, the removal can be repeated.
 
-    In containerd the pod is gone but its name is not, and a restart recovers the pod.
+    In containerd, the pod no longer exists but its name stays reserved, and a restart recovers the pod.
     """
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
@@ -361,7 +367,7 @@ def test_metadata_that_cannot_be_deleted_by_a_removal(
 
 @pytest.mark.parametrize(("kind", "taken"), [(Pods, True), (UpstreamPods, True), (Shim, False)])
 def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], taken: object) -> None:
-    """Names stay reserved; in containerd only the names of pods with a pause container do."""
+    """Names stay reserved after a restart; in containerd, only the names of pods with a pause container do."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut._runner.run(sut._restart())
@@ -378,7 +384,7 @@ def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type
 def test_a_pod_whose_task_cannot_be_looked_up(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], ready: object
 ) -> None:
-    """The pod stays not ready after the next restart; in containerd it becomes ready."""
+    """If the task of a pod cannot be looked up, the pod stays not ready; in containerd, a restart makes it ready."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut.faults |= {"task"}
@@ -396,7 +402,7 @@ class NoCrashes(PodsSUT):
 
 
 def test_passes_the_test_of_its_machine() -> None:
-    """Every reachable cell is covered."""
+    """The reference passes the test of its machine, which covers every reachable cell."""
     tested = conform(load("pod-sandbox"), NoCrashes, examples=3, steps=15)
 
     assert () == tested.failures
@@ -425,7 +431,7 @@ def test_passes_the_test_of_its_machine() -> None:
     ],
 )
 def test_a_crash_at_any_effect(before: str, event: str, effects: int) -> None:
-    """The event has either happened or not, and the pod holds exactly the resources that it should."""
+    """After a crash at any effect, the event has either happened or not, and the pod has the right resources."""
     for point in range(effects):
         tested = replay(load("pod-sandbox"), PodsSUT, steps(before + event.format(point)))
         assert () == tested.failures, point
@@ -592,7 +598,7 @@ class ForwardsToTheUnready(Pods):
 
 
 class WritesReadyFirst(Pods):
-    """A pod is recorded as ready before it is ready."""
+    """The pod is recorded as ready before it is ready."""
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, metadata, *others = super()._stages(pod)
@@ -640,7 +646,7 @@ def test_a_bug_is_found_by_a_crash(kind: type[Pods]) -> None:
     "nested", ["[" * 100_000, '{"limits":' * 100_000, '{"limits":' + "[" * 100_000 + "]" * 100_000 + "}"]
 )
 def test_metadata_that_are_nested_too_deep_are_an_error_with_their_path(tmp_path: Path, nested: str) -> None:
-    """No other exception is raised, so the recovery can delete what it cannot read of a pod."""
+    """Metadata that is nested too deeply raises an error with its path, so the recovery can delete the file."""
     store = MetadataStore(tmp_path)
     store.create(Metadata(id="1", name="web"))
     store.path("1").write_text(nested, encoding="utf-8")

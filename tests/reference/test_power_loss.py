@@ -1,4 +1,4 @@
-"""The reference's stores after a power failure at any moment: they contain acknowledged changes, or one under way."""
+"""Test the reference's stores after a power failure at any moment: no acknowledged change is lost."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from real_parts import program
 
 
 def after_power_loss(*arguments: str) -> str:
-    """Return the number of states in which a store was left.
+    """Return the number of states in which a power failure may leave a store.
 
-    Runs in a new process, because one with threads should not fork.
+    The check runs in a new process, because a process with threads should not fork.
     """
     program("strace")
     command = [sys.executable, power_loss.__file__, *arguments]
@@ -24,7 +24,7 @@ def after_power_loss(*arguments: str) -> str:
 
 @pytest.mark.parametrize(("store", "least"), [("record", 20), ("metadata", 15)])
 def test_whatever_a_file_system_keeps_of_a_change_is_the_old_or_the_new(store: str, least: int) -> None:
-    """Acknowledged changes are present, and none is torn."""
+    """After a power failure, a store contains acknowledged changes, and the old or new content, but nothing torn."""
     assert int(after_power_loss(store)) > least
 
 
@@ -47,7 +47,7 @@ def test_what_is_not_synced_is_torn_or_lost(store: str, fault: str, found: str) 
 
 
 def test_the_states_that_a_file_system_may_leave() -> None:
-    """The expected states were worked out by hand: a file is created, written, synced, and moved over another one."""
+    """The possible states equal a list made by hand, for a file that is created, written, synced and moved."""
     made = power_loss.Names("/d", {"/d/new": 1})
     written, synced = power_loss.Written(1, b"ab"), power_loss.Synced(1)
     moved = power_loss.Names("/d", {"/d/new": None, "/d/old": 1})

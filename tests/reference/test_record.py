@@ -1,4 +1,4 @@
-"""The record of a container: its state, and its copies, compared with a copy made field by field."""
+"""Test the record of a container: its state, and its copies in comparison with a copy made field by field."""
 
 from __future__ import annotations
 
@@ -52,15 +52,14 @@ FULL = Status(
     removing=True,
     unknown=True,
 )
-"""No field of it is empty."""
+"""A record in which no field is empty."""
 
 
 def by_hand(status: Status) -> Status:
-    """Copy a record field by field, with the usual mistakes.
+    """Copy a record field by field, with common errors.
 
-    The list of huge-page limits is created with the old length, and then
-    appended to; the map is shared; the resources are created again for each
-    operating system; and a newer field is missing.
+    The list of huge-page limits is created with the old length before limits are appended to it. The map is shared.
+    The resources are created again for each operating system. A newer field is missing.
     """
     resources = status.resources and Resources()
     if status.resources and status.resources.linux:
@@ -85,7 +84,7 @@ AFFINITY = only(windows=WindowsResources(affinity_cpus=[CpuGroupAffinity(cpu_mas
 
 
 def shares(one: object, other: object) -> bool:
-    """Check whether the records share a mutable part."""
+    """Check whether two records share a mutable part."""
     if isinstance(one, Record | list | dict) and one is other:
         return True
     match one, other:
@@ -115,7 +114,7 @@ def test_a_copy_made_by_hand_shares_its_map() -> None:
 
 
 def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
-    """The list has four entries instead of two, and two of them are null in the file."""
+    """A copy that is made by hand has four huge-page limits instead of two, and two of them are null in the file."""
     resources = by_hand(LIMITS).resources
 
     assert resources is not None
@@ -124,7 +123,7 @@ def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
 
 
 def test_no_field_of_the_full_record_is_empty() -> None:
-    """These tests therefore notice a field that is missing from a copy."""
+    """No field of the full record is empty, so the tests notice a field that is missing from a copy."""
     found = set()
 
     def look(record: Record) -> None:

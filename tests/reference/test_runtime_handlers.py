@@ -1,4 +1,4 @@
-"""The introspection of runtimes: features documents, conformance, and planted bugs."""
+"""Test the introspection of runtimes: features documents, conformance, and planted bugs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RUNSC = "io.containerd.runsc.v1"
 
 
 class Answers:
-    """A service that always answers with *extra*, and keeps its requests."""
+    """A service that always answers with *extra*, and stores its requests."""
 
     def __init__(self, extra: Packed | None) -> None:
         self.extra = extra
@@ -55,7 +55,7 @@ class Answers:
 
 
 class Commands:
-    """Run the ``features`` command of this machine's OCI runtimes, if they support it, as runc's shim does."""
+    """Runs the ``features`` command of this machine's OCI runtimes, if they support it, as runc's shim does."""
 
     def plugin_info(self, runtime_path: str, options: Options | None) -> Packed | None:
         """Return the output of the runtime that the options name, or of ``runc``."""
@@ -77,7 +77,10 @@ def introspect_runtime_handlers(
     kernel_has_rro: bool,
     profile: str = "",
 ) -> list[RuntimeHandler]:
-    """Return the handlers that Status lists for *runtimes*, the *default* one twice; raises :class:`PanicError`."""
+    """Return the handlers that Status lists for *runtimes*; the *default* runtime is listed twice.
+
+    Raises :class:`PanicError` if the introspection crashes.
+    """
     handlers: list[RuntimeHandler] = []
     every = partial(
         Introspection,
@@ -147,7 +150,7 @@ def test_an_old_kernel_has_no_recursive_read_only_mounts() -> None:
     ids=str,
 )
 def test_the_request_for_a_runtime(runtime: Runtime, path: str, options: dict[str, object] | None) -> None:
-    """Runtimes of every type are queried, with their options if they have any."""
+    """Runtimes of every type are queried; the request has the runtime's options if there are any."""
     service = answering({"mountOptions": ["rro"]})
 
     (handler,) = introspect_runtime_handlers({"it": runtime}, "other", service, kernel_has_rro=True)
@@ -172,7 +175,7 @@ def test_the_request_for_a_runtime(runtime: Runtime, path: str, options: dict[st
     ids=str,
 )
 def test_an_unknown_runtime_is_listed_without_features(extra: Packed | None) -> None:
-    """The runtime is listed under its name, and as the default also under the empty name."""
+    """An unknown runtime is listed without features under its name, and as the default under the empty name."""
     for profile in ("", "upstream"):
         listed = introspect_runtime_handlers(
             {"it": Runtime(options={})}, "it", Answers(extra), kernel_has_rro=True, profile=profile
@@ -252,7 +255,7 @@ def test_passes_the_test_of_its_machine(profile: str | None) -> None:
 
 
 class MovedError(Exception):
-    """The planted bug has changed the state of the introspection, bypassing the machine."""
+    """Raised when a planted bug has changed the state of the introspection without the machine."""
 
 
 class _Moving(Introspection):
@@ -277,7 +280,7 @@ class RefusesOthers(_Moving):
 
 
 class NeedsOptions(_Moving):
-    """Absent options crash it."""
+    """The introspection crashes if the options are absent."""
 
     def _request(self) -> str:
         if self.runtime.options is None:
@@ -287,7 +290,7 @@ class NeedsOptions(_Moving):
 
 
 class NeedsLinux(_Moving):
-    """An absent Linux part crashes it."""
+    """The introspection crashes if the Linux part is absent."""
 
     def _user_namespaces(self) -> str:
         if self.features and self.features.linux is None:
@@ -297,7 +300,7 @@ class NeedsLinux(_Moving):
 
 
 class ForgetsThePath(Introspection):
-    """The request has the type instead of the path."""
+    """The request contains the type of the runtime instead of its path."""
 
     def _request(self) -> str:
         self.runtime = replace(self.runtime, path="")
@@ -315,7 +318,7 @@ class DropsOptions(Introspection):
 
 
 class TakesBadOptions(Introspection):
-    """Wrong options are passed on."""
+    """Invalid options are passed to the runtime."""
 
     def _request(self) -> str:
         outcome = super()._request()

@@ -1,4 +1,4 @@
-"""The reference sandbox controller: real processes that exit, waiting callers, retries, and planted bugs."""
+"""Test the reference sandbox controller: real processes that exit, waiting callers, retries, and planted bugs."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A controller of *kind* with one sandbox, which has a real process whose exit is noticed immediately."""
+    """A controller of *kind* with one sandbox; the sandbox has a real process, whose exit is noticed immediately."""
 
     def __init__(self, root: Path, kind: type[Controller]) -> None:
         self.clock = TurnedClock(hurried=True)
@@ -53,7 +53,7 @@ class Place:
         self.controller.start("pod")
 
     async def die(self) -> None:
-        """End the process, and wait until the controller has seen it."""
+        """End the process, and wait until the controller has noticed the exit."""
         sandbox = self.controller._store["pod"]
         self.world.die()
         await asyncio.wait([sandbox.watch] if sandbox.watch else [])
@@ -71,7 +71,7 @@ class Place:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[[type[Controller]], Place]]:
-    """Yield a function that makes places; end their processes afterwards."""
+    """Yield a function that makes places; at the end, end their processes."""
     places: list[Place] = []
 
     def place(kind: type[Controller]) -> Place:
@@ -90,7 +90,7 @@ def place(make: Callable[[type[Controller]], Place]) -> Place:
 
 
 async def test_an_exit_is_seen(place: Place) -> None:
-    """Any signal that ends the process is noticed, and both waiting callers are notified."""
+    """The exit of the process is noticed, whatever signal ends it, and both waiting callers are notified."""
     place.start()
     waiting = [asyncio.create_task(place.controller.wait("pod")) for _ in range(2)]
     await asyncio.sleep(0)
@@ -134,7 +134,7 @@ async def test_a_stop_cleans_up_and_can_be_repeated(place: Place) -> None:
 async def test_a_task_that_cannot_be_deleted(
     make: Callable[[type[Controller]], Place], kind: type[Controller], states: list[str], outputs: list[str]
 ) -> None:
-    """The deletion is retried after one second and after two more; containerd's sandbox stays ready throughout."""
+    """A failed deletion of a task is retried after one second and two more; containerd's sandbox stays ready."""
     place = make(kind)
     place.start()
     place.world.faults.add("delete")
@@ -156,7 +156,7 @@ async def test_a_task_that_cannot_be_deleted(
 async def test_a_shutdown_during_retries(
     make: Callable[[type[Controller]], Place], kind: type[Controller], notified: object
 ) -> None:
-    """A waiting caller is notified; containerd drops the event, so the caller waits forever."""
+    """A shutdown during retries notifies a waiting caller; containerd drops the event, and the caller hangs."""
     place = make(kind)
     place.start()
     waiting = asyncio.create_task(place.controller.wait("pod"))
@@ -187,7 +187,7 @@ async def test_waiting_for_a_sandbox_that_never_starts(
 async def test_a_stop_that_finds_no_task(
     make: Callable[[type[Controller]], Place], kind: type[Controller], state: str
 ) -> None:
-    """The task was deleted from outside, and the controller has not noticed the exit yet."""
+    """A stop may find no task, if the task was deleted from outside and the exit was not noticed yet."""
     place = make(kind)
     place.start()
     place.world.gate.clear()
@@ -213,7 +213,7 @@ async def test_an_exit_that_is_reported_again(
 async def test_a_watch_that_breaks(
     make: Callable[[type[Controller]], Place], kind: type[Controller], runs: object
 ) -> None:
-    """The process continues, and its exit is noticed later; containerd kills the process."""
+    """If a watch breaks, the process continues and its exit is noticed later; containerd kills the process."""
     place = make(kind)
     place.start()
     place.world.breaks = True
@@ -241,7 +241,7 @@ async def test_an_id_that_exists(make: Callable[[type[Controller]], Place], kind
 async def test_a_start_that_fails_at_its_last_step(
     make: Callable[[type[Controller]], Place], kind: type[Controller], shown: str
 ) -> None:
-    """All of it is undone; containerd's record still says ready, and no stop changes that."""
+    """A start that fails at its last step is undone; containerd's record says ready, even after a stop."""
     place = make(kind)
     place.controller.create("pod")
     place.world.faults.add("describe")
@@ -257,7 +257,7 @@ async def test_a_start_that_fails_at_its_last_step(
 
 
 async def test_a_start_that_cannot_be_undone_can_be_stopped(place: Place) -> None:
-    """Its process is running, but is not in the record."""
+    """A start that cannot be undone can be stopped; its process is running, but is not in the record."""
     place.controller.create("pod")
     place.world.faults |= {"run", "undo"}
     with pytest.raises(CallError, match=r"^start: UNKNOWN: cannot run$"):
@@ -269,7 +269,7 @@ async def test_a_start_that_cannot_be_undone_can_be_stopped(place: Place) -> Non
 
 
 async def test_a_stop_that_takes_too_long(place: Place) -> None:
-    """The caller gives up; the exit is handled once it is noticed."""
+    """If a stop takes too long, the caller gives up, and the exit is handled when it is noticed."""
     place.start()
     place.world.faults.add("late")
     place.world.gate.clear()
@@ -291,7 +291,7 @@ async def test_a_wait_can_be_given_up(place: Place) -> None:
 
 
 def test_a_directory_that_exists(tmp_path: Path) -> None:
-    """The processes report that they cannot create their directories."""
+    """If a directory exists already, the process reports that it cannot create the directory."""
     (tmp_path / "pod").touch()
     with pytest.raises(WorldError, match="File exists"):
         Processes(tmp_path / "pod").run()
@@ -307,7 +307,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
-    """The process ends even if its parent is killed."""
+    """No process outlives its parent, even if the parent is killed."""
     ran = subprocess.run([sys.executable, "-c", DIES, tmp_path], capture_output=True, text=True, check=False)
     assert -9 == ran.returncode, ran.stderr
     try:
@@ -321,7 +321,7 @@ def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
 
 
 def test_passes_the_test_of_its_machine() -> None:
-    """Every reachable cell is covered, with each outcome."""
+    """The reference passes the test of its machine, which covers each outcome of every reachable cell."""
     tested = conform(load("sandbox-controller"), PodSandboxSUT, examples=5, steps=20)
 
     assert () == tested.failures
@@ -330,7 +330,7 @@ def test_passes_the_test_of_its_machine() -> None:
 
 
 def test_upstream_conforms_with_its_profile_only() -> None:
-    """The profile tolerates each of these deviations."""
+    """The upstream behaviour conforms only under its profile, which tolerates each deviation."""
     life = steps("wait; create; create; shutdown; create; start; unwatched; handle; create; start; exit; handle")
     tested = replay(load("sandbox-controller"), lambda: PodSandboxSUT("upstream"), life, profile="upstream")
 
@@ -390,7 +390,7 @@ class NeverRetries(Controller):
 
 
 class RecordsTheLastExit(Controller):
-    """An exit that is reported again overwrites the first."""
+    """An exit that is reported again overwrites the first report."""
 
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
         handled = super().handle(sandbox, ended)
@@ -401,7 +401,7 @@ class RecordsTheLastExit(Controller):
 
 
 class BrokenWatchIsExit(Controller):
-    """A watch that breaks is treated as an exit."""
+    """A broken watch is treated as an exit."""
 
     def _lose_watch(self, sandbox: Sandbox) -> None:
         sandbox.world.kill()

@@ -1,4 +1,4 @@
-"""The storage of a record: atomic changes, failures, deletion, threads and crashes."""
+"""Test the storage of a record: atomic changes, failures, deletion, threads and crashes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST = Status(created_at=1, resources=Resources(linux=LinuxResources(unified={"memory.high": "1"})))
 ROUNDS = int(os.environ.get("FSM_CRASHES", "6"))
-"""How many times a child is killed at each system call."""
+"""Number of times that a child is killed at each system call."""
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def started(storage: StatusStorage | None, root: Path) -> None:
-    """Set the record running, or store it if it is not stored yet."""
+    """Change the record to running, or store it if it is not stored yet."""
     if storage:
         storage.update_sync(running)
     else:
@@ -71,7 +71,7 @@ def test_a_stored_record_can_be_loaded(root: Path) -> None:
 
 
 def test_only_the_owner_can_read_it(root: Path) -> None:
-    """This holds for any umask."""
+    """Only the owner can read the file, whatever the umask is."""
     before = os.umask(0o777)
     try:
         storage = store(root, FIRST)
@@ -185,7 +185,7 @@ def fails_on_folders(real: Callable[[int], None]) -> Callable[[int], None]:
 
 @pytest.mark.parametrize("first", [True, False], ids=["stored", "changed"])
 def test_a_change_that_is_not_durable_is_undone(root: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:  # noqa: FBT001
-    """The file is already in place when syncing its folder fails."""
+    """If syncing the folder fails, the change is undone, although the new file is already in place."""
     storage = None if first else store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fails_on_folders(os.fsync))
@@ -216,7 +216,7 @@ def left_unknown(storage: StatusStorage | None, root: Path, monkeypatch: pytest.
 
 
 def test_a_change_that_is_neither_durable_nor_undone_is_unknown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state is unknown until the next use reads the file again; the value in memory is not trusted."""
+    """If a change is neither durable nor undone, its state is unknown until the next use reads the file again."""
     storage = store(root, FIRST)
     said = left_unknown(storage, root, monkeypatch)
 
@@ -252,7 +252,7 @@ def test_a_record_that_is_made_and_neither_durable_nor_removed_is_an_error(
 
 
 def test_the_order_of_syncing_and_renaming(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only this order ensures that a crash of the whole machine leaves either the old or the new content."""
+    """Files are synced before they are renamed, so that a crash of the machine leaves the old or the new content."""
     storage, seen = store(root, FIRST), []
     fsync, replace = os.fsync, Path.replace
 
@@ -290,7 +290,7 @@ def test_loading_deletes_leftovers(root: Path) -> None:
 
 
 def test_a_deletion_leaves_nothing_and_can_be_repeated(root: Path) -> None:
-    """This includes leftovers of an interrupted containerd deletion."""
+    """A deletion leaves nothing, not even the leftovers of containerd's deletion, and can be repeated."""
     storage = store(root, FIRST)
     (root / ".tmp-status123").write_bytes(b"half")
     (root.parent / "c1.del-status").write_bytes(b"whole")
@@ -316,7 +316,7 @@ def test_a_deleted_record_cannot_be_changed(
 
 @pytest.mark.parametrize("there", [True, False], ids=["before it goes", "after it went"])
 def test_a_failed_deletion_can_be_repeated(root: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:  # noqa: FBT001
-    """The record can be changed only while its file exists."""
+    """A failed deletion can be repeated; the record can be changed only while its file exists."""
     storage = store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refused if there else Path.unlink)
@@ -334,14 +334,14 @@ def test_a_failed_deletion_can_be_repeated(root: Path, monkeypatch: pytest.Monke
 
 
 class DeletesAtOnce(StatusStorage):
-    """A storage whose deletion does not wait."""
+    """A storage whose deletion does not wait for a change in progress."""
 
     def delete(self) -> None:
         self.path.unlink()
 
 
 def deleted_meanwhile(storage: StatusStorage) -> list[str]:
-    """Return the files that remain if a deletion begins during a change."""
+    """Begin a deletion during a change, and return the files that remain."""
     deletion = threading.Thread(target=storage.delete)
 
     def slow(status: Status) -> Status:
@@ -366,7 +366,7 @@ def test_a_deletion_that_does_not_wait_is_undone(root: Path) -> None:
 
 
 def both(storage: StatusStorage, writes: int) -> set[tuple[int, str]]:
-    """Return the values that three readers see while one thread changes two fields together."""
+    """Return the pairs of values that three readers see while a thread changes two fields together."""
     done, seen = threading.Event(), set[tuple[int, str]]()
 
     def read() -> None:
@@ -425,7 +425,7 @@ def test_a_record_changed_in_place_is_seen_half_changed(root: Path) -> None:
 
 
 def added(storage: StatusStorage) -> int:
-    """Return the sum after four threads have each added one fifty times."""
+    """Let four threads each add one fifty times, and return the sum."""
 
     def add(status: Status) -> Status:
         time.sleep(1e-5)  # let other threads run
@@ -479,7 +479,7 @@ def test_readers_do_not_wait_for_a_change(root: Path) -> None:
 
 
 def test_an_update_within_an_update_is_refused(root: Path) -> None:
-    """The inner update would wait for itself; later updates work."""
+    """An update within an update is refused, because it would wait for itself; later updates work."""
     storage = store(root, FIRST)
 
     def nested(status: Status) -> Status:
@@ -539,7 +539,7 @@ def _strace() -> None:
 
 
 def crashed(what: str) -> tuple[int, int]:
-    """Run the crash in a new process, because a process with threads should not fork."""
+    """Run ``crashing.py`` in a new process, because a process with threads should not fork."""
     command = [sys.executable, crashing.__file__, str(ROUNDS), what]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     assert 0 == result.returncode, result.stderr
@@ -551,7 +551,7 @@ def crashed(what: str) -> tuple[int, int]:
 @pytest.mark.usefixtures("_strace")
 @pytest.mark.parametrize(("what", "least"), [("changing", 20), ("deleting", 8)])
 def test_a_crash_leaves_the_old_or_the_new_record(what: str, least: int) -> None:
-    """The process may be killed at any system call."""
+    """If a process is killed at any system call, the old or the new record is left."""
     system_calls, times = crashed(what)
 
     assert system_calls > least
@@ -566,7 +566,7 @@ def test_a_crash_finds_a_write_that_is_not_atomic() -> None:
 
 
 def test_a_file_that_is_being_written_is_not_read(root: Path) -> None:
-    """A half-written temporary file is not the record."""
+    """A temporary file that is only half written is not read as the record."""
     store(root, FIRST)
     (root / ".tmp-statusx").write_bytes(b'{"Version":"v1","Pid":1')
 

@@ -1,4 +1,4 @@
-"""Generic commands need no module or function that Python lacks on Windows."""
+"""Generic commands do not need any module or function that Python lacks on Windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDERS: Final = [ROOT / "tests" / "support" / "as_on_windows", ROOT / "tests" /
 
 
 def as_on_windows(code: str, folder: Path) -> None:
-    """Run *code* in *folder* in a separate process, in which fsm sees only what Windows has."""
+    """Run *code* in *folder* in a separate process, in which fsm sees only the modules that exist on Windows."""
     environment = PLAIN | {"PYTHONPATH": os.pathsep.join(map(str, FOLDERS))}
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, check=False, text=True
@@ -29,14 +29,14 @@ def as_on_windows(code: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("line", ["import fcntl", "from resource import getrlimit", "import signal; signal.SIGHUP"])
 def test_modules_are_hidden(line: str, tmp_path: Path) -> None:
-    """Modules are hidden from modules of fsm only."""
+    """Modules are hidden only from modules of fsm."""
     as_on_windows(f"exec({line!r}, {{'__name__': 'other'}})", tmp_path)
     with pytest.raises(AssertionError, match=r"ModuleNotFoundError|AttributeError"):
         as_on_windows(f"exec({line!r}, {{'__name__': 'fsm.cli'}})", tmp_path)
 
 
 def test_nothing_is_hidden_from_other_tests() -> None:
-    """Collecting the doctests of every module does not import the module that hides others."""
+    """Collecting the doctests of every module does not import the module that hides other modules."""
     assert builtins.__import__.__module__ != "sitecustomize"
 
 

@@ -1,4 +1,4 @@
-"""The action and the hooks for other repositories: they are valid, run, and fail when they should."""
+"""The action and the hooks for other repositories are valid, run, and fail on errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MISTAKES: Final = {
     "Compare the drawings": ("job.md", "new --> running: start", "new --> stopped: start"),
     "Run models and properties as tests": ("properties/job.toml", CLAIM, 'never = "running then stopped"'),
 }
-"""An error for each step that finds it: the file, the original text, and its replacement."""
+"""For each step that finds an error: the file, the original text, and the text with the error."""
 
 
 def valid(file: str, schema: str) -> None:
@@ -67,7 +67,7 @@ def action() -> dict[str, Any]:
 
 
 def run_step(step: dict[str, Any], project: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
-    """Run a *step* of the action as GitHub does: its script in bash, with its variables."""
+    """Run a *step* of the action in the same way as GitHub: its script in bash, with its variables."""
     given = {f"inputs.{name}": each["default"] for name, each in action()["inputs"].items()}
     given |= {f"inputs.{name}": value for name, value in inputs.items()} | {"github.action_path": str(ROOT)}
     variables = {
@@ -92,7 +92,7 @@ STEPS: Final = {step["name"]: step for step in action()["runs"]["steps"]}
 
 
 def test_the_action_is_valid() -> None:
-    """The action matches the schema of actions; every input is used and documented."""
+    """The action matches the schema of actions, and every input is used and documented."""
     valid("action.yml", "vendor.github-actions")
 
     page = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
@@ -121,7 +121,10 @@ def test_a_step_passes_and_fails(name: str, project: Path) -> None:
 
 @pytest.mark.slow
 def test_every_drawing_is_compared(project: Path) -> None:
-    """Drawings after one that differs are compared too; an unreadable drawing does not count as a difference."""
+    """After a drawing that differs, the other drawings are still compared.
+
+    An unreadable drawing does not count as a difference.
+    """
     wrong = "models/job.toml no-such.md\nmodels/job.toml job.md\n"
 
     ran = run_step(STEPS["Compare the drawings"], project, drawings=wrong)
@@ -132,7 +135,7 @@ def test_every_drawing_is_compared(project: Path) -> None:
 
 @pytest.mark.nightly
 def test_the_action_from_its_first_step(project: Path) -> None:
-    """Pip installs the action from this checkout, and the other steps run in the environment that it created."""
+    """Pip installs the action from this checkout, and the other steps run in the environment that pip has filled."""
     for step in STEPS.values():
         ran = run_step(step, project, drawings="models/job.toml job.md")
         assert ran.returncode == 0, (step["name"], ran.stdout, ran.stderr)
@@ -144,7 +147,7 @@ def test_the_action_from_its_first_step(project: Path) -> None:
 
 
 def test_the_hooks_are_valid() -> None:
-    """The hooks are valid for pre-commit's own reader."""
+    """The hooks are accepted by pre-commit's own reader."""
     command = [sys.executable, "-m", "pre_commit", "validate-manifest", str(ROOT / ".pre-commit-hooks.yaml")]
     assert subprocess.run(command, check=False).returncode == 0
 
@@ -157,7 +160,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.mark.nightly
 def test_the_hooks_run(project: Path, tmp_path: Path) -> None:
-    """Pre-commit installs the hooks from a repository with these files. Each passes, and fails on an error."""
+    """Pre-commit installs the hooks from a repository with these files. Each hook passes, and fails on an error."""
     source = tmp_path / "fsm"
     source.mkdir()
     for name in (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE"):
@@ -177,13 +180,13 @@ def test_the_hooks_run(project: Path, tmp_path: Path) -> None:
     (project / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     git(project, "init", "-q")
     git(project, "add", "-A")
-    # fsm's dependencies are taken from this environment; nothing is downloaded.
+    # The dependencies of fsm are taken from this environment, so nothing is downloaded.
     site = str(Path(pytest.__file__).parent.parent)
     environment = os.environ | {
         "PRE_COMMIT_HOME": str(tmp_path / "cache"),
         "PYTHONPATH": site,
         "PIP_NO_DEPS": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as: no build isolation
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as "no build isolation"
         "PIP_NO_INDEX": "1",
     }
 

@@ -1,4 +1,4 @@
-"""Compiled functions may use only modules with compiled functions: their text is the key of cached machine code."""
+"""Compiled functions use only modules with compiled functions, whose text is the key of cached machine code."""
 
 import ast
 from collections.abc import Iterator
@@ -17,7 +17,10 @@ DECORATORS = {"compiled", "compiled_nogil", "inner", "lean", "lean_inner"}
 
 
 def foreign(tree: ast.Module) -> Iterator[str]:
-    """Return the names in compiled functions, except in signatures, that come from modules without such functions."""
+    """Return the names in compiled functions that come from modules without compiled functions.
+
+    Names in signatures are ignored.
+    """
     of = {
         alias.asname or alias.name: node.module
         for node in tree.body

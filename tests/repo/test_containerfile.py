@@ -1,6 +1,6 @@
-"""The container image of fsm: its recipe names existing files, and its steps, executed here, install a working command.
+"""The container image of fsm: its recipe names existing files, and its steps install a working command.
 
-``.ci/image`` builds the image, at night.
+The tests execute the steps here; ``.ci/image`` builds the image at night.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def instructions(text: str) -> list[tuple[str, str]]:
 
 
 def followed(recipe: str, folder: Path, **arguments: str) -> dict[str, str]:
-    """Execute the steps of *recipe* in a *folder* that stands for its root, and return the image's environment."""
+    """Execute the steps of *recipe* in *folder*, which serves as its root, and return the image's environment."""
     variables: dict[str, str] = {}
     for word, rest in instructions(recipe):
         match word:
@@ -53,7 +53,7 @@ def followed(recipe: str, folder: Path, **arguments: str) -> dict[str, str]:
 
 
 def flaws(recipe: str) -> list[str]:
-    """Return missing files that *recipe* names, unused files, and files taken from other places."""
+    """Return the flaws of *recipe*: files that are missing, files that are not used, and files from other places."""
     found = instructions(recipe)
     copied = [word for kind, rest in found if kind == "COPY" and "--from" not in rest for word in rest.split()[:-1]]
     kept = re.findall(r"^!(\S+)$", (ROOT / ".containerignore").read_text(encoding="utf-8"), re.MULTILINE)
@@ -73,7 +73,7 @@ def flaws(recipe: str) -> list[str]:
 
 
 def test_it_names_what_is_there() -> None:
-    """Its files and extras exist, and the base image is named without a host."""
+    """The files and extras in the recipe exist, and the base image is named without a host."""
     assert [] == flaws(RECIPE)
 
 
@@ -94,7 +94,7 @@ def test_a_flaw_would_be_noticed(right: str, wrong: str, flaw: str) -> None:
 
 @pytest.mark.nightly
 def test_its_steps_give_a_command_that_works(tmp_path: Path) -> None:
-    """The command has the models and properties, and needs nothing from this environment."""
+    """The steps install a command that has the models and properties, and needs nothing from this environment."""
     environment = followed(RECIPE, tmp_path, EXTRAS="service")
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:

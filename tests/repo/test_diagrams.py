@@ -18,7 +18,7 @@ AGAIN = "run: fsm draw -o diagrams/ -f svg -f dot -f mermaid -f plantuml -f mark
 
 @pytest.mark.parametrize("name", names())
 def test_is_up_to_date(name: str) -> None:
-    """The comparison is byte by byte; images are compared by the digest of their source text."""
+    """The files equal the output byte by byte; images are compared by the digest of their source text."""
     machine = load(name)
     drawing = picture(machine)
     texts = {"dot": dot(drawing), "mmd": mermaid(drawing), "puml": plantuml(drawing), "md": markdown(machine)}
@@ -29,7 +29,7 @@ def test_is_up_to_date(name: str) -> None:
 
 
 def test_there_is_nothing_else() -> None:
-    """Every picture shows an existing model."""
+    """Every picture in the folder shows an existing model."""
     suffixes = ("svg", "dot", "mmd", "puml", "md")
 
     assert {path.name for path in DIAGRAMS.iterdir()} == {f"{name}.{suffix}" for name in names() for suffix in suffixes}

@@ -1,4 +1,4 @@
-"""README and docs show real behaviour."""
+"""The sessions and examples in README and docs show real behaviour."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 
 TUTORIAL = [page for page in PAGES if page.parent.name == "tutorial"]
 FOLLOWED = [page for page in PAGES if page.parent.name == "how-to" and any(block.file for block in blocks(TEXTS[page]))]
-"""Pages that a reader follows in a folder of their own."""
+"""Pages that a reader can follow in a separate folder."""
 
 EXAMPLE = TEXTS[ROOT / "README.md"].partition("## Test a class of your own")[2].partition("\n## ")[0]
-"""The part of README that a reader follows in a folder of their own."""
+"""The part of README that a reader can follow in a separate folder."""
 
 SESSIONS = [
     pytest.param(block, id=block.text.splitlines()[0], marks=[pytest.mark.slow] * (page.name != "README.md"))
@@ -33,7 +33,7 @@ SESSIONS = [
 
 @pytest.mark.parametrize("session", SESSIONS)
 def test_sessions_are_real(session: Block) -> None:
-    """The commands of a session print the documented text, in which ``...`` stands for anything."""
+    """The commands of a session print the documented text; ``...`` in the text matches anything."""
     check(session, ROOT)
 
 
@@ -43,14 +43,17 @@ def test_there_are_sessions() -> None:
 
 
 def test_progress_is_no_part_of_a_session(tmp_path: Path) -> None:
-    """A slow machine prints more progress lines; other lines with numbers are kept."""
+    """Progress lines, of which a slow machine prints more, are not part of a session.
+
+    Other lines with numbers are.
+    """
     said = r"printf 'testing: 1 of 1,007 after 10 s\ntested: 1 of 7\n' | cat"
     assert run(said, tmp_path) == "tested: 1 of 7\n"
 
 
 @pytest.mark.slow
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
-    """All pages are followed in one folder; the tutorial's CI runs the commands that the pages show."""
+    """All pages of the tutorial can be followed in one folder. The tutorial's CI runs the commands on the pages."""
     follow((TEXTS[page] for page in TUTORIAL), tmp_path)
 
     shown = {step[0] for page in TUTORIAL for block in blocks(TEXTS[page]) for step in block.steps}
@@ -63,7 +66,7 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.name)
 def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The page is followed in a separate folder, and installs into another one."""
+    """The page can be followed in a separate folder; it installs into another folder."""
     for command, _ in (step for block in blocks(TEXTS[page]) for step in block.steps):
         for word in {*re.findall(r"\w+", command)} & {*PROGRAMS}:
             program(word)
@@ -74,7 +77,7 @@ def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: 
 
 @pytest.mark.parametrize("page", [*TUTORIAL, *FOLLOWED], ids=lambda page: page.name)
 def test_files_are_named_in_the_text(page: Path) -> None:
-    """Code blocks show no title in plain Markdown, so the text has to name the file."""
+    """The text before a code block names the file, because plain Markdown does not show the title of a code block."""
     text = TEXTS[page]
     for block in blocks(text):
         if block.file:
@@ -83,7 +86,7 @@ def test_files_are_named_in_the_text(page: Path) -> None:
 
 
 def test_each_page_of_the_tutorial_leads_to_the_next() -> None:
-    """Each page has one link to the next page, and the last page links to other pages."""
+    """Each page of the tutorial has one link to the next page, and the last page has links to other pages."""
     doors = [re.findall(r"^Next: .*\]\((.*)\)$", TEXTS[page], re.MULTILINE) for page in TUTORIAL]
 
     assert [*([page.name] for page in TUTORIAL[1:]), []] == doors
@@ -135,7 +138,10 @@ door: A door
     ],
 )
 def test_a_page_that_cannot_be_followed_is_noticed(right: str, wrong: str, tmp_path: Path) -> None:
-    """Errors are a wrong output, a missing text to change, a session without output, and a file with another name."""
+    """A page that cannot be followed fails the test.
+
+    The errors are a wrong output, a missing text to change, a session without output, and a file with another name.
+    """
     follow([DOOR], tmp_path)
     (tmp_path / "again").mkdir()
     assert right in DOOR
@@ -152,12 +158,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_readme_is_short() -> None:
-    """Everything long is in the guide, and README links to it."""
+    """README is short, and links to the guide for everything long."""
     assert len(TEXTS[ROOT / "README.md"].splitlines()) <= 130
 
 
 def test_the_example_of_the_readme_can_be_followed(tmp_path: Path) -> None:
-    """The model has eight lines, and the test finds the defect of the class."""
+    """The example of README can be followed.
+
+    The model has eight lines, and the test finds the defect of the class.
+    """
     follow([EXAMPLE], tmp_path)
 
     assert 8 == len((tmp_path / "billing.toml").read_text(encoding="utf-8").splitlines())
@@ -168,7 +177,7 @@ def _commands() -> list[str]:
 
 
 def test_first_command_judges_three_logs() -> None:
-    """Once set up, README's first command prints the three verdicts, and fails because of the first log."""
+    """README's first command prints three verdicts, and fails because of the first log."""
     (first, *_) = _commands()
     judged = first.split("&&")[1].strip().replace(".venv/bin/fsm", "fsm")
 
@@ -179,7 +188,7 @@ def test_first_command_judges_three_logs() -> None:
 
 
 def test_ci_calls_the_test_command() -> None:
-    """CI runs README's test command with more tests."""
+    """CI runs the test command of README with more tests."""
     (_, test, *_) = _commands()
 
     assert (

@@ -11,8 +11,8 @@ import fsm
 
 PACKAGE = Path(fsm.__file__).parent
 
-# Lowest first.  A module may import from the rows before its own, never from
-# its own row or later ones: engines do not know each other, nothing knows the command.
+# Lowest first.  A module may import from the rows before its own row, never from its own or
+# later ones: engines do not know each other, and nothing knows the command.
 LAYERS = (
     ("errors", "trace", "sut", "scratch", "verdict"),
     ("compiled",),
@@ -45,7 +45,7 @@ SECOND_OPINIONS = sorted(
         PACKAGE / "mutation" / "strict_reading.py",
     ]
 )
-"""Modules that decide the same questions as the engines, and must not share code with them."""
+"""Modules that decide the same questions as the engines, and must not share code with the engines."""
 
 DATA = {
     "interop.promela",
@@ -60,11 +60,11 @@ DATA = {
     "linearizability.history",
     "language.names",
 }
-"""Modules that second opinions may import: data and spelling."""
+"""Modules that second opinions may import, because they contain only data and spelling."""
 
 
 def _imports(path: Path) -> set[str]:
-    """Return every module of fsm that *path* imports, lazily too, as a dotted name without ``fsm.``."""
+    """Return the dotted name, without ``fsm.``, of every module of fsm that *path* imports, even if lazily."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
@@ -88,7 +88,7 @@ def _name(path: Path) -> str:
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_imports_point_down(path: Path) -> None:
-    """Each module imports only from rows before its own."""
+    """Each module imports only from the rows before its own row."""
     own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     assert own in RANK, f"{path.name} has no layer; add it to LAYERS in {__file__}"
 
@@ -116,7 +116,7 @@ def test_packages_have_no_cycles() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_modules_are_short(path: Path) -> None:
-    """A longer module may have two subjects and should be split."""
+    """No module is longer than the limit; a longer module may have two subjects and should be split."""
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 

@@ -1,4 +1,4 @@
-"""``docs/how-to/linearizability.md``: its formats are equivalent, its tables are correct, its Python code runs."""
+"""``docs/how-to/linearizability.md``: its formats are equivalent, its tables correct, and its Python code runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_forms_say_the_same(form: str) -> None:
 
 
 def test_there_are_forms() -> None:
-    """One form is Jepsen's, two are porcupine's, and one is our own."""
+    """The page shows four formats: one of Jepsen, two of porcupine, and fsm's own."""
     assert 4 == len(FORMS)
 
 

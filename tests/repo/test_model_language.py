@@ -17,7 +17,7 @@ from fsm.machine.table import tabulate
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "model-language.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
-# The page's title of each table, and the definition of its words.
+# The title of each table on the page, and the definition of its words.
 TABLES = {
     "the file": None,
     "[machine]": "Header",
@@ -44,7 +44,7 @@ def _rows(heading: str) -> list[list[str]]:
 
 
 def _words() -> dict[str, dict[str, bool]]:
-    """Return the words of each table, and whether the page marks them as required."""
+    """Return the words of each table, and for each word whether the page marks it as required."""
     found: dict[str, dict[str, bool]] = {}
     where = ""
     for place, words, _ in _rows("Words"):
@@ -61,7 +61,7 @@ def _example() -> str:
 
 
 def test_the_example_is_a_machine() -> None:
-    """It is built and tabulated, with and without each of its profiles."""
+    """The example is built and tabulated, without a profile and under each of its profiles."""
     machine = build(parse(_example().encode(), Written, path=str(PAGE)))
 
     assert machine.profiles
@@ -70,7 +70,7 @@ def test_the_example_is_a_machine() -> None:
 
 
 def test_the_example_shows_every_group_of_cells() -> None:
-    """It also shows a call that takes time."""
+    """The example has every group of cells, and a call that takes time."""
     for word in (
         "moves",
         "ignores",
@@ -91,14 +91,14 @@ def test_the_example_shows_every_group_of_cells() -> None:
 
 
 def test_every_table_is_described() -> None:
-    """No table is missing, and none is invented."""
+    """The page has a section for every table of the language, and for no other table."""
     assert set(TABLES) == set(_words())
     assert set(schema()["$defs"]) == {name for name in TABLES.values() if name}
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_words_are_those_of_the_schema(table: str) -> None:
-    """The schema requires exactly the words in bold."""
+    """The schema requires exactly the words that are bold on the page."""
     name = TABLES[table]
     definition: dict[str, Any] = schema()["$defs"][name] if name else schema()
     required = definition.get("required", [])
@@ -107,5 +107,5 @@ def test_the_words_are_those_of_the_schema(table: str) -> None:
 
 
 def test_the_page_is_short() -> None:
-    """Authors of models have to read the whole page."""
+    """The page is short, because authors of models have to read all of it."""
     assert len(TEXT.splitlines()) <= 310

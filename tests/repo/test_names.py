@@ -1,4 +1,7 @@
-"""``docs/reference/names.md`` lists where the names of the sources are represented: each exists, and none is missing."""
+"""``docs/reference/names.md`` lists where the names of the sources are represented.
+
+Each representation exists, and no name is missing.
+"""
 
 from __future__ import annotations
 
@@ -64,11 +67,11 @@ EXPORTED = {
         for name in names.split()
     ),
 }
-"""The names that the five sources export, states included."""
+"""The names that the five sources export, including states."""
 
 
 def test_none_is_missing() -> None:
-    """Every exported type, method and state has a row."""
+    """Every exported type, method and state has a row in the table."""
     named = set()
     for row in ROWS:
         first, *others = re.findall(r"`([^`]+)`", row[0])
@@ -78,7 +81,7 @@ def test_none_is_missing() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_it_is_there(row: list[str]) -> None:
-    """The model has the event or state, the property refers to it, and the reference can be imported."""
+    """For each row, the model has the event or state, the property refers to it, and the reference is importable."""
     _, model, stated, reference = (cell.strip("`") for cell in row)
     name, _, what = (part.strip() for part in model.partition(":"))
 

@@ -1,7 +1,7 @@
-"""Phrases that read as translated must become rarer.
+"""Phrases that read as if they were translated must become rarer.
 
-A phrase is a hint that a sentence needs another look, not a rule: a sentence without any of them can still be a
-riddle.
+A phrase is a hint that a sentence needs another look. It is not a rule: a sentence without any of these phrases
+can still be a riddle.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ MOST: Final = {
     "what should be 'is'": (0, 0, 0, 0, 1),
     "a number that is not named": (0, 3, 0, 1, 3),
 }
-"""Number of allowed occurrences of each phrase, in the order of the areas.  Write down a lower number when there are fewer."""
+"""Number of allowed occurrences of each phrase, in the order of the areas. It may only be lowered."""
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the prose of a file: comments and strings of Python code, and a page's text outside code blocks."""
+    """Yield the prose of a file: comments and strings in Python code, or the text of a page outside code blocks."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -68,7 +68,7 @@ def _prose(area: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_a_phrase_becomes_rarer(phrase: str) -> None:
-    """The counts must be equal, so that a lower count is written down."""
+    """The number of occurrences equals the recorded number, so that a lower number has to be recorded."""
     found = tuple(sum(len(re.findall(PHRASES[phrase], line)) for line in _prose(area)) for area in AREAS)
 
     assert MOST[phrase] == found, f"{phrase}, in {', '.join(AREAS)}: word the new ones differently, or lower the counts"

@@ -1,4 +1,4 @@
-"""The documentation site: built without warnings, with working links, and usable without a network."""
+"""The documentation site is built without warnings, has working links, and can be used without a network."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ bs4 = pytest.importorskip("bs4", reason="beautifulsoup4 is missing; install it: 
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
-"""Elements that a browser loads by itself, with the attribute for the address."""
+"""Elements that a browser loads by itself, each with the attribute that contains the address."""
 
 
 def _made(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site of *docs* as ``make docs`` does."""
+    """Build the site of *docs* in the same way as ``make docs``."""
     recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ndocs:")[2]
     (options,) = re.findall(r"bin/sphinx-build (.*) docs site$", recipe, re.MULTILINE)
     command = [sys.executable, "-m", "sphinx", *options.split(), str(docs), str(site)]
@@ -39,7 +39,7 @@ def _pages(site: Path) -> dict[Path, BeautifulSoup]:
 
 
 def _broken(site: Path, pages: Mapping[Path, BeautifulSoup]) -> list[str]:
-    """Return links to missing files or anchors of the *site*, and malformed external addresses."""
+    """Return links to missing files or anchors of *site*, and malformed external addresses."""
     anchors = {
         path: {str(each[key]) for key in ("id", "name") for each in page.select(f"[{key}]")}
         for path, page in pages.items()
@@ -84,7 +84,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_site_is_whole(site: Path) -> None:
-    """Every link and anchor works, style sheets and scripts are local, and docstrings are included."""
+    """Every link and anchor works, style sheets and scripts are local, and the docstrings are included."""
     pages = _pages(site)
 
     assert [] == _broken(site, pages)
@@ -99,7 +99,7 @@ def test_the_site_is_whole(site: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(browser.NARROW, "dark"), (browser.WIDE, "light")])
 def test_pages_can_be_read_everywhere(width: int, scheme: Literal["light", "dark"], site: Path) -> None:
-    """Pages are read from a folder without a network.
+    """The pages can be read from a folder without a network.
 
     Nothing else is requested, nothing fails, and the pages are accessible.
     """
@@ -114,7 +114,7 @@ def test_pages_can_be_read_everywhere(width: int, scheme: Literal["light", "dark
 
 @pytest.mark.slow
 def test_a_word_is_found_without_a_network(site: Path) -> None:
-    """The site's folder contains the search index."""
+    """A search works without a network, because the folder of the site contains the search index."""
     with browser.chromium() as opened, browser.shown(opened, site / "search.html") as found:
         found.page.goto(f"{(site / 'search.html').as_uri()}?q=vacuous")
         found.page.wait_for_selector("#search-results li a")
@@ -126,7 +126,11 @@ def test_a_word_is_found_without_a_network(site: Path) -> None:
 
 
 def test_what_is_broken_is_found(tmp_path: Path) -> None:
-    """Errors are a link to a missing page or anchor, or out of the site, a bad address, and an external resource."""
+    """The check finds each error in a broken site.
+
+    The errors are a link to a missing page or anchor, a link out of the site, a bad address, and an external
+    resource.
+    """
     (tmp_path / "a.html").write_text(
         '<h1 id="top">A</h1><a href="#top">1</a><a href="#nowhere">2</a><a href="b.html#part">3</a>'
         '<a href="b.html#gone">4</a><a href="c.html">5</a><a href="../secret">6</a><a href="https://exa mple/">7</a>'
@@ -144,7 +148,7 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_broken_link_stops_the_site(tmp_path: Path) -> None:
-    """The build fails for a link to a missing page or anchor, or to a page that is not in the navigation."""
+    """The build fails if a link leads to a missing page or anchor, or to a page that is not in the navigation."""
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "conf.py").write_text('extensions = ["myst_parser"]\nmyst_heading_anchors = 4\n', encoding="utf-8")

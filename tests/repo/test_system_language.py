@@ -65,7 +65,7 @@ def _example(text: str) -> bytes:
 
 
 def test_the_example_is_a_system() -> None:
-    """It is built with and without its profile, and everything that it allows is reachable."""
+    """The example is built with and without its profile, and everything in it is reachable."""
     job = _example((DOCS / "model-language.md").read_text(encoding="utf-8"))
 
     def find(name: str) -> Machine:
@@ -80,7 +80,7 @@ def test_the_example_is_a_system() -> None:
 
 
 def test_every_condition_is_described() -> None:
-    """Each keyword of conditions is described in its section."""
+    """Each keyword of conditions is described in the section on conditions."""
     section = TEXT.split("\n## Conditions\n")[1].split("\n## ")[0]
     for word in (*PART_WORDS, "nothing"):
         assert re.search(rf"`[^`]*\b{word}\b[^`]*`", section), word
@@ -88,7 +88,7 @@ def test_every_condition_is_described() -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_words_are_those_of_the_schema(table: str) -> None:
-    """The schema requires exactly the words in bold."""
+    """The schema requires exactly the words that are bold on the page."""
     name = TABLES[table]
     root = schema(WrittenSystem)
     definition: dict[str, Any] = root["$defs"][name] if name else root

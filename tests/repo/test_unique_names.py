@@ -1,4 +1,4 @@
-"""No two modules, and no two public classes, share a name."""
+"""No two modules share a name, and no two public classes share a name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODULES = {
     "service": "the calls of the CRI service, whole or for pods",
     "sut": "what a system under test shows; in a reference's room, that reference as one",
 }
-"""Names of several modules, each with the one meaning that they share."""
+"""Names that several modules share, each with the one meaning that they share."""
 
 CLASSES = {
     "Container": "a container: as NRI is told of it, and the reference of one",
@@ -39,11 +39,11 @@ CLASSES = {
     "Pod": "a pod: as NRI is told of it, and the reference of one",
     "Step": "a step: of a joint event, and of a linearization",
 }
-"""Names of several public classes, each with the one meaning that they share."""
+"""Names that several public classes share, each with the one meaning that they share."""
 
 
 def _modules() -> dict[str, list[str]]:
-    """Return the modules and packages of each name."""
+    """Return the modules and packages that have each name."""
     found: dict[str, list[str]] = {}
     for path in PATHS:
         dotted = path.relative_to(PACKAGE).with_suffix("").parts
@@ -54,7 +54,7 @@ def _modules() -> dict[str, list[str]]:
 
 
 def _classes() -> dict[str, list[str]]:
-    """Return the modules that define a public class, or a type alias, of each name."""
+    """Return, for each name, the modules that define a public class or a type alias of that name."""
     found: dict[str, list[str]] = {}
     for path in PATHS:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:

@@ -1,4 +1,4 @@
-"""The wheel installs one import name, and a copy of every shipped file."""
+"""The wheel installs one import name, and contains a copy of every shipped file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Return every file in a freshly built wheel, by its path."""
+    """Return every file in a newly built wheel, with its path as the key."""
     out = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -24,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def test_installs_one_import_name(wheel: dict[str, bytes]) -> None:
-    """A user's own ``models`` package cannot collide with fsm's."""
+    """The only import name is ``fsm``, so a user's own ``models`` package cannot collide with it."""
     tops = {name.split("/")[0] for name in wheel}
 
     assert {"fsm"} == {top for top in tops if not top.endswith(".dist-info")}
@@ -32,14 +32,14 @@ def test_installs_one_import_name(wheel: dict[str, bytes]) -> None:
 
 @pytest.mark.parametrize("kind", ["models", "properties"])
 def test_carries_every_shipped_file(kind: str, wheel: dict[str, bytes]) -> None:
-    """An installed fsm knows the same machines as a checkout."""
+    """An installed fsm has the same machines as a checkout."""
     written = {f"fsm/_shipped/{path.relative_to(ROOT)}" for path in (ROOT / kind).rglob("*.toml")}
 
     assert written == {name for name in wheel if name.startswith(f"fsm/_shipped/{kind}/") and name.endswith(".toml")}
 
 
 def test_modules_are_those_of_the_checkout(wheel: dict[str, bytes]) -> None:
-    """They are equal byte by byte, so tests of one are valid for the other."""
+    """Modules in the wheel equal those of the checkout byte by byte, so tests of one are valid for the other."""
     written = {str(path.relative_to(ROOT)): path.read_bytes() for path in (ROOT / "fsm").rglob("*.py")}
 
     assert written == {name: data for name, data in wheel.items() if name.endswith(".py")}
@@ -53,5 +53,5 @@ def test_carries_models_and_types(wheel: dict[str, bytes]) -> None:
 
 
 def test_carries_neither_tests_nor_caches(wheel: dict[str, bytes]) -> None:
-    """Only the library is installed."""
+    """The wheel contains only the library, and neither tests nor caches."""
     assert not [name for name in wheel if "tests/" in name or "conftest" in name or "__pycache__" in name]

@@ -1,4 +1,4 @@
-"""``fsm check`` and ``fsm test`` in the formats of other tools: well formed, with each finding at its line."""
+"""Reports of ``fsm check`` and ``fsm test`` in the formats of other tools: well formed, each finding at its line."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def project(tmp_path: Path) -> Path:
 
 
 def line_of(text: str, what: str) -> int:
-    """Return the number of the line in *text* that begins with the given prefix."""
+    """Return the number of the line in *text* that begins with a given prefix."""
     (found,) = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(what)]
     return found
 
 
 def told(project: Path, form: str, *arguments: str, code: int) -> str:
-    """Return the output of the command in the format *form*, after checking that it is well formed."""
+    """Return the output of the command in the format *form*. Assert that it is well formed."""
     ran = fsm(*arguments, "--format", form, cwd=project)
     assert (code, "") == (ran.returncode, ran.stderr)
     FORMATS[form](ran.stdout)
@@ -102,9 +102,9 @@ TESTS = {
 
 
 def test_check_as_junit(project: Path) -> None:
-    """There is one case for each property.
+    """In JUnit, each property is a case.
 
-    A failure includes its counterexample, and undecided properties are skipped.
+    A failure includes the counterexample, and an undecided property is skipped.
     """
     root = JUnitXml.fromstring(told(project, "junit", *CHECK, code=1).encode())
 
@@ -120,7 +120,7 @@ def test_check_as_junit(project: Path) -> None:
 
 
 def test_check_as_sarif(project: Path, schema: Draft4Validator) -> None:
-    """The output matches the schema; results are at the property's line, and known failures are suppressed."""
+    """SARIF output matches its schema: a result is at the line of its property, and a known failure is suppressed."""
     log = json.loads(told(project, "sarif", *CHECK, code=1))
 
     assert [] == [error.message for error in schema.iter_errors(log)]
@@ -147,7 +147,7 @@ def test_check_as_sarif(project: Path, schema: Draft4Validator) -> None:
 
 
 def test_check_for_github(project: Path) -> None:
-    """There is a command for each property, except for those that are simply proved."""
+    """For GitHub, there is a command for each property, except for properties that are simply proved."""
     lines = told(project, "github", *CHECK, code=1).splitlines()
 
     (error,) = [line for line in lines if line.startswith("::error")]
@@ -158,7 +158,7 @@ def test_check_for_github(project: Path) -> None:
 
 
 def test_another_size_is_a_case(project: Path) -> None:
-    """A different size is reported as a case next to the properties."""
+    """A different size is reported as a case beside the properties."""
     path = project / "properties" / "door.toml"
     path.write_text(edited(STATED, "states = 4", "states = 5"), encoding="utf-8")
 
@@ -166,7 +166,7 @@ def test_another_size_is_a_case(project: Path) -> None:
 
 
 def test_what_holds_is_said(project: Path, schema: Draft4Validator) -> None:
-    """In contrast to the tests above, no format has a finding."""
+    """Twin: if every property holds, no format has a finding."""
     path = project / "properties" / "door.toml"
     path.write_text(RIGHT.partition("[property.known")[0], encoding="utf-8")
 
@@ -179,7 +179,7 @@ def test_what_holds_is_said(project: Path, schema: Draft4Validator) -> None:
 
 
 def test_each_profile_is_a_suite(project: Path) -> None:
-    """The suite has the name of the profile."""
+    """In JUnit, each profile is a suite, which has the name of the profile."""
     root = JUnitXml.fromstring(told(project, "junit", "check", "models/door.toml", code=1).encode())
 
     assert ["door", "door, old"] == [suite.name for suite in root]
@@ -187,7 +187,7 @@ def test_each_profile_is_a_suite(project: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_implementation_that_conforms(form: str, project: Path, schema: Draft4Validator) -> None:
-    """Each exercised clause is a case that passes."""
+    """If an implementation conforms, each exercised clause is a case that passes."""
     written = told(project, form, *TESTS["right"], code=0)
 
     if form == "junit":
@@ -201,7 +201,10 @@ def test_an_implementation_that_conforms(form: str, project: Path, schema: Draft
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_implementation_that_does_not(form: str, project: Path, schema: Draft4Validator) -> None:
-    """The report names the broken clause, at the line of the cell in the model, with the shortest test."""
+    """If an implementation does not conform, the report has the broken clause and the shortest test.
+
+    The place is the line of the cell in the model.
+    """
     written = told(project, form, *TESTS["wrong"], code=1)
 
     line = line_of(DOOR, "clauses = { gone-is-gone")
@@ -225,7 +228,7 @@ def test_an_implementation_that_does_not(form: str, project: Path, schema: Draft
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_properties_that_are_tested(form: str, project: Path, schema: Draft4Validator) -> None:
-    """Tested properties are reported as by ``fsm check``."""
+    """Properties that were tested are reported in the same way as by ``fsm check``."""
     only = ("--property", "silent-hinges", "--property", "gone-for-good", "--fail-on", "SHOULD")
     written = told(project, form, *TESTS["right"], *only, code=1)
 
@@ -240,7 +243,7 @@ def test_properties_that_are_tested(form: str, project: Path, schema: Draft4Vali
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_race_is_a_case(form: str, project: Path) -> None:
-    """A race breaks no particular clause, so it is reported at the first line of the model."""
+    """A race breaks no specific clause, so the report has it at the first line of the model."""
     threads = ("--threads", "2", "--fail-on", "SHOULD")
     written = told(project, form, "test", "models/door.toml", "--against", "python:doors:Slow", *threads, code=1)
 

@@ -1,4 +1,4 @@
-"""Reports about two machines, equivalent or not."""
+"""Reports about the comparison of two machines, which may be equivalent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def compared(first: Machine, second: Machine, limit: int = 100_000) -> Equivalen
 
 
 def text(found: EquivalenceResult, names: tuple[str, str] = ("one", "other")) -> str:
-    """Return the text without colours."""
+    """Return the report as text without colours."""
     return diff_report.behaviour_text(found, names, Layout(width=80))
 
 
@@ -100,12 +100,12 @@ SAID = [
 
 @pytest.mark.parametrize(("first", "second", "said"), SAID, ids=range(len(SAID)))
 def test_what_people_read(first: Machine, second: Machine, said: str) -> None:
-    """The report shows the difference step by step."""
+    """The text of the report shows the difference step by step."""
     assert said == text(compared(first, second))
 
 
 def test_all_that_could_be_instead() -> None:
-    """Replies of one event are listed together; "any other error" comes last."""
+    """Possible replies to the same event are listed together, and "any other error" comes last."""
     other = machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = ["NOT_FOUND", "LATE", "BUSY"]'))
     found = compared(machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = "STUCK"')), other)
     (said,) = [line.strip() for line in text(found).splitlines() if "can only" in line]
@@ -114,14 +114,14 @@ def test_all_that_could_be_instead() -> None:
 
 
 def test_machines_of_the_same_name() -> None:
-    """Machines with the same name are distinguished by their order."""
+    """Two machines with the same name are distinguished by their order."""
     found = compared(counter(to=1), counter(to=2))
 
     assert text(found, ("counter", "counter")).startswith("counter (1) and counter (2): different\n")
 
 
 def test_what_a_limit_leaves_open() -> None:
-    """If a limit is reached, either the machines certainly differ, or nothing is certain."""
+    """If the comparison reaches a limit, the report says that the machines differ, or that nothing is certain."""
     one, other = machine_of(undecided(9)), machine_of(undecided(10))
 
     assert "one and other: unknown\n  the machines have more than 5 moments\n" == text(compared(one, other, 5))
@@ -134,7 +134,7 @@ def test_what_a_limit_leaves_open() -> None:
     ids=["same", "branching", "distinguished", "unknown"],
 )  # fmt: skip
 def test_what_programs_read(second: Machine, limit: int, answer: ExitCode) -> None:
-    """Every key is present; keys that do not apply are null."""
+    """In the JSON output every key is present; a key that does not apply is null."""
     found = compared(door(), second, limit)
     document: Any = json.loads(diff_report.behaviour_json(found, ("one", "other")))
     given = {key for key, value in document.items() if value is not None}

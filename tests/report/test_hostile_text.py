@@ -1,4 +1,4 @@
-"""Foreign text with special characters: every output can be parsed, and contains the text unchanged."""
+"""Text with special characters from elsewhere: every output can be parsed, and contains the text unchanged."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ TEXT: Final = (
     "<script>alert('&amp; &lt')</script> ]]> --> <!-- \"quoted\" 'too' \\n \\ back`tick` | pipe %0A%25 ::error file=a,line=1::b "
     "${HOME} $(id) #{x} # -- */ /* // %% @enduml }} {{ [link](javascript:x) *b* _i_ ~~s~~ 😀 é ; : = , \\u202e \\"
 )
-"""Without control characters and direction marks, which are refused in models."""
+"""A text without control characters and direction marks, because models may not contain those."""
 
 NAME: Final = "it's <b>&amp; ]]> %0A ::error $(x) `y` |\"#.jsonl"
-"""A possible file name."""
+"""A file name with special characters, which file systems allow."""
 
 MODEL: Final = f"""\
 [machine]
@@ -87,14 +87,14 @@ def test_exports_are_well_formed(form: str, model: str) -> None:
 
 
 def test_a_model_written_as_toml_has_the_same_text(model: str) -> None:
-    """``tomllib`` reads the same text."""
+    """``tomllib`` reads the same text from a model that fsm has written as TOML."""
     assert TEXT == tomllib.loads(MODEL)["machine"]["about"]
     assert TEXT == json.loads(written("show", model, "--format", "json"))["about"]
 
 
 @pytest.mark.parametrize("form", ["svg", "mermaid", "plantuml", "markdown", "dot"])
 def test_drawings_are_well_formed(form: str, model: str) -> None:
-    """A page that shows a drawing executes nothing in it."""
+    """A page that shows a drawing does not execute anything in the drawing."""
     found = written("draw", model, "--format", form)
     match form:
         case "svg":
@@ -116,7 +116,7 @@ def test_drawings_are_well_formed(form: str, model: str) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "github"])
 def test_reports_are_well_formed(form: str, model: str, tmp_path: Path) -> None:
-    """Ids, messages and file names are foreign text; they cannot change the writing direction or break lines."""
+    """Ids, messages and file names from elsewhere cannot change the writing direction or break lines in a report."""
     entity = f"{TEXT}\u202e\x1b[31m\n::error::new line"
     lines = [{"trace": 1, "fresh": True}, {"entity": entity, "event": "note", "reply": "NOT_FOUND"}]
     recording = tmp_path / NAME
@@ -145,7 +145,7 @@ OBEYED: Final = [
     chr(each)
     for each in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 ]
-"""Every control character of a terminal, and every direction mark."""
+"""Every control character that a terminal obeys, and every direction mark."""
 
 WRITERS: Final = (
     *(f"judge -m cri-pod --format {form} trace" for form in ("text", "json", "junit", "sarif", "github", "summary")),
@@ -194,7 +194,7 @@ def test_no_writer_passes_on_what_a_terminal_obeys(command: str, tmp_path: Path)
 
 
 def test_a_control_in_a_summary_is_read_back() -> None:
-    """Escaping loses nothing: reading the summary restores the control character."""
+    """A control character is escaped in a summary, and is restored when the summary is read."""
     found = Summary(notes=dict.fromkeys(OBEYED, 1), shares=())
 
     assert found == msgspec.json.decode(written_summary(found), type=Summary)

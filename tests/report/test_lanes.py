@@ -1,4 +1,4 @@
-"""Histories drawn as lanes, with their texts."""
+"""Histories drawn as lanes, with the texts in them."""
 
 from __future__ import annotations
 

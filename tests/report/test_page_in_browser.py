@@ -40,7 +40,7 @@ def small(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def deaf(container: Path, folder: Path) -> Path:
-    """Return a page that ignores keys, has a dead slider, and does not scroll the drawing."""
+    """Return a page that ignores keys, has a slider without effect, and does not scroll the drawing."""
     return planted(
         container,
         folder / "deaf.html",
@@ -79,7 +79,10 @@ def test_a_walk_goes_on_by_clicks_and_back_by_the_browser(pages: Pages, containe
 
 
 def test_a_link_to_what_is_not_possible_says_so(pages: Pages, container: Path) -> None:
-    """The step may be impossible, possible only without the profile, or the end of a call that is not in progress."""
+    """If a link leads to an impossible step, the page says so.
+
+    The step may be possible only without the profile, or may be the end of a call that is not in progress.
+    """
     found = pages.at(container)
     for steps in ("start/begins", "create/created …start/started", "nonsense", "create/created __proto__/x"):
         found.page.evaluate("steps => { location.hash = new URLSearchParams({ walk: steps }) }", steps)
@@ -90,7 +93,7 @@ def test_a_link_to_what_is_not_possible_says_so(pages: Pages, container: Path) -
 
 
 def chosen_by_key(page: Page) -> None:
-    """Check that keys that press a button select the focused state."""
+    """Check that Enter and the space bar select the focused state."""
     for name, key in (("running CONTAINER_RUNNING: ", "Enter"), ("exited CONTAINER_EXITED: ", " ")):
         page.get_by_role("button", name=name, exact=False).first.focus()
         page.keyboard.press(key)
@@ -117,7 +120,7 @@ _FOCUSED = """() => {
 
 
 def tabbed(page: Page) -> None:
-    """Check that Tab reaches the profile, sections, chart states, next steps, and the table, once each."""
+    """Check that Tab reaches the profile, sections, states of the chart, next steps, and the table, once each."""
     reached, unseen = Counter[str](), list[str]()
     for _ in range(80):
         page.keyboard.press("Tab")
@@ -150,13 +153,19 @@ def test_all_is_reached_by_keyboard_and_it_is_seen_where_one_is(browser: Browser
 def test_what_no_key_reaches_is_noticed(
     mistake: tuple[str, str], browser: Browser, small: Path, tmp_path: Path
 ) -> None:
-    """Errors are states outside the tab order, an invisible focus, and a table in which each cell is a tab stop."""
+    """The test detects errors in a page.
+
+    The errors are states that Tab does not reach, an invisible focus, and a table with each cell as a tab stop.
+    """
     with shown(browser, planted(small, tmp_path / "planted.html", mistake)) as found, pytest.raises(AssertionError):
         tabbed(found.page)
 
 
 def test_a_cell_shows_its_clause_and_what_profiles_change(pages: Pages, container: Path) -> None:
-    """The CRI requires StopContainer in *absent* to succeed; containerd 1.6 refused it."""
+    """A cell on the page shows its clause and the changes that profiles make.
+
+    The CRI requires StopContainer in *absent* to succeed, and containerd 1.6 refused it.
+    """
     page = pages.at(container).page
     page.locator('[data-cell="stop/absent"]').click()
     detail = page.locator(".table .detail")
@@ -184,7 +193,7 @@ def test_arrow_keys_that_do_nothing_are_noticed(pages: Pages, deaf: Path) -> Non
 
 
 def replayed(page: Page) -> None:
-    """Check replay by buttons and slider.
+    """Check that buttons and the slider replay a run.
 
     The step that breaks the property is marked in the list and in both charts.
     """
@@ -219,7 +228,7 @@ STEPS = 14
 
 
 def wander(page: Page, machine: Machine, *, steps: int, seed: int) -> None:
-    """Walk randomly. The offered steps must be those that the rules allow for the calls in progress."""
+    """Walk randomly, and check that the offered steps are the legal ones while calls are in progress."""
     rules, chance = Rules(tabulate(machine)), random.Random(seed)
     rows = rules.table.rows
     at, calls = rules.table.initial, list[int]()
@@ -253,7 +262,7 @@ def test_the_script_offers_what_the_table_allows(profile: str, pages: Pages, con
 
 
 def test_what_is_not_in_the_table_is_noticed(browser: Browser, container: Path, tmp_path: Path) -> None:
-    """In the planted page, a call that has begun is not in progress."""
+    """The test detects a page in which a call that has begun is not in progress."""
     path = planted(container, tmp_path / "planted.html", ('"call":"begins"', '"call":""'))
     with shown(browser, path) as found, pytest.raises(AssertionError):
         wander(found.page, load("container-status"), steps=STEPS, seed=7)
@@ -261,7 +270,7 @@ def test_what_is_not_in_the_table_is_noticed(browser: Browser, container: Path, 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_nobody_is_kept_out(width: int, scheme: Scheme, pages: Pages, container: Path) -> None:
-    """axe-core finds no problem, and no page needs sideways scrolling."""
+    """Axe-core finds no problem in any page, and no page needs scrolling to the side."""
     at = "profile=containerd-1.6&walk=create/created+start/begins&cell=stop/absent"
     found = pages.at(container, at, width=width, scheme=scheme)
     unfolded(found.page, "stop-is-idempotent")
@@ -273,7 +282,7 @@ def test_nobody_is_kept_out(width: int, scheme: Scheme, pages: Pages, container:
 def test_an_unlabelled_button_a_faint_text_and_a_wide_one_are_found(
     browser: Browser, small: Path, tmp_path: Path
 ) -> None:
-    """The check with axe-core can therefore detect such problems."""
+    """The check with axe-core finds an unlabelled button, a faint text and a wide text."""
     faint = '<body><button></button><p style="color:#ccc;background:#fff;width:9000px">faint</p>'
     with shown(browser, planted(small, tmp_path / "planted.html", ("<body>", faint))) as found:
         names = " ".join(found.serious("body > button, body > p"))
@@ -283,17 +292,17 @@ def test_an_unlabelled_button_a_faint_text_and_a_wide_one_are_found(
 
 
 def test_a_request_is_refused_by_the_page_and_found(browser: Browser, small: Path, tmp_path: Path) -> None:
-    """The page's policy forbids the request, and the test detects the attempt in either case."""
+    """The page's policy blocks a request, and the test detects the attempt even without the policy."""
     asks = ("</body>", '<img alt="" src="http://127.0.0.1:9/x.png"></body>')
     for name, mistakes in (("kept", [asks]), ("dropped", [asks, ("<meta http-equiv", "<meta name")])):
         with shown(browser, planted(small, tmp_path / f"{name}.html", *mistakes)) as found:
-            assert found.complaints  # blocked by the policy, or unanswered
+            assert found.complaints  # the policy blocked the request, or nobody answered it
             assert any("Content Security Policy" in each for each in found.complaints) is (name == "kept")
             assert found.requests == ["http://127.0.0.1:9/x.png"]
 
 
 def test_what_is_foreign_in_a_script_is_not_run(browser: Browser, small: Path, tmp_path: Path) -> None:
-    """The policy allows only the page's own script, by its digest."""
+    """A foreign script is not run, because the policy allows only the page's own script, by its digest."""
     path = tmp_path / "planted.html"
     text = small.read_text(encoding="utf-8")
     path.write_text(text.replace("</body>", "<script>window.foreign = 1</script></body>"), encoding="utf-8")
@@ -303,9 +312,9 @@ def test_what_is_foreign_in_a_script_is_not_run(browser: Browser, small: Path, t
 
 
 def in_view(page: Page) -> None:
-    """Check that the state is visible although the drawing is wider than the screen.
+    """Check that the current state is visible, although the drawing is wider than the screen.
 
-    The next step scrolls back to it.
+    After the user scrolls away, the next step scrolls back to the state.
     """
     inside = """() => {
       const host = [...document.querySelectorAll(".walk .drawing")][0], box = host.getBoundingClientRect();

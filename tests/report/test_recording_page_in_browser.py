@@ -33,7 +33,7 @@ def failing(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def still(failing: Path, folder: Path) -> Path:
-    """Return the same page with a dead slider, fixed shades, no marks in charts and no print rules."""
+    """Return the same page with errors: a slider without effect, fixed shades, no marks in charts, no print rules."""
     return planted(
         failing,
         folder / "still.html",
@@ -46,7 +46,10 @@ def still(failing: Path, folder: Path) -> Path:
 
 
 def test_the_first_violation_is_a_click_away(pages: Pages, failing: Path) -> None:
-    """The click shows the possible states, the legal alternatives, the source, and the entity's position."""
+    """A click on the first violation shows its evidence.
+
+    The page shows the possible states, the legal alternatives, the source, and the position of the entity.
+    """
     found = pages.at(failing)
     page = found.page
     page.locator(".first").get_by_role("button").click()
@@ -68,7 +71,7 @@ def test_the_first_violation_is_a_click_away(pages: Pages, failing: Path) -> Non
 
 
 def charted(page: Page) -> None:
-    """Check that the violation has a sign and a frame right below the call, and that nothing else has."""
+    """Check that the violation has a sign and a frame directly below its call, and that nothing else has them."""
     texts = page.locator(".told svg > g[role=img] > text:last-child").all_text_contents()
     marked = [each.startswith("✗ stop-is-idempotent (MUST)") for each in texts]
     assert marked == [False] * 7 + [True, False, True]
@@ -80,13 +83,13 @@ def test_a_violation_is_marked_in_a_sequence_chart(pages: Pages, failing: Path) 
 
 
 def test_a_violation_that_is_not_marked_is_noticed(pages: Pages, still: Path) -> None:
-    """In the planted page, charts have the frame without the sign."""
+    """The test detects a page whose charts have the frame of the violation without its sign."""
     with pytest.raises(AssertionError):
         charted(pages.at(still).page)
 
 
 def slid(page: Page) -> None:
-    """Check that possible states are shaded: one after the creation, several while a removal is in progress."""
+    """Check that possible states are shaded: one state after the creation, and several during a removal."""
     page.get_by_label("Observation", exact=True).focus()
     page.keyboard.press("Home")
     assert "created" in page.locator(".told").inner_text()
@@ -111,7 +114,7 @@ def test_a_slider_that_moves_nothing_is_noticed(pages: Pages, still: Path) -> No
 
 
 def on_paper(page: Page) -> None:
-    """Check the printed page: it is white even if the screen is dark, has no controls, and is not cut off."""
+    """Check the printed page: it is white even if the screen is dark, it has no controls, and it is not cut off."""
     color = "getComputedStyle(document.body).backgroundColor"
     cut = """() => [...document.querySelectorAll(".panel, .picture, .wide, .drawing, .matrix")].filter(
       (each) => each.checkVisibility() && (each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1)).length"""
@@ -161,7 +164,10 @@ COUNTS = """within => {
 
 
 def shaded_over_time(page: Page) -> None:
-    """Check a story's chart: it is empty before the creation, then shows coverage as a shade, a number and words."""
+    """Check the chart of a story: before the creation it is empty, and later it shows coverage.
+
+    Coverage is shown as a shade, a number and words.
+    """
     slider = page.get_by_label("Observation", exact=True)
     slider.focus()
     page.keyboard.press("Home")
@@ -184,9 +190,9 @@ def test_what_was_met_is_shaded(pages: Pages, failing: Path) -> None:
 
 
 def test_the_whole_recording_shades_the_specification(pages: Pages, failing: Path) -> None:
-    """A state's shade reflects the total count of all its cells in the table, as *absent* shows.
+    """The shade of a state is the total count of its cells in the whole recording, as the state *absent* shows.
 
-    Arrows that share a cell share its count.
+    Arrows that share a cell also share its count.
     """
     page = pages.at(failing).page
     told = page.evaluate(COUNTS, ".walk")

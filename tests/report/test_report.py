@@ -1,4 +1,4 @@
-"""Reports: the same facts in every format, which is well formed for any recording."""
+"""Reports have the same facts in every format, and are well formed for any recording."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def found(*violations: Violation, count: int = 1) -> Finding:
 
 
 def judgement(verdict: Legality, *tolerated: Deviated) -> Judgement:
-    """Return a judgement of the container machine with this *verdict* and one covered cell."""
+    """Return a judgement of the container machine with the given *verdict* and with one covered cell."""
     cells = {(event.name, state): 0 for event in MACHINE.events.values() for state in event.cells} | {
         ("stop", "running"): 3
     }
@@ -121,14 +121,14 @@ def report(*judgements: Judgement, name: str = "containerd.log", version: str = 
 
 
 def named(name: str) -> Report:
-    """Return a report with a violation and a tolerated deviation in the file *name*."""
+    """Return a report about the file *name*, with a violation and a tolerated deviation."""
     tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file=name, line=3)
     violated = Illegal(findings=(found(replace(STOP, file=name)),))
     return report(judgement(violated, Deviated(first=tolerated, count=2)), name=name)
 
 
 def holding(entity: str, detail: str) -> Report:
-    """Return a report with a violation by *entity* and with the runtime's message."""
+    """Return a report with a violation by *entity* and with a message of the runtime."""
     seen = Observation(
         entity=entity, event=entity, reply=detail, shows=detail, met=entity, output=detail, at=entity, detail=detail
     )
@@ -190,7 +190,7 @@ SITUATIONS: dict[str, Report] = {
 
 
 def installed(name: str) -> str:
-    """Return the path of a program that was installed beside this Python."""
+    """Return the path of a program that is installed beside this Python."""
     path = Path(sys.executable).with_name(name)
     return str(path) if path.exists() else missing(name, f"{sys.executable} -m pip install {name}")
 
@@ -202,7 +202,7 @@ def ran(*command: str) -> str:
 
 @pytest.fixture(scope="session")
 def sarif_schema() -> Draft4Validator:
-    """Return a validator of the official schema."""
+    """Return a validator for the official schema of SARIF."""
     return sarif_validator()
 
 
@@ -210,13 +210,13 @@ def sarif_schema() -> Draft4Validator:
 
 
 def check_text(written: str) -> None:
-    """Check for printable lines without control characters."""
+    """Check that the report consists of printable lines without control characters."""
     assert written.endswith("\n")
     assert [] == [line for line in written.split("\n") if not line.isprintable()]
 
 
 def check_json(written: str) -> None:
-    """Check for JSON in UTF-8 that has a verdict."""
+    """Check that the report is JSON in UTF-8 and has a verdict."""
     document = json.loads(written.encode())
     answers = {"error"} if document["problems"] else {answer.name.lower() for answer in ExitCode}
     assert document["verdict"] in answers
@@ -234,7 +234,7 @@ FORMATS: dict[str, tuple[Callable[[Report], str], Callable[[str], None]]] = {
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_is_well_formed(situation: str, form: str) -> None:
-    """For every result and any file name, a reader of the format can parse the report."""
+    """A report is well formed for every result and any file name: a reader of its format can parse it."""
     write, check = FORMATS[form]
 
     check(write(SITUATIONS[situation]))
@@ -253,7 +253,7 @@ def test_is_well_formed_whatever_the_recording_says(form: str, entity: str, deta
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_sarif_fits_its_schema(situation: str, sarif_schema: Draft4Validator) -> None:
-    """The schema is the one that the authors of the format publish."""
+    """SARIF output matches the schema that the authors of the format publish."""
     errors = [error.message for error in sarif_schema.iter_errors(json.loads(sarif(as_cases(SITUATIONS[situation]))))]
 
     assert [] == errors
@@ -269,7 +269,7 @@ def test_sarif_fits_its_schema_whatever_the_recording_says(
 
 
 def test_the_schema_is_not_a_rubber_stamp(sarif_schema: Draft4Validator) -> None:
-    """The schema refuses a repeated place, so the report must avoid it."""
+    """The schema is strict: it refuses a repeated place, so the report must not repeat one."""
     broken = json.loads(sarif(as_cases(SITUATIONS["many found"])))
     result = broken["runs"][0]["results"][0]
     result["relatedLocations"] = result["locations"] * 2
@@ -281,7 +281,7 @@ def test_the_schema_is_not_a_rubber_stamp(sarif_schema: Draft4Validator) -> None
 
 
 def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
-    """``sarif summary`` sees violations as errors and surprises as warnings."""
+    """The command ``sarif summary`` counts violations as errors and surprises as warnings."""
     (tmp_path / "report.sarif").write_text(sarif(as_cases(SITUATIONS["many found"])), encoding="utf-8")
 
     told = ran(installed("sarif"), "summary", str(tmp_path / "report.sarif"))
@@ -290,7 +290,11 @@ def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
 
 
 def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
-    """Each clause is a case: failed if it was broken, passed if one of its cells was covered, else skipped."""
+    """In JUnit, each clause is a case.
+
+    A case fails if its clause was broken, and passes if one of its cells was covered. If neither is true, it is
+    skipped.
+    """
     clauses = {cell.clause.name for event in MACHINE.events.values() for cell in event.cells.values()}
     for name, situation in (("broken", named("a.log")), ("unjudged", SITUATIONS["unknown"])):
         (tmp_path / f"{name}.xml").write_text(junit(as_cases(situation)), encoding="utf-8")
@@ -298,7 +302,7 @@ def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
     broken = ran(installed("junit2html"), "--summary-matrix", str(tmp_path / "broken.xml"))
     unjudged = ran(installed("junit2html"), "--summary-matrix", str(tmp_path / "unjudged.xml"))
 
-    # The clause of the invented violation is not one of the machine's, so there is one more.
+    # The clause of the invented violation is not in the machine, so there is one more clause.
     counts = [("Failed", "1"), ("Passed", "1"), ("Skipped", str(len(clauses) - 1))]
     assert counts == re.findall(r"^ +(\w+) +: +(\d+)$", broken, re.MULTILINE)
     assert [("Skipped", str(len(clauses)))] == re.findall(r"^ +(\w+) +: +(\d+)$", unjudged, re.MULTILINE)
@@ -306,7 +310,7 @@ def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("situation", ["hostile", "many found", "file 'quotes\"\\'<&>.log'"])
 def test_junit2html_reads_it(situation: str, tmp_path: Path) -> None:
-    """Control characters and markup in a recording do not break a page made from the report."""
+    """A page that junit2html makes from a report is not broken by control characters or markup in a recording."""
     (tmp_path / "report.xml").write_text(junit(as_cases(SITUATIONS[situation])), encoding="utf-8")
 
     ran(installed("junit2html"), str(tmp_path / "report.xml"), str(tmp_path / "report.html"))
@@ -345,7 +349,7 @@ def real() -> Report:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
 def test_text_has_the_facts_at_every_width(width: int, real: Report) -> None:
-    """Wrapping loses nothing, and only unbreakable words are wider than the terminal."""
+    """At every width of the terminal, the text has all the facts, and only unbreakable words are too wide."""
     written = text(real, Layout(width=width))
 
     assert [] == [fact for fact in FACTS if fact.strip() not in " ".join(written.split())]
@@ -353,7 +357,7 @@ def test_text_has_the_facts_at_every_width(width: int, real: Report) -> None:
 
 
 def test_text_is_the_same_in_colour(real: Report) -> None:
-    """Colour only marks words."""
+    """With colour, the text of the report is the same, because colour only marks words."""
     coloured = text(real, Layout(width=80, style=lambda value, how: f"<{how}>{value}</>"))
 
     assert text(real, Layout(width=80)) == re.sub(r"</?\w*>", "", coloured)
@@ -363,7 +367,10 @@ def test_text_is_the_same_in_colour(real: Report) -> None:
 
 
 def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
-    """By default the report has the number of exercised cells, and with ``--coverage`` every cell with its count."""
+    """The report has only the number of exercised cells by default.
+
+    With ``--coverage`` it lists every cell with its count.
+    """
     short, long = text(real, Layout(width=80)), text(real, Layout(width=80), coverage=True)
     cells = real.judged[0].judgements[0].covered.cells
     met = sum(1 for count in cells.values() if count)
@@ -376,7 +383,7 @@ def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
 
 
 def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
-    """This holds even for a recording that covered everything."""
+    """The text about cells needs only a few lines, even for a recording that covered every cell."""
     whole = judgement(Holds())
     met = replace(whole, covered=Covered(machine=MACHINE.name, cells=dict.fromkeys(whole.covered.cells, 1)))
 
@@ -387,7 +394,7 @@ def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
 
 
 def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Path) -> None:
-    """If the log names its version of containerd, no other profile is suggested."""
+    """If a log names its version of containerd, the report suggests only the profile of this version."""
     log = tmp_path / "containerd.log"
     first = 'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.3\n'
     log.write_text(first + (RECORDINGS / "containerd-1.6.20.log").read_text(encoding="utf-8"), encoding="utf-8")
@@ -398,14 +405,14 @@ def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Pa
 
 
 def test_text_gives_no_advice_that_would_not_do() -> None:
-    """If no profile explains one of the violations, none is suggested."""
+    """If some violation is not explained by any profile, the report suggests none."""
     both = Illegal(findings=(found(STOP), found(replace(STOP, resembles=()))))
 
     assert "to tolerate them" not in text(report(judgement(both)))
 
 
 def test_text_keeps_a_path_whole() -> None:
-    """A path is not broken at blanks, so that ``file:line`` can be copied."""
+    """A path is not broken at blanks, so a reader can copy ``file:line``."""
     name = "a rather long folder name/with blanks in it/containerd.log"
 
     assert f"{name}:14\n" in text(
@@ -414,7 +421,7 @@ def test_text_keeps_a_path_whole() -> None:
 
 
 def test_text_lists_the_files_when_there_are_several() -> None:
-    """The last lines report which files fail."""
+    """If there are several files, the last lines of the report say which of them fail."""
     assert ["fails    a.log", "unknown  b.log"] == text(SITUATIONS["two files"]).splitlines()[-2:]
 
 
@@ -431,7 +438,10 @@ def test_text_lists_the_files_when_there_are_several() -> None:
     ],
 )
 def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: str) -> None:
-    """The smallest edit is shown with its alternatives of the same kind, unless it repeats the expected reply."""
+    """The report shows the smallest edit and its alternatives of the same kind.
+
+    The edit is left out if it only repeats the expected reply.
+    """
     made = tuple(Edit(repair=repair, instead=instead) for repair, instead in edits)
 
     assert said == words.edits(replace(STOP, edits=made))
@@ -448,7 +458,7 @@ def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: st
     ],
 )
 def test_says_what_was_allowed(permitted: dict[str, tuple[str, ...]], said: str) -> None:
-    """States are named only if they allow different replies."""
+    """The report names states only if they allow different replies."""
     each = tuple(Permitted(state=state, what=what) for state, what in permitted.items())
 
     assert said == words.allowed(replace(STOP, permitted=each))
@@ -466,7 +476,7 @@ def test_says_what_was_allowed(permitted: dict[str, tuple[str, ...]], said: str)
     ],
 )
 def test_times_are_told_in_rfc_3339(at: int | str | None, said: str) -> None:
-    """Times are not reported as nanoseconds since the epoch."""
+    """Times in reports follow RFC 3339 and are not numbers of nanoseconds."""
     assert said == words.moment(at)
 
 
@@ -474,7 +484,7 @@ def test_times_are_told_in_rfc_3339(at: int | str | None, said: str) -> None:
 
 
 def test_json_has_the_documented_keys() -> None:
-    """Every key is in every report, so scripts need no ``if``."""
+    """Every JSON report has every key, so that scripts need no ``if``."""
     document = json.loads(as_json(replace(named("a.log"), problems=(MISSING,))))
     (problem,) = document["problems"]
     (recording,) = document["recordings"]
@@ -501,7 +511,7 @@ def test_json_has_the_documented_keys() -> None:
 
 
 def test_json_tells_what_was_found(real: Report) -> None:
-    """The numbers and the evidence are the same as in the text."""
+    """The JSON report has the same numbers and the same evidence as the text."""
     document = json.loads(as_json(real))
     containers, pods = document["recordings"][0]["machines"]
     first = containers["findings"][0]["first"][0]
@@ -521,7 +531,7 @@ def test_json_tells_what_was_found(real: Report) -> None:
 
 
 def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
-    """Percent signs and line ends are always escaped; in properties, commas and colons are too."""
+    """The GitHub format escapes percent signs and line ends everywhere, and commas and colons in properties."""
     seen = replace(STOP, file="a:b,100%.log", clause=replace(CLAUSE, says="One,\ntwo: 100%.\r"))
 
     (line,) = github(as_cases(report(judgement(Illegal(findings=(found(seen),))), name="a:b,100%.log"))).splitlines()
@@ -547,12 +557,18 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
     ],
 )
 def test_github_weighs_what_was_found(situation: str, kinds: list[str]) -> None:
-    """Violations are errors, surprises and unjudged parts are warnings, tolerated deviations are notices."""
+    """In the GitHub format, violations are errors and tolerated deviations are notices.
+
+    Surprises and parts that could not be judged are warnings.
+    """
     assert kinds == [match[1] for match in COMMAND.finditer(github(as_cases(SITUATIONS[situation])))]
 
 
 def test_github_has_each_violation_where_all_are_wanted() -> None:
-    """Each violation is reported at its line; by default only one is reported for each cause."""
+    """If all violations are requested, each is reported at its line.
+
+    By default only one for each cause is reported.
+    """
     several = found(STOP, replace(STOP, line=20), count=2)
     one = report(judgement(Illegal(findings=(several,))))
     lines = [
@@ -564,14 +580,14 @@ def test_github_has_each_violation_where_all_are_wanted() -> None:
 
 
 def test_github_annotates_no_file_for_standard_input() -> None:
-    """Standard input is not a file; the line is in the text."""
+    """The GitHub format has no file for standard input, which is not a file. The line is part of the text."""
     line = github(as_cases(named("-"))).splitlines()[0]
 
     assert line.startswith("::error title=MUST container-status/stop-is-idempotent::standard input, line 14: Stop")
 
 
 def test_sarif_tells_what_could_not_be_judged() -> None:
-    """A run without a result does not pass: it has a warning and the exit code."""
+    """A SARIF run without a result does not pass: it has a warning, and the exit code is included."""
     (run,) = json.loads(sarif(as_cases(SITUATIONS["unknown"])))["runs"]
     (invocation,) = run["invocations"]
 
@@ -582,7 +598,10 @@ def test_sarif_tells_what_could_not_be_judged() -> None:
 
 
 def test_what_could_not_be_read_is_told_in_every_format() -> None:
-    """A reader of the report must not mistake the readable part for the whole."""
+    """If a recording could be read only in part, every format says so.
+
+    A reader of the report must not mistake the readable part for the whole.
+    """
     partly = SITUATIONS["a file that cannot be read"]
     (invocation,) = json.loads(sarif(as_cases(partly)))["runs"][0]["invocations"]
     (error,) = ET.fromstring(junit(as_cases(partly))).iter("error")  # noqa: S314  (ours)
@@ -617,7 +636,7 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
     ],
 )
 def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str | None, *, skipped: bool) -> None:
-    """Every format has the reason, and no clause passes."""
+    """If the verdict is unknown, every format has the reason, and no clause passes."""
     document = json.loads(as_json(SITUATIONS[situation]))
     (invocation,) = json.loads(sarif(as_cases(SITUATIONS[situation])))["runs"][0]["invocations"]
     root = ET.fromstring(junit(as_cases(SITUATIONS[situation])))  # noqa: S314  (ours)
@@ -631,7 +650,7 @@ def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str
 
 
 def test_one_is_no_plural() -> None:
-    """The singular is used for one line read and one cell covered."""
+    """The report uses the singular for one line and for one cell."""
     (judged,) = report(judgement(Holds())).judged
     notes = {
         "lines": 1,
@@ -649,7 +668,7 @@ def test_one_is_no_plural() -> None:
 
 
 def test_sarif_suppresses_what_the_profile_tolerates() -> None:
-    """A tolerated deviation is a note with the profile as its reason."""
+    """In SARIF, a tolerated deviation is a suppressed note, with the profile as the reason."""
     (run,) = json.loads(sarif(as_cases(named("a.log"))))["runs"]
     violation, tolerated = run["results"]
 
@@ -660,7 +679,10 @@ def test_sarif_suppresses_what_the_profile_tolerates() -> None:
 
 
 def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
-    """Readers show one result for each case, so the second cause must not get lost."""
+    """In JUnit, a clause that was broken for two causes has one failure with both causes.
+
+    Readers show only one result for each case, so a separate failure for the second cause would be lost.
+    """
     other = replace(STOP, observation=Observation(entity="c2", event="StopContainer", reply="UNAVAILABLE"))
     root = ET.fromstring(junit(as_cases(report(judgement(Illegal(findings=(found(STOP), found(other))))))))  # noqa: S314  (ours)
 
@@ -671,7 +693,7 @@ def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
 
 
 def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
-    """Surprises and deviations are in the output of a case that passes."""
+    """In JUnit, surprises and deviations are in the output of a case that passes."""
     surprise = replace(STOP, clause=replace(CLAUSE, level="observed"))
     tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file="a.log", line=3)
     whole = judgement(Illegal(findings=(found(surprise),)), Deviated(first=tolerated, count=2))
@@ -686,7 +708,7 @@ def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
     ] == notes
 
 
-# -- what it comes to --------------------------------------------------------------
+# -- the verdict ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -701,7 +723,7 @@ def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
     ],
 )
 def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, answer: ExitCode) -> None:
-    """By default they do not fail; ``--fail-on`` decides what fails."""
+    """Violations of weaker clauses are surprises, which do not fail by default; ``--fail-on`` makes them fail."""
     broken = replace(STOP, clause=replace(CLAUSE, level=level))
 
     assert answer == report(judgement(Illegal(findings=(found(broken),))), fail_on=fail_on).total()
@@ -723,5 +745,8 @@ def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, 
     ],
 )
 def test_not_knowing_is_no_pass(situation: str, answer: ExitCode) -> None:
-    """A machine without observations is ignored only if another machine could be judged."""
+    """An unknown verdict is no pass.
+
+    A machine without observations is ignored only if another machine could be judged.
+    """
     assert answer == SITUATIONS[situation].total()

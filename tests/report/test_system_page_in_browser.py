@@ -1,4 +1,4 @@
-"""Pages of systems in a real browser: joint steps are those of the product, and the page shows waiting parts."""
+"""Pages of systems in a real browser: joint steps are those of the product, and waiting parts are shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS = 6
 
 
 def wander_jointly(page: Page, system: System, *, steps: int, seed: int) -> None:
-    """Walk randomly. The offered steps and their targets must be those of the product."""
+    """Walk randomly, and check that the offered steps and their targets are those of the product."""
     table, chance = SystemTable(system), random.Random(seed)
     at = table.initial
     for _ in range(steps):
@@ -58,7 +58,7 @@ def test_the_script_joins_the_steps_of_parts_as_the_product_does(name: str, page
 
 
 def test_a_condition_that_is_not_kept_is_noticed(browser: Browser, folder: Path, tmp_path: Path) -> None:
-    """The planted page of a system ignores the conditions of events."""
+    """The test detects a page of a system that ignores the conditions of events."""
     path = made(folder, "cri-service", "--no-properties")
     path = planted(path, tmp_path / "planted.html", ('"when":["at"', '"when":["not",["all"],"at"'))
     with shown(browser, path) as found, pytest.raises(AssertionError):
@@ -73,7 +73,10 @@ def test_nobody_is_kept_from_a_system(width: int, scheme: Scheme, pages: Pages, 
 
 
 def test_a_deadlock_says_who_waits_for_whom(pages: Pages, folder: Path) -> None:
-    """The text is beside the chart; no step is marked, because none breaks the property."""
+    """In the chart of a deadlock no step is marked, because no step breaks the property.
+
+    The text beside the chart says which parts wait, and for which other parts.
+    """
     found = pages.at(made(folder, "nri-locks"), "profile=none")
     stated = unfolded(found.page, "calls-end")
     assert "call waits for update" in stated.locator(".note.wrong").inner_text()

@@ -1,4 +1,4 @@
-"""A real browser for tests of pages: Chromium, driven by Playwright, offline, with every error recorded."""
+"""Run a real browser for tests of pages: an offline Chromium, driven by Playwright, whose errors are all recorded."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _AXE = "async of => (await axe.run(of, { resultTypes: ['violations'], preload: f
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start Debian's Chromium without its own network requests."""
+    """Start Debian's Chromium, with its own network requests disabled."""
     executable = program("chromium")
-    # Without the rights to create a sandbox Chromium would not start; the pages are our own.
+    # Chromium would not start without the rights to create a sandbox. It needs none, because the pages are our own.
     arguments = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=arguments)
@@ -55,7 +55,7 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass(slots=True)
 class Shown:
-    """A loaded page, the requests that it made beyond its own file, and the errors that it reported."""
+    """A loaded page, the requests that it made for anything except its own file, and the errors that it reported."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Shown:
 
 
 def opened(browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Scheme = "light") -> Shown:
-    """Open the page in the file at *path*; *at* is the part of the address after ``#``."""
+    """Open the page in the file *path*; *at* is the part of the address after ``#``."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(60_000)
@@ -94,7 +94,7 @@ def opened(browser: Browser, path: Path, *, at: str = "", width: int = WIDE, sch
 def shown(
     browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Scheme = "light"
 ) -> Iterator[Shown]:
-    """Open a page like :func:`opened`, and close it at the end."""
+    """Open a page as :func:`opened` does, and close it at the end."""
     found = opened(browser, path, at=at, width=width, scheme=scheme)
     try:
         yield found
@@ -103,14 +103,14 @@ def shown(
 
 
 class Pages:
-    """Pages that stay open for tests that only need a page at some address, because loading a page is slow."""
+    """Pages that stay open, because loading is slow and many tests only need a page at some address."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
         self._open: dict[tuple[Path, int, Scheme], Shown] = {}
 
     def at(self, path: Path, at: str = "", *, width: int = WIDE, scheme: Scheme = "light") -> Shown:
-        """Return the page after navigating it to the place *at*."""
+        """Navigate the page to the place *at*, and return it."""
         key = (path, width, scheme)
         if key not in self._open:
             self._open[key] = opened(self.browser, path, at=at, width=width, scheme=scheme)
@@ -120,7 +120,7 @@ class Pages:
 
 
 def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
-    """Copy the page at *path* to the file *to*, with each key of *mistakes*, which must occur, replaced by its value."""
+    """Copy the page at *path* to *to*, with each key of *mistakes* replaced by its value; each key must occur."""
     text = path.read_text(encoding="utf-8")
     for old, new in mistakes:
         assert old in text, old
@@ -132,7 +132,7 @@ def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
 
 
 def made(folder: Path, *arguments: str) -> Path:
-    """Return the page that ``fsm explore`` writes into *folder*; each page is written only once."""
+    """Return the page that ``fsm explore`` writes into *folder*; write each page only once."""
     path = folder / f"{re.sub('[^a-z0-9-]', '_', arguments[0])}.html"
     if not path.exists():
         ran = fsm("explore", *arguments, "-o", str(path))

@@ -1,4 +1,4 @@
-"""One browser per test module, pages that stay open in it, and a folder for their files."""
+"""Fixtures: one browser per test module, pages that stay open in the browser, and a folder for their files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Yield one browser for all tests of a module, because no other event loop can run while it is open."""
+    """Yield one browser for all tests of a module; while it is open, no other event loop can run."""
     from browser import chromium  # noqa: PLC0415  (other tests need none)
 
     with chromium() as found:
@@ -25,7 +25,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(browser: Browser) -> Pages:
-    """Open pages for tests that only need a page at some address."""
+    """Yield pages that stay open, for tests that only need a page at some address."""
     from browser import Pages  # noqa: PLC0415
 
     return Pages(browser)
@@ -33,5 +33,5 @@ def pages(browser: Browser) -> Pages:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the pages."""
+    """Return the folder of the files of the pages."""
     return tmp_path_factory.mktemp("pages")

@@ -1,6 +1,8 @@
 """Compare the engines with the brute force on random properties, and report each disagreement.
 
-``python tests/support/brute_force_search.py COUNT SEED`` tries COUNT random properties. Each disagreement is printed with its own seed, which reproduces it: ``python tests/support/brute_force_search.py 1 machine/SEED/17``. Without SEED, a random seed is chosen and printed.
+``python tests/support/brute_force_search.py COUNT SEED`` tries COUNT random properties. Without SEED, a random seed
+is chosen and printed. Each disagreement is printed with a seed of its own; ``python
+tests/support/brute_force_search.py 1 machine/SEED/17`` reproduces it.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ Subject: TypeAlias = Machine | System
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A random machine or system, the number of calls that may be in progress, and claims about it."""
+    """A random machine or system, the maximum number of its calls in progress, and claims about it."""
 
     origin: str
     subject: Subject
@@ -83,12 +85,12 @@ class Tried:
 
 
 Kind: TypeAlias = Callable[[str], Tried]
-"""Tries a few properties that a seed generates."""
+"""A function that generates a few properties from a seed, and tries them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A configuration of the checker: with copies *folded* or not, with compiled code or not.
+    """A configuration of the checker: copies are *folded* or not, and code is *compiled* or not.
 
     It searches the whole system or, with *cones*, first the cone of each claim.
     """
@@ -99,7 +101,7 @@ class Engine:
 
     @contextmanager
     def asked(self, subject: Subject, overlap: int) -> Iterator[Asked]:
-        """Return the engine for *subject*, in which up to *overlap* calls of one event may be in progress."""
+        """Yield the engine for *subject*; up to *overlap* calls of one event may be in progress."""
         with self._chosen():
             stepping = stepping_of(subject, overlap=overlap)
             if isinstance(stepping, Cones):
@@ -147,7 +149,7 @@ ENGINES: Final[Mapping[str, Engine]] = {
 
 
 def lively_machine(chance: random.Random) -> Machine:
-    """Return a random machine, usually the one of three that has the most configurations with calls in progress."""
+    """Return a random machine; usually generate three, and choose the one with the most calls in progress."""
     found = [random_machines.random_machine(chance) for _ in range(3)]
     return max(found, key=_liveliness) if chance.random() < 0.8 else found[0]
 
@@ -158,7 +160,7 @@ def _liveliness(machine: Machine) -> int:
 
 
 def machine_case(origin: str) -> Case:
-    """Return the machine that *origin* generates, with claims about it."""
+    """Generate a machine from the seed *origin*, and claims about the machine."""
     chance = random.Random(origin)
     machine = lively_machine(chance)
     texts = [machine_claim(chance, machine) for _ in range(TOGETHER)]
@@ -167,7 +169,7 @@ def machine_case(origin: str) -> Case:
 
 
 def machine_claim(chance: random.Random, machine: Machine) -> str:
-    """Return a random claim; some have several conditions, or start from each of several states."""
+    """Return a random claim; some claims have several conditions, or start from each of several states."""
     text = random_claims.random_claim(chance, machine)
     if text.startswith("always") and chance.random() < 0.3:
         other = random_claims.random_claim(chance, machine, ("always",))
@@ -183,7 +185,7 @@ SYSTEM_CLAIMS: Final = ("idempotent", "always", "never", "never", "reachable", "
 
 
 def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | None:
-    """Return the system that *origin* generates, with claims of *kinds*, or nothing if it has too many configurations."""
+    """Generate a system from the seed *origin* with claims of *kinds*; ``None`` if the system is too large."""
     chance = random.Random(origin)
     copies, apart = chance.choice((2, 2, 3)), chance.choice((0, 0.7))
     text, machines = random_systems.random_text(chance, copies, lively_machine, apart=apart)
@@ -210,7 +212,7 @@ def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | N
 
 
 def system_claim(chance: random.Random, system: System, kinds: tuple[str, ...]) -> str:
-    """Return a random claim about one copy or all copies; some are about the outputs of a step."""
+    """Return a random claim about one copy or all copies; some claims are about the outputs of a step."""
     text = random_systems.random_claim_text(system, chance, kinds)
     if chance.random() < 0.2:
         text = text.partition("\n")[2]  # claims without 'for'
@@ -233,7 +235,7 @@ def verdict_of(conclusion: Conclusion) -> str:
 
 
 def disagreement(answer: Answer, checked: Checked, runs: Runs, stated: Property) -> str:
-    """Describe how a conclusion differs from the *answer* of the brute force; empty if they agree."""
+    """Describe the difference between a conclusion and the *answer* of the brute force; empty if they agree."""
     found = verdict_of(checked.verdict)
     if found != answer.verdict:
         return f"{found}, and by brute force {answer.verdict}"
@@ -252,7 +254,7 @@ def disagreement(answer: Answer, checked: Checked, runs: Runs, stated: Property)
 
 
 def disagreements(case: Case, engines: Mapping[str, Engine]) -> Iterator[str]:
-    """Return the claims of *case* on which an engine and the brute force disagree, and the size if their counts differ."""
+    """Yield the claims of *case* on which an engine and the brute force disagree, and differences in their counts."""
     decider = Decider(case.model)
     answers = list(_answers(decider, case))
     for name, engine in engines.items():
@@ -277,7 +279,7 @@ def _answers(decider: Decider, case: Case) -> Iterator[tuple[int, Property, Answ
 
 
 def claims_agree(make: Callable[[str], Case | None], engines: Mapping[str, Engine]) -> Kind:
-    """Return the kind of case generated by *make*, with each case decided by all *engines*."""
+    """Return the kind that generates a case with *make* and decides it with all *engines*."""
 
     def tried(origin: str) -> Tried:
         case = make(origin)
@@ -289,7 +291,7 @@ def claims_agree(make: Callable[[str], Case | None], engines: Mapping[str, Engin
 
 
 def raised(kind: Kind) -> Kind:
-    """Return the same *kind*, with an exception in an engine counted as a disagreement."""
+    """Return *kind* with one change: an exception in an engine counts as a disagreement."""
 
     def tried(origin: str) -> Tried:
         try:
@@ -301,7 +303,7 @@ def raised(kind: Kind) -> Kind:
 
 
 def follows_agree(origin: str) -> Tried:
-    """Compare whether the outputs of a random machine are events of another one."""
+    """Compare the verdicts on whether another machine accepts the outputs of a random machine as its events."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance, time=False)
     text = random_machines.random_text(chance, time=False).replace('name = "random"', 'name = "other"')
@@ -385,7 +387,7 @@ SHARES: Final = {"machine": 70, "system": 15, "follows": 2, "refines": 1, "trace
 
 
 def search(kind: str, count: int, seed: str) -> Iterator[str]:
-    """Yield the disagreements about random properties of this *kind*: *count* of them, or slightly more."""
+    """Try *count* random properties of this *kind*, or slightly more, and yield the disagreements."""
     number = 0
     while count > 0:
         tried = raised(KINDS[kind])(f"{kind}/{seed}/{number}")

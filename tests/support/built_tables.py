@@ -1,9 +1,10 @@
-"""Every shipped machine, system and property file after building, as plain data independent of the TOML's layout.
+"""Every shipped machine, system and property file as plain data, which does not depend on the layout of the TOML.
 
 A table holds cells, outcomes, clauses, ways, steps and claims, without line numbers and paths. Conditions are in a
 normal form, so that two spellings of one condition are equal.
 
-``python tests/support/built_tables.py`` prints differences from ``tests/models/tables.json.gz``, cell by cell; with ``--write`` it stores the current tables.
+``python tests/support/built_tables.py`` prints each cell that differs from ``tests/models/tables.json.gz``. With
+``--write``, it stores the current tables in that file.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ _PLACES = frozenset({"line", "path"})
 
 
 def tables() -> dict[str, Data]:
-    """Return every table by name: machines and systems, with and without each profile, and properties."""
+    """Return all tables by name.
+
+    Machines and systems occur without a profile and under each of their profiles; properties occur once.
+    """
     found: dict[str, Data] = {}
     for name in names():
         machine = load(name)
@@ -65,7 +69,7 @@ def machine_table(machine: Machine) -> Data:
 
 
 def system_table(system: System) -> Data:
-    """Return everything that *system* states, with only the name and a digest of the machine of each part."""
+    """Return everything that *system* states; each part's machine is reduced to its name and a digest."""
     return {**_Data(system=system).record(system), "profiles": [*system.profiles]}
 
 
@@ -110,14 +114,14 @@ def differences(before: Data, after: Data, *at: str) -> Iterator[str]:
 
 
 class _Data:
-    """Converts one machine or system, whose set of states resolves negations, to plain data."""
+    """Converts one machine or system to plain data; its set of states is used to resolve negations."""
 
     def __init__(self, *, machine: Machine | None = None, system: System | None = None) -> None:
         self._machine = machine
         self._system = system
 
     def record(self, value: object) -> dict[str, Data]:
-        """Return the fields of the dataclass *value*, without places in a file."""
+        """Return the fields of the dataclass *value*, without their places in the file."""
         found: dict[str, Data] = {"is": type(value).__name__}
         for each in fields(value) if is_dataclass(value) else ():
             if each.name not in _PLACES:
@@ -125,7 +129,7 @@ class _Data:
         if isinstance(value, JointEvent):
             found["ways"] = {way.name: self.data(way) for way in sorted(value.ways, key=lambda way: way.name)}
         for word in ("clauses", "ends", "fails") if not isinstance(value, Override) else ("cells", "ends"):
-            if isinstance(found.get(word), dict):  # the order has no meaning
+            if isinstance(found.get(word), dict):  # the order does not matter
                 found[word] = dict(sorted(cast("dict[str, Data]", found[word]).items()))
         if isinstance(value, Machine | System):
             del found["profile"]  # the caller chose the profile
@@ -199,7 +203,7 @@ class _Data:
 
 
 def _of(condition: Data, *, every: bool) -> str | None:
-    """Return the parts of a condition except the states; ``None`` if it cannot be merged with similar ones."""
+    """Return a condition without its states, or ``None`` if it cannot be merged with similar conditions."""
     if not isinstance(condition, dict) or "in" not in condition:
         return None
     if len(cast("list[Data]", condition.get("copies", [0]))) > 1 and condition["every"] is not every:

@@ -1,4 +1,4 @@
-"""A pod and a container of a real runtime, created and removed by CRI calls."""
+"""CRI calls that create and remove a pod and a container in a real runtime."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ SLEEPS: Final = ContainerConfig(
         security_context=LinuxContainerSecurityContext(namespace_options=NamespaceOption(network=NODE, pid=CONTAINER))
     ),
 )
-"""Shell command that ignores a request to terminate, because it is the first process of its namespace."""
+"""The command ignores a request to terminate, because it is the first process of its namespace."""
 
 
 def done(answer: CallAnswer) -> CallAnswer:
-    """Return *answer* after asserting that it is a success."""
+    """Assert that *answer* is a success, and return it."""
     assert ("OK", "") == (answer.code, answer.detail), f"{answer.op}: {answer.code} {answer.detail}"
     return answer
 
 
 @contextmanager
 def running_pod(client: CriClient) -> Iterator[str]:
-    """Run a pod and yield its id; at the end the pod is removed with everything in it."""
+    """Run a pod and yield its id; at the end, remove the pod and everything in it."""
     number: str = done(client.call("RunPodSandbox", RunPodSandboxRequest(config=POD))).message.pod_sandbox_id
     try:
         yield number

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Columned:
-    """Builds the columns of the batches of one recording; at random, with *chance*, an observation is left out of the columns."""
+    """Builds the columns of the batches of one recording; with *chance*, it leaves random observations out."""
 
     def __init__(self, chance: random.Random | None = None) -> None:
         self._chance = chance
@@ -24,7 +24,7 @@ class Columned:
         self._numbers: dict[tuple[str, Key], int] = {}
 
     def batch(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> Batch:
-        """Return *observations* with their *lines* as a batch with columns."""
+        """Return a batch of *observations* and their *lines*, with columns."""
         ids = {entity: number for number, entity in enumerate(dict.fromkeys(seen.entity for seen in observations))}
         columns = Columns(
             self._kinds,
@@ -51,6 +51,6 @@ class Columned:
 
 
 def _time(seen: Observation) -> int | None:
-    """Return the time of an observation, -1 without a time, or ``None`` if columns cannot hold it."""
+    """Return the time of an observation, -1 if it has no time, or ``None`` if the time does not fit into a column."""
     at = nanoseconds(seen.at)
     return -1 if at is None else at if 0 <= at < 1 << 63 else None

@@ -1,4 +1,4 @@
-"""The command ``fsm``: called in this process, which is fast, or run as people run it, in a process or on a terminal."""
+"""Call the command ``fsm`` in this process, which is fast, or run it as users do, in a process or on a terminal."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ PLAIN = {key: value for key, value in os.environ.items() if key not in {"COLUMNS
 def fsm(
     *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Call the command; equal to :func:`process` without its start-up time.
+    """Call the command like :func:`process`, but in this process, which saves the start-up time.
 
-    ``test_cli.py`` compares the two for each command.
+    ``test_cli.py`` compares the two functions for each command.
     """
     argv = [FSM, *map(os.fsdecode, arguments)]
     with (
@@ -56,7 +56,7 @@ def fsm(
             code = _exit_code()
         out.flush()
         err.flush()
-        # Read by name: the command may have redirected the descriptors to discard its output.
+        # The files are read by name, because the command may have redirected the descriptors to discard its output.
         written = [Path(each.name).read_bytes().decode() for each in (out_file, err_file)]
     return subprocess.CompletedProcess(argv, code, *written)
 
@@ -77,7 +77,7 @@ def _exit_code() -> int:
 
 @contextlib.contextmanager
 def left_as_it_was(folder: Path | None) -> Iterator[None]:
-    """Restore signals and paths afterwards, and forget modules imported from *folder*."""
+    """Restore signal handlers and paths at the end, and forget modules that were imported from *folder*."""
     path, modules, handler = [*sys.path], {*sys.modules}, signal.getsignal(signal.SIGPIPE)
     program = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")  # the command reads its own name from here
@@ -88,7 +88,8 @@ def left_as_it_was(folder: Path | None) -> Iterator[None]:
         signal.signal(signal.SIGPIPE, handler)
         for name in {*sys.modules} - modules:
             file = Path(getattr(sys.modules[name], "__file__", None) or "/")
-            # If the folder is this repository, installed modules are kept, or their classes would exist twice.
+            # Installed modules are kept even if the folder is this repository; if reloaded, their classes would exist
+            # twice.
             installed = name.partition(".")[0] == "fsm" or "site-packages" in file.parts
             if folder and file.is_relative_to(folder) and not installed:
                 del sys.modules[name]
@@ -98,7 +99,7 @@ def left_as_it_was(folder: Path | None) -> Iterator[None]:
 def process(
     *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own to its end, with its output in a pipe."""
+    """Run the command to its end in a process of its own, with its output in a pipe."""
     ran = subprocess.run(
         [FSM, *arguments],
         input=stdin,
@@ -112,7 +113,7 @@ def process(
 
 
 def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Return a command line for bash in which ``fsm`` is the command and ``$1`` the first of *arguments*."""
+    """Run *script* in bash, where ``fsm`` is the command and ``$1`` is the first of *arguments*."""
     return subprocess.run(
         ["/bin/bash", "-c", f'fsm() {{ "{FSM}" "$@"; }}\n{script}', "bash", *arguments],
         env=PLAIN, capture_output=True, check=False, timeout=30, text=True, encoding="utf-8",
@@ -120,7 +121,7 @@ def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Terminal:
-    """A command whose output and errors are connected to a terminal."""
+    """A running command whose output and errors are connected to a terminal."""
 
     def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
         self._ours, theirs = pty.openpty()
@@ -134,12 +135,12 @@ class Terminal:
         while not wanted or wanted not in self.shown:
             try:
                 piece = os.read(self._ours, 65_536)
-            except OSError:  # on Linux, this is the end of a terminal without writers
+            except OSError:  # on Linux, this error marks the end of a terminal without writers
                 return
             self.shown += piece.decode()
 
     def end(self) -> int:
-        """Read to the end and return the exit code."""
+        """Read the rest of the output, and return the exit code."""
         self.read_until("")
         os.close(self._ours)
         return self.process.wait(timeout=30)

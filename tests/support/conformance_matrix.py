@@ -1,15 +1,16 @@
-"""``docs/reference/conformance-matrix.md``: which clauses each version of containerd keeps, according to tests of real daemons.
+"""Test real daemons, and write the clauses that each version keeps to ``docs/reference/conformance-matrix.md``.
 
     python tests/support/conformance_matrix.py [--write]
 
-Without ``--write`` the page is not changed; differences in its tables are printed, and are a failure. A contradiction
-to the profile of a version is a failure in both cases. Each version is tested under its own profile, where nothing
-may fail, and without a profile in the cells that the profile changes, to find what it tolerates.
+Without ``--write``, the page is not changed; differences in its tables are printed and count as failures. With or
+without ``--write``, a contradiction to the profile of a version is a failure. Each version is tested under its own
+profile, with which no test may fail. The cells that the profile changes are also tested without a profile, to find
+the behaviour that it tolerates.
 
-A test that fails in only some of its repetitions may pass in one run. A test on the page is evidence that it can
-fail, so ``--write`` repeats it to find a shorter one, and keeps the old one if it does not fail again; without
-``--write`` its absence is no difference. Afterwards the page that the run would have written is in
-``.venv/containerd``.
+A flaky test may pass in one run, although the page proves that it can fail. Therefore ``--write`` repeats each flaky
+test of the page to find a shorter one, and keeps the old test if it does not fail again. Without ``--write``, the
+absence of a flaky test is no difference. Afterwards ``.venv/containerd`` contains the page that the run would have
+written.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ EXAMPLES: Final = 1
 """Number of tests in random order, after those that aim at every step."""
 
 REPETITIONS: Final = 60
-"""Repetitions of a test that sometimes fails: a failure in one of ten is then missed once in five hundred."""
+"""Repetitions of a flaky test; if it fails once in ten runs, the failure is missed with a probability of 1 in 500."""
 
 AT_TIMES: Final = "at times otherwise"
 
@@ -85,7 +86,7 @@ Steps: TypeAlias = tuple[Stimulus, ...]
 
 
 class Seldom(NamedTuple):
-    """A test on the page that fails in only some of its repetitions: its clause, its steps, and its entry on the page."""
+    """A flaky test on the page, which fails in only some of its repetitions: its clause, its steps, and its entry."""
 
     clause: str
     steps: Steps
@@ -93,7 +94,7 @@ class Seldom(NamedTuple):
 
 
 def measured(name: str, version: str, seldom: Sequence[Seldom] = ()) -> Column:
-    """Test *version* against the machine *name* in a daemon of its own, and repeat the tests *seldom*."""
+    """Test *version* against the machine *name* in a daemon of its own, and repeat the flaky tests *seldom*."""
     began = time.monotonic()
     machine, profile = load(name), f"containerd-{version}"
     places = changed(machine, profile)
@@ -120,7 +121,7 @@ def measured(name: str, version: str, seldom: Sequence[Seldom] = ()) -> Column:
 
 
 def failed_again(machine: Machine, factory: Callable[[], SUT], steps: Steps) -> Failure | None:
-    """Return how a test of *steps*, or of fewer, fails in some of its repetitions, or ``None`` if it never fails."""
+    """Repeat a test of *steps*, or of fewer steps, and return a failure, or ``None`` if the test never fails."""
     judge = oracle(machine, overlaps=False)
     sut = factory()
 
@@ -169,7 +170,7 @@ def page(columns: Iterable[Column]) -> str:
 
 
 def rows(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    r"""Return the cells of a page's tables by section and clause, without links and numbers of cells.
+    r"""Return the cells of the tables on a page by section and clause, without links and numbers of cells.
 
     >>> rows("## A pod\n\n| `a` | MUST | holds in 3 of 5 | tolerated: `b` ([trace](#c)) |\n\nwords")
     {('A pod', '`a`'): ('MUST', 'holds', 'tolerated: `b`')}
@@ -184,10 +185,10 @@ def rows(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def differences(text: str, kept: str) -> Iterator[tuple[str, bool]]:
-    """Yield differences between the tables of the new page *text* and the *kept* one, and whether each may be accidental.
+    """Yield differences between the tables of the new page *text* and the *kept* page; say which may be accidental.
 
-    A failure that occurs only sometimes may be absent from one run; that is no difference. Whether the events of
-    a plugin show the state of a container depends on when its end was relayed.
+    A flaky failure may be absent from one run; that is no difference. A plugin's events may or may not show the state
+    of a container, depending on the time at which the end of the container was relayed.
     """
     old = rows(kept)
     for (title, clause), cells in rows(text).items():
@@ -201,12 +202,12 @@ def differences(text: str, kept: str) -> Iterator[tuple[str, bool]]:
 
 @cache
 def _told_of() -> frozenset[str]:
-    """Return the titles of the sections about events of plugins."""
+    """Return the titles of the page sections about events of plugins."""
     return frozenset(machine_of(name).title for name in (NODE, *TOLD))
 
 
 def failing_at_times(text: str) -> dict[tuple[str, str], list[Seldom]]:
-    """Return the tests on a page that fail in only some of their repetitions, by machine and version."""
+    """Return the flaky tests on a page, by machine and version."""
     found: dict[tuple[str, str], list[Seldom]] = {}
     sections = re.findall(r"^### (\S+) (\S+) (\S+)\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
     for machine, clause, version, traces in sections:
@@ -219,7 +220,7 @@ def failing_at_times(text: str) -> dict[tuple[str, str], list[Seldom]]:
 
 
 def machine_of(name: str) -> Machine:
-    """Return the machine *name*; for the system of pods, containers and a plugin, as one machine."""
+    """Return the machine *name*; the system of pods, containers and a plugin is returned as a single machine."""
     return node(None) if name == NODE else load(name)
 
 
@@ -265,7 +266,7 @@ def _shown(cell: Cell, anchor: str) -> str:
 
 
 def _anchor(machine: str, clause: str, version: str) -> str:
-    """Return the anchor of a heading."""
+    """Return the anchor of the heading for a trace."""
     return f"{machine}-{clause}-{version.replace('.', '')}"
 
 
@@ -284,7 +285,8 @@ def main(*, write: bool) -> int:
         return 2
     kept = PAGE.read_text(encoding="utf-8")
     seldom = failing_at_times(kept) if write else {}
-    # A daemon is busy while a test waits for it.  Pods take longest, so they go first.
+    # While a test waits, its daemon is busy, so more tests run than there are cores.  Pods take longest and are
+    # first.
     with ProcessPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
         told = {version: pool.submit(relayed, version) for version in RELAYING}
         jobs = {

@@ -1,13 +1,17 @@
-"""Real containerd daemons of the versions that Debian packages, each in its own folder and mount namespace.
+"""Run real containerd daemons of the versions in Debian, each in its own folder and mount namespace.
 
     python tests/support/containerds.py install|check
     python tests/support/containerds.py run 2.1.9 FOLDER
     python tests/support/containerds.py restart|kill FOLDER
 
-``install`` downloads the packages with apt, from the archive that this machine uses, into ``.venv/containerd``; nothing is installed in the system. ``check`` reports what prevents this machine from running them. ``run`` prints the address of the daemon; when interrupted, it ends the daemon and everything that the daemon started. ``kill`` sends SIGKILL to the daemon and starts it again; containers keep running.
+``install`` downloads the packages with apt into ``.venv/containerd``, from the archive that this machine uses; it
+installs nothing in the system. If this machine cannot run the daemons, ``check`` reports the reason. ``run`` starts a
+daemon and prints its address; when interrupted, it ends the daemon and everything that the daemon started.
+``restart`` restarts the daemon. ``kill`` sends SIGKILL to the daemon and starts it again; containers keep running.
 
-All processes of a daemon are below a reaper, which kills them on request or when its parent process has ended. Their
-mount namespace, with all its mounts, ends with the last of them. Files written to ``/run`` stay inside it.
+All processes of a daemon are descendants of a reaper, which kills them on request or when its parent process has
+ended. Their mount namespace, with all its mounts, ends with the last process. Files written to ``/run`` stay inside
+the namespace.
 """
 
 from __future__ import annotations
@@ -61,7 +65,7 @@ while True:
     with open("daemon.pid", "w") as file:
         file.write(str(daemon.pid))
 """
-"""Script in the mount namespace: starts a daemon whenever something is written to the pipe ``start``."""
+"""A script in the mount namespace, which starts a daemon whenever something is written to the pipe ``start``."""
 
 _RESTART: Final = """
 cd "$(dirname "$0")"
@@ -73,13 +77,13 @@ rm daemon.pid
 echo start > start
 while [ ! -s daemon.pid ]; do sleep 0.01; done
 """
-"""Script that restarts a daemon with a given signal, without Python's start-up time; it does not wait for CRI.
+"""A shell script that restarts a daemon with a given signal; it avoids Python's start-up time.
 
-If a command is given too, it runs while the daemon is down.
+If a command is also given, it runs while the daemon is down. The script does not wait for CRI.
 """
 
 _GRACE: Final = 1.0
-"""Seconds between the request to end and the kill."""
+"""Number of seconds that a process has to end before it is killed."""
 
 _OLD: Final = """\
 version = 2
@@ -137,15 +141,15 @@ class DaemonError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Containerd:
-    """A daemon of *version* in *folder*, whose path must be short enough for the path of a socket.
+    """A daemon of *version* in *folder*; the path of the folder must be short enough for a socket's path.
 
-    All its state is in the folder, so that another process can continue with it.
+    The folder contains the daemon's whole state, so that another process can take over.
     """
 
     version: str
     folder: Path
     _reapers: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The process that must be waited for by whoever started it."""
+    """The reaper process, if this process started it and must wait for it."""
 
     @property
     def endpoint(self) -> Path:
@@ -154,7 +158,7 @@ class Containerd:
 
     @property
     def nri(self) -> Path | None:
-        """Return the socket for plugins; daemons before 1.7 do not have it."""
+        """Return the socket for NRI plugins, which daemons before 1.7 do not have."""
         return None if self.version.startswith("1.6.") else self.folder / "nri.sock"
 
     @property
@@ -164,12 +168,12 @@ class Containerd:
 
     @property
     def kill_command(self) -> str:
-        """Return the shell command that kills the daemon at any time and starts it again."""
+        """Return the shell command that kills the daemon, whatever it is doing, and starts it again."""
         return f"{self.restart_command} KILL"
 
     @property
     def damage_command(self) -> str:
-        """Return the shell command that restarts the daemon with an empty checkpoint of a container."""
+        """Return the shell command that empties a container's checkpoint during a restart of the daemon."""
         status = "root/io.containerd.grpc.v1.cri/containers/{container}/status"
         return f"{self.restart_command} TERM 'truncate -s 0 {status}'"
 
@@ -189,7 +193,7 @@ class Containerd:
         return _written(self.folder / "daemon.pid")
 
     def open(self) -> None:
-        """Create the namespace, start the daemon, and import the images; all of it ends with this process."""
+        """Create the namespace, start the daemon, and import the images; everything ends with this process."""
         for name in ("root", "state", "opt", "cni", "nri", "upper"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         os.mkfifo(self.folder / "start")
@@ -214,12 +218,12 @@ class Containerd:
         self.answered()
 
     def answered(self) -> None:
-        """Return when CRI answers, because the command that started the daemon need not have waited for it."""
+        """Wait until CRI answers; the command that started the daemon may not have waited."""
         self._until(lambda: bool(self.pid), "runs")
         self._until(lambda: _answers(self.endpoint), "answers", ended=lambda: not _runs(self.pid))
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """End the daemon and nothing else: containers continue."""
+        """End only the daemon; containers keep running."""
         pid = self.pid
         if pid:
             with contextlib.suppress(ProcessLookupError):
@@ -228,7 +232,7 @@ class Containerd:
             (self.folder / "daemon.pid").unlink()
 
     def restart(self) -> None:
-        """End the daemon as a system's service manager does, and start it again."""
+        """End the daemon in the same way as a service manager, and start it again."""
         self.end()
         self.start()
 
@@ -238,7 +242,7 @@ class Containerd:
         self.start()
 
     def close(self) -> None:
-        """End the daemon, every shim, container and mount; the folder stays.  May be called again."""
+        """End the daemon, all shims, containers and mounts; the folder remains.  Repeated calls do nothing."""
         reaper = self.reaper
         if not reaper:
             return
@@ -292,7 +296,7 @@ def found(folder: Path) -> Containerd:
 
 
 def lacks() -> str:
-    """Return the reason why this machine cannot run a daemon, and the remedy; empty if it can."""
+    """Return the reason why this machine cannot run a daemon, with a remedy; empty if the machine can."""
     if os.geteuid() != 0:
         return "containerd needs root: run it with sudo"
     try:
@@ -305,13 +309,13 @@ def lacks() -> str:
 
 
 def processes(pid: int) -> list[int]:
-    """Return all processes below *pid*: for a reaper the daemon, the shims, and the containers."""
+    """Return all descendants of *pid*; for a reaper, they are the daemon, the shims, and the containers."""
     below = _children(pid)
     return below + [each for child in below for each in processes(child)]
 
 
 def _answers(endpoint: Path) -> bool:
-    """Check whether CRI lists pods; the daemon listens before it can do so."""
+    """Check whether CRI lists pods, because the daemon listens before it can answer calls."""
     with grpc.insecure_channel(f"unix://{endpoint}", options=[("grpc.default_authority", "localhost")]) as channel:
         list_pods: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST_PODS)
         try:
@@ -322,7 +326,7 @@ def _answers(endpoint: Path) -> bool:
 
 
 def _images(endpoint: Path) -> set[str]:
-    """Return the names of the images that CRI lists; imported images appear there after some time."""
+    """Return the names of the images that CRI lists; an imported image is listed after some time."""
     with CriClient(f"unix://{endpoint}") as client:
         found = client.call("ListImages").message
     return {name for each in (found.images if found else ()) for name in each.repo_tags}
@@ -364,19 +368,19 @@ def _written(path: Path) -> int:
 
 
 def _snapshotter(folder: Path) -> str:
-    """Return the snapshotter: an overlay cannot have its upper layer on another overlay, as in a container."""
+    """Return ``native`` if *folder* is on an overlay, as in a container, because overlays cannot be stacked there."""
     stat = ["stat", "--file-system", "--format=%T", str(folder)]
     below = subprocess.run(stat, capture_output=True, text=True, check=True).stdout.strip()
     return "native" if below == "overlayfs" else "overlayfs"
 
 
 def _control_groups(reaper: int) -> list[Path]:
-    """Return the control groups of containers below *reaper*, except the groups that the reaper itself is in."""
+    """Return the control groups of the containers below *reaper*, without the reaper's own groups."""
     return sorted(set().union(*map(_groups_of, processes(reaper))) - _groups_of(reaper))
 
 
 def _groups_of(pid: int) -> set[Path]:
-    """Return the folders of the groups of *pid* in every mounted hierarchy; runc creates groups in all of them."""
+    """Return the folders of the control groups of *pid* in every mounted hierarchy; runc uses all hierarchies."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
         mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
@@ -388,7 +392,7 @@ def _groups_of(pid: int) -> set[Path]:
 
 
 def _remove_group(group: Path) -> None:
-    """Remove *group*, which its processes may just be leaving, and CRI's group above it if this was the last one."""
+    """Remove *group*, waiting for its processes to leave, and remove CRI's parent group if it is now empty."""
     late = time.monotonic() + 2
     while group.is_dir():
         try:

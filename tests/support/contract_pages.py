@@ -1,6 +1,7 @@
-"""``docs/reference/nri-contract.md`` and ``docs/reference/cri-contract.md``: the clauses of the contracts, event by event.
+"""Generate ``docs/reference/nri-contract.md`` and ``docs/reference/cri-contract.md``: contract clauses by event.
 
-``python tests/support/contract_pages.py --write`` writes what the models state between the two marks of each page; the text before and after the marks is written by hand.
+``python tests/support/contract_pages.py --write`` replaces the text between the two marks of each page with the
+statements of the models; the text before and after the marks is written by hand.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ END: Final = "\n## Beside the drafts\n"
 
 SEVEN: Final = "1.6, 1.7, 2.0, 2.1, 2.2, 2.3, main"
 MANY: Final = 3
-"""From this number on, states in which the same happens are not listed one by one."""
+"""If at least this number of states behave in the same way, they are summarized instead of listed."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
-"""Recordings that take seconds to judge; other recordings of their version show the same."""
+"""Recordings that are left out because judging them takes seconds; others of the same version are sufficient."""
 
 FOUND: Final = {
     ("plugin-pod", "undone-unannounced"): "two-plugins.md#no-end-without-a-beginning",
@@ -52,12 +53,12 @@ FOUND: Final = {
     ("nri-plugin-contract", "create-container"): "node.md#containers-in-ready-pods",
     ("cri-pod", "ready-until-the-exit-is-handled"): "pod-records.md#stopped-has-not-the-status-ready",
 }
-"""The page of findings that derives a deviation from containerd's behaviour."""
+"""For each machine and deviation, the page of findings that derives the deviation from containerd's behaviour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """One page: its machines, and the system that they belong to."""
+    """One page: the machines on it, and the system that contains them."""
 
     page: Path
     machines: tuple[str, ...]
@@ -66,7 +67,7 @@ class Contract:
 
 
 def _together(name: str) -> str:
-    """Return the calls recorded in the same run as the events *name*."""
+    """Return the recording of the calls in the same run as the events *name*."""
     return name.replace(".nri.", ".calls.") if ".nri." in name else "cri-calls-with-nri-2.1.9.jsonl"
 
 
@@ -95,7 +96,7 @@ def recorded(contract: Contract) -> tuple[Judged, ...]:
 
 
 def page(contract: Contract) -> str:
-    """Return the current page, including the parts that are written by hand."""
+    """Generate the page, and keep the parts that are written by hand."""
     before, _, rest = contract.page.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + "\n".join(_generated(contract)) + END + after
@@ -131,7 +132,7 @@ def _generated(contract: Contract) -> Iterator[str]:
 
 
 def _fields(machine: Machine) -> Iterator[str]:
-    """Yield the requirements of states on the fields of a status, and the versions that break them."""
+    """Yield the requirements on the fields of a status, by state, and the versions that break them."""
     if not machine.requires:
         return
     yield from (f"### Fields of the status of a {machine.entity}", "")
@@ -181,7 +182,7 @@ def _event(contract: Contract, machine: Machine, event: Event, system: System | 
 
 
 def _rows(event: Event) -> Iterator[str]:
-    """Yield what happens in each state, with equal states grouped; the largest group last."""
+    """Yield the outcomes in each state; states with equal outcomes are grouped, and the largest group is last."""
     found: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
     for state, cell in event.cells.items():
         found.setdefault(tuple(_outcomes(event, state, cell)), []).append(state)
@@ -232,7 +233,7 @@ def _versions(names: Iterable[str]) -> str:
 
 
 def _joint(system: System | None, machine: Machine, event: Event) -> JointEvent | None:
-    """Return the event of *system* that contains the event of the part."""
+    """Return the joint event of *system* that contains *event* of *machine*."""
     if system is None:
         return None
     part = next(name for name, each in system.parts.items() if each.machine.name == machine.name)
@@ -260,7 +261,7 @@ def _recorded(contract: Contract, machine: Machine, event: Event) -> tuple[str, 
 
 
 def _seen(contract: Contract, machine: str, deviation: str, profiles: list[str]) -> str:
-    """Describe where *deviation* is tolerated under one of *profiles*, and how often."""
+    """Name the recordings in which *deviation* is tolerated under one of *profiles*, with the number of times."""
     found = {
         name: sum(each.count for each in judgement.tolerated if each.first.deviation.name == deviation)
         for (name, _), judged in zip(contract.recordings, recorded(contract), strict=True)
@@ -272,7 +273,7 @@ def _seen(contract: Contract, machine: str, deviation: str, profiles: list[str])
 
 
 def _overrides(machine: Machine, event: Event) -> Iterable[tuple[Override, list[str]]]:
-    """Return the profiles' changes of *event*, each once with all profiles that have it."""
+    """Return each change of *event* by profiles, with all profiles that contain it."""
     found: dict[tuple[str, str], tuple[Override, list[str]]] = {}
     for name in machine.profiles:
         profiled = machine.profiled(name)
@@ -287,7 +288,7 @@ def _bounds(override: Override) -> str:
 
 
 def _broken(contract: Contract, machine: Machine, event: Event) -> Iterator[str]:
-    """Yield the known deviations of *event*, each with a shortest run and the place where it was recorded."""
+    """Yield each known deviation of *event*, with a shortest run and the recordings that show it."""
     for override, names in _overrides(machine, event):
         if (deviation := override.deviation) is None:
             continue
@@ -307,7 +308,7 @@ def _broken(contract: Contract, machine: Machine, event: Event) -> Iterator[str]
 
 
 def _broken_together(contract: Contract, machine: Machine, system: System, joint: JointEvent) -> Iterator[str]:
-    """Yield the deviations of versions that involve a pod and its containers together."""
+    """Yield the deviations that involve a pod together with its containers, and their versions."""
     found: dict[str, list[str]] = {}
     for name, written in composition(system).written.profile.items():
         if change := written.event.get(joint.family):
@@ -322,7 +323,7 @@ def _broken_together(contract: Contract, machine: Machine, system: System, joint
 
 
 def _choices(machine: Machine, event: Event) -> Iterator[str]:
-    """Yield the outcomes that versions choose where several are allowed."""
+    """Yield the outcomes that versions choose when the contract allows several."""
     for override, names in _overrides(machine, event):
         if override.deviation is None:
             yield f"- Choice of {_versions(names)}{_bounds(override)}: {override.about}"

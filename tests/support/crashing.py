@@ -1,8 +1,8 @@
-"""Kill a process at any system call while it changes or deletes a record, and check the result.
+"""Kill a process at each system call while it changes or deletes a record, and check the remaining files.
 
-Run as ``python tests/support/crashing.py ROUNDS changing|deleting``. Prints the number of system calls and of kills,
-and fails with what was torn or lost. ``strace`` kills the process; it attaches to a waiting child, so that no system
-call of Python's start-up counts.
+Usage: ``python tests/support/crashing.py ROUNDS changing|deleting``. The script prints the number of system calls and
+the number of kills, and fails if a record was torn or lost. ``strace`` kills the process; it attaches to a waiting
+child, so that Python's own system calls at start-up do not count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 STRACE = shutil.which("strace")
 MEMORY = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)  # noqa: S108  (random names in it)
-"""A file system in memory, where syncing a file takes no time; a killed process cannot tell it from a disk."""
+"""A file system in memory, on which syncing takes no time; to a killed process it behaves like a disk."""
 
 
 class Call(NamedTuple):
@@ -40,7 +40,7 @@ class Call(NamedTuple):
 
 
 class Action(NamedTuple):
-    """An action of a child on a record, the records that a crash may leave, and the record after the action."""
+    """A child's action on a record, the records that a crash may leave, and the record after the action."""
 
     act: Callable[[StatusStorage], None]
     found: tuple[Status | None, ...]
@@ -67,7 +67,7 @@ def watched(folder: Path, act: Callable[[StatusStorage], None], *options: str) -
 
 
 def _switches(process: int) -> int:
-    """Return how often *process* has slept."""
+    """Return the number of times that *process* has slept."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
@@ -83,13 +83,13 @@ def traced(act: Callable[[], None], *options: str) -> int:
             act()
             ended = 0
         finally:
-            os._exit(ended)  # never return into the code of the parent
+            os._exit(ended)  # the child must never return into the code of the parent
     begun = _switches(child)
     with subprocess.Popen([str(STRACE), "-qqq", *options, "-p", str(child)]) as tracer:
         try:
-            # A child that has a tracer is not followed yet.  Once it is, it has slept three times: in its read, if it
-            # only
-            # just got there, when it was stopped, and at the start of a system call.
+            # When a child has a tracer, the tracer may not follow it yet. Once it does, the child has slept three
+            # times: in its read, if it has only just begun to read; when it was stopped; and at the start of a system
+            # call.
             while _switches(child) < begun + 3 and tracer.poll() is None:
                 time.sleep(0.0005)
         finally:
@@ -118,7 +118,7 @@ def calls(action: Action, old: Status) -> tuple[Call, ...]:
 
 
 def crash(action: Action, old: Status, call: Call) -> bool:
-    """Check whether a child was killed at *call*; fail if it left something torn or lost."""
+    """Try to kill a child at *call*, and return whether it was killed; fail if its record is torn or lost."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "c1")
         root.mkdir()
@@ -132,7 +132,7 @@ def crash(action: Action, old: Status, call: Call) -> bool:
 
 
 def records(chance: random.Random) -> Iterator[Status]:
-    """Return random records of different lengths."""
+    """Yield random records of different lengths."""
     while True:
         limits = Resources(linux=LinuxResources(cpuset_cpus="1," * chance.randrange(2000)))
         yield Status(created_at=chance.randrange(1, 2**63), message="x" * chance.randrange(9), resources=limits)
@@ -149,7 +149,7 @@ def deleting(old: Status, _: Status) -> Action:
 
 
 def crashes(rounds: int, action: Callable[[Status, Status], Action]) -> tuple[int, int]:
-    """Return the number of system calls of *action*, and the number of kills if each is tried *rounds* times."""
+    """Try to kill *action* at each of its system calls, *rounds* times; return the numbers of calls and of kills."""
     some = records(random.Random(rounds))
     old, new = next(some), next(some)
     every = calls(action(old, new), old)
@@ -166,7 +166,7 @@ def overwriting(old: Status, new: Status) -> Action:
 
 
 def void(_: object) -> None:
-    """Return nothing."""
+    """Discard a value, and return nothing."""
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-// A client of CRI as the kubelet is one: with Kubernetes' own messages, and with gRPC for Go.
+// A CRI client that works like the kubelet: it uses Kubernetes' own messages, and gRPC for Go.
 //
 //	cri-client unix:///run/containerd/containerd.sock
 //
-// It reads calls from standard input, a line of JSON for each, as {"call": "StopContainer", "request": {"container_id":
-// "c1"}, "seconds": 10}, and prints a line {"call", "code", "detail", "reply"} when it has been answered, one call after
-// the other.  GetContainerEvents goes on meanwhile: each event is a line, and its end is one.
+// It reads calls from standard input; each call is a line of JSON such as {"call": "StopContainer", "request":
+// {"container_id": "c1"}, "seconds": 10}.  It makes one call after the other, and prints each answer as a line with
+// the keys "call", "code", "detail" and "reply".  GetContainerEvents runs at the same time as other calls; each event
+// is a line, and so is the end of the events.
 package main
 
 import (
@@ -24,7 +25,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-const largest = 16 << 20 // bytes of a message, as the kubelet takes them
+const largest = 16 << 20 // maximum bytes of a message, the same as the kubelet's
 
 type asked struct {
 	Call    string          `json:"call"`
@@ -52,7 +53,7 @@ func tell(call string, reply any, err error) {
 		found.Reply = reply
 	}
 	if err := printed.Encode(found); err != nil {
-		os.Exit(1) // nobody reads any more
+		os.Exit(1) // nobody reads the output
 	}
 }
 

@@ -1,4 +1,4 @@
-"""A CRI server in this process whose answers a test chooses: a function for each method name."""
+"""A CRI server in this process; the test supplies a function for each method, which returns the answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Handlers(grpc.GenericRpcHandler):
 
 @contextmanager
 def serving(path: Path, answers: Mapping[str, Answering] = VERSION, *, older: bool = False) -> Iterator[grpc.Server]:
-    """Run a server at *path* for the duration of the block; the block may stop it earlier."""
+    """Run a server at *path* until the end of the block; the block may stop the server earlier."""
     with ThreadPoolExecutor(max_workers=8) as threads:
         server = grpc.server(threads, handlers=[_Handlers(answers, older)])
         server.add_insecure_port(f"unix:{path}")

@@ -1,4 +1,4 @@
-"""Damage to bytes, to the words of a text, and to documents that stay well formed and therefore pass their parser."""
+"""Damage bytes, the words of a text, or documents; damaged documents stay well formed, so they pass the parser."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ NAMES = (
         "<b>&amp;",
     ),
 )
-"""Names with a meaning in some format, or that need quoting in another."""
+"""Names that have a meaning in some format, or need quoting in some format."""
 
 NUMBERS = (-1, 0, 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30, -0.5, 1e308, 1e-308)
 
 OTHERS: tuple[object, ...] = (True, False, [], {}, [[]], [{}], {"a": {}}, [300, -1], "x", "9" * 5_000)
-"""Values of every type, for places that expect another."""
+"""Values of every type, to be put where another type is expected."""
 
 
-# -- of bytes ------------------------------------------------------------------
+# -- damage to bytes ------------------------------------------------------------------
 
 
 def flipped(data: bytes, chosen: random.Random) -> bytes:
@@ -80,12 +80,12 @@ def inserted(data: bytes, chosen: random.Random) -> bytes:
 
 
 def squeezed(data: bytes, chosen: random.Random) -> bytes:
-    """Damage compressed data."""
+    """Damage the data inside a compressed file."""
     return flipped(gzip.compress(data), chosen)
 
 
 def broken_off(data: bytes, chosen: random.Random) -> bytes:
-    """Cut the data off, compressed or not."""
+    """Truncate the data, compressed or not."""
     data = chosen.choice([data, gzip.compress(data)])
     return data[: chosen.randrange(len(data) + 1)]
 
@@ -93,13 +93,13 @@ def broken_off(data: bytes, chosen: random.Random) -> bytes:
 TO_BYTES = (flipped, mixed, displaced, inserted, squeezed, broken_off)
 
 
-# -- of the words of a text ----------------------------------------------------
+# -- damage to the words of a text ----------------------------------------------------
 
 _WORD = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\w.:+-]*\w|[^\w\s]')
 
 
 def reworded(text: str, chosen: random.Random) -> str:
-    """Exchange words of one kind, rename one everywhere, and drop or repeat words and lines."""
+    """Exchange words of one kind, rename a word everywhere, and drop or repeat words and lines."""
     for _ in range(chosen.choice((1, 1, 2, 4))):
         words = [each.span() for each in _WORD.finditer(text)]
         if not words:
@@ -143,7 +143,7 @@ def strange_text(text: str, chosen: random.Random) -> str:
     return text[:at] + chosen.choice(STRANGE) + text[at:]
 
 
-# -- of documents --------------------------------------------------------------
+# -- damage to documents --------------------------------------------------------------
 
 
 def changed(document: object, chosen: random.Random) -> object:
@@ -184,7 +184,7 @@ def _put(place: Place, value: object) -> None:
 
 
 def _alike(places: list[Place], chosen: random.Random) -> tuple[Place, Place]:
-    """Return two places whose values have the same type, usually under the same key."""
+    """Return two places whose values have the same type; usually they also have the same key."""
     one = chosen.choice(places)
     same = [each for each in places if type(_at(each)) is type(_at(one))]
     named = [each for each in same if each[1] == one[1]]
@@ -207,7 +207,7 @@ def _repeat(document: object, places: list[Place], chosen: random.Random) -> obj
 
 
 def _add(document: object, places: list[Place], chosen: random.Random) -> object:
-    """Copy a value beside itself; in a mapping, under another name."""
+    """Insert a copy of a value next to the value; in a mapping, the copy gets a different name."""
     holder, key = place = chosen.choice(places)
     value = copy.deepcopy(_at(place))
     if isinstance(holder, list):
@@ -239,7 +239,7 @@ def _other_name(name: str, places: list[Place], chosen: random.Random) -> str:
 
 
 def _call_otherwise(document: object, places: list[Place], chosen: random.Random) -> object:
-    """Replace one word everywhere: as a key, as a text, or within one."""
+    """Replace one word everywhere, in keys and in texts."""
     words = [word for holder, key in places for text in (key, _at((holder, key))) if isinstance(text, str)
              for word in re.findall(r"\w[\w-]*", text)]  # fmt: skip
     if not words:
@@ -273,7 +273,7 @@ def _renumber(document: object, places: list[Place], chosen: random.Random) -> o
 
 
 def _reword(document: object, places: list[Place], chosen: random.Random) -> object:
-    """Replace a text, insert an unusual character, or exchange two words."""
+    """Replace a text, insert an unusual character into it, or exchange two of its words."""
     texts = [each for each in places if isinstance(_at(each), str)]
     if texts:
         place = chosen.choice(texts)

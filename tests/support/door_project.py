@@ -1,4 +1,4 @@
-"""The project of a user who makes doors: a model, its properties, and implementations."""
+"""An example project of a user who makes doors: a model, its properties, and implementations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ fails = {{ under = "old", about = "Ghosts.", length = 2 }}
 
 _HEAD, _, _REST = PROPERTIES.partition("expect ")
 PLAIN = _HEAD + "\n" + _REST[_REST.index("[property.") :]
-"""The model without sizes."""
+"""The model without the lines that state its size."""
 
 IMPLEMENTATION = '''\
 """A door, and some that are not."""
@@ -124,7 +124,7 @@ number = 3
 
 
 def repository(at: Path, *, properties: str = PROPERTIES) -> Path:
-    """Create a repository below *at* with the model and its *properties*."""
+    """Create a repository below *at* that contains the model and its *properties*."""
     for folder, text in (("models", DOOR), ("properties", properties)):
         (at / folder).mkdir()
         (at / folder / "door.toml").write_text(text, encoding="utf-8")
@@ -132,6 +132,6 @@ def repository(at: Path, *, properties: str = PROPERTIES) -> Path:
 
 
 def door(at: Path, claim: str, head: str = "") -> str:
-    """Write a property file about a door with this *claim*, and return its path."""
+    """Write a property file that makes this *claim* about a door, and return the path of the file."""
     text = head + edited(PLAIN, CLAIM, claim).replace('fails = { under = "old", about = "Ghosts.", length = 2 }\n', "")
     return str(repository(at, properties=text) / "properties" / "door.toml")

@@ -1,7 +1,7 @@
-"""Two drawings for tests, with flaws that occur in source comments, and every single change to a drawing.
+"""Two drawings for tests, with flaws that occur in source comments, and functions that change a drawing.
 
-They have what containerd's own drawings have: a missing corner, labels beside and below lines, stacked labels, a
-trunk that branches and crosses another, lines that join, a target without a box.
+The drawings have the same peculiarities as containerd's own drawings: a missing corner, labels beside and below
+lines, stacked labels, a trunk that branches and crosses another trunk, lines that join, and a target without a box.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ func nothing() { ch <- 1 }
 
 
 def drawing_of(text: str, path: str = "drawing.txt") -> Drawing:
-    """Return the only drawing in *text*, which must be readable."""
+    """Return the only drawing in *text*, and assert that it is readable."""
     (found,) = parse(text, path)
     assert not found.problems
     return found
@@ -98,7 +98,7 @@ def drawing_of(text: str, path: str = "drawing.txt") -> Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A changed drawing, the change, and its last line; ``first`` is the first line if it spans several."""
+    """A changed drawing and a description; the changed lines are ``first`` to ``line``, or only ``line``."""
 
     what: str
     line: int
@@ -113,9 +113,9 @@ class Change:
 
 
 def changes(text: str, names: tuple[str, ...]) -> Iterator[Change]:
-    """Yield every change of one label, state name or arrowhead, and the removal of every line to an arrowhead.
+    """Yield each change of one label, state name or arrowhead, and each removal of a line with its arrowhead.
 
-    *names* are other labels to use.
+    A label may be replaced with any of *names*.
     """
     drawing = drawing_of(text)
     for arrow in drawing.arrows:
@@ -140,7 +140,7 @@ def _without_head(text: str, arrow: Arrow) -> Change:
 
 
 def _without_line(text: str, arrow: Arrow) -> Change:
-    """Remove the strokes from the arrowhead back to the line's last turn, branch or start; crossing lines stay."""
+    """Remove the arrowhead and its line, back to the last turn or branch or to the start; keep crossing lines."""
     lines = _without_head(text, arrow).text.split("\n")
     head = text.split("\n")[arrow.place.line - 1][arrow.place.column - 1]
     down, right = {"v": (-1, 0), "<": (0, 1), ">": (0, -1)}[head]
@@ -159,14 +159,14 @@ def _without_line(text: str, arrow: Arrow) -> Change:
 
 
 def _on_border(lines: list[str], row: int, column: int, border: str) -> bool:
-    """Check for strokes of a *border* on both sides."""
+    """Check whether strokes of a *border* are on both sides."""
     if border == "-":
         return lines[row][column - 1] == lines[row][column + 1 : column + 2] == "-"
     return all(lines[row + off][column : column + 1] in {"|", "+"} for off in (-1, 1))
 
 
 def _relabelled(text: str, line: int, column: int, names: tuple[str, ...]) -> Iterator[Change]:
-    """Yield the drawing without the label, with an unknown label, and with each of *names*."""
+    """Yield the drawing without its label, with an unknown label, and with each of *names* as the label."""
     found = re.compile(r"\S+").match(text.split("\n")[line - 1], column - 1)
     assert found is not None
     old = found.group()
@@ -176,13 +176,13 @@ def _relabelled(text: str, line: int, column: int, names: tuple[str, ...]) -> It
 
 
 def _fits(row: str, at: int, old: str, new: str) -> bool:
-    """Check whether *new* fits into the place of the old label."""
+    """Check whether the label *new* fits into the place of the label *old*."""
     rest = row[at + len(old) :]
     return not rest.strip() or len(new) <= len(old) + len(rest) - len(rest.lstrip(" "))
 
 
 def _written(text: str, line: int, column: int, old: str, new: str, what: str) -> Change:
-    """Replace *old* with *new*; nothing else moves if *new* fits."""
+    """Replace *old* with *new*; if *new* fits, nothing else moves."""
     lines = text.split("\n")
     row = lines[line - 1]
     assert row.startswith(old, column - 1)

@@ -1,4 +1,4 @@
-"""Machines read back from exported documents by a slow, independent reader."""
+"""A slow, independent reader, which builds machines from exported documents."""
 
 from __future__ import annotations
 

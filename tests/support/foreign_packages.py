@@ -1,4 +1,4 @@
-"""Packages that extend fsm, installed as pip does: modules beside their metadata in a folder of PYTHONPATH."""
+"""Install packages that extend fsm, like pip: modules beside their metadata in a folder of PYTHONPATH."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FORM = RecordingForm(
     machines=("container-status",),
 )
 '''
-"""The source of a package with a form of recording called NAME."""
+"""The source of a package that adds a form of recording called NAME."""
 
 
 def install(site: Path, name: str, source: str, groups: Mapping[str, str], *, version: str = "1.0") -> None:
@@ -72,12 +72,12 @@ def pip_target(site: Path) -> dict[str, str]:
 
 
 def installing(site: Path, folder: Path) -> dict[str, str]:
-    """Return the environment in which ``pip install -e .`` in *folder* installs into *site*, for Python to find."""
+    """Return the environment for ``pip install -e .`` in *folder*; it installs into *site*, where Python finds it."""
     return pip_target(site) | {"PYTHONPATH": f"{folder}{os.pathsep}{site}"}
 
 
 def install_example(site: Path) -> None:
-    """Install in *site* the package in ``examples/domain``, with pip."""
+    """Install the package in ``examples/domain`` into *site*, with pip."""
     command = [sys.executable, "-m", "pip", "install", str(EXAMPLE)]
     subprocess.run(command, env=os.environ | pip_target(site), check=True, capture_output=True)
 
@@ -85,14 +85,14 @@ def install_example(site: Path) -> None:
 def fsm_with(
     site: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Call the command with everything that is installed in *site*."""
+    """Call ``fsm`` with all packages that are installed in *site*."""
     with importable(site):
         return fsm(*arguments, stdin=stdin, env=env, cwd=cwd)
 
 
 @contextlib.contextmanager
 def importable(site: Path) -> Iterator[None]:
-    """Let Python import everything installed in *site*, and make it forget that afterwards."""
+    """Let Python import everything that is installed in *site*; at the end, unload these modules."""
     modules = {*sys.modules}
     sys.path.insert(0, str(site))
     importlib.invalidate_caches()

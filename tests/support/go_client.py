@@ -2,8 +2,8 @@
 
     python tests/support/go_client.py
 
-builds it and prints its path. Its source, ``cri_client.go``, describes its protocol. Go and the libraries are
-unpacked for the build only; the program is kept beside the containerds.
+This command builds the client and prints its path. The source, ``cri_client.go``, describes the protocol. Go and the
+libraries are unpacked only for the build; the program is kept in the folder of the containerd daemons.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SOURCE: Final = Path(__file__).with_name("cri_client.go")
 
 
 def built() -> Path:
-    """Build the program if it is missing or was built from another source, and return its path."""
+    """Build the client if it is missing or was built from another source, and return its path."""
     return go_programs.built("cri-client", str(_SOURCE), go_programs.LIBRARIES, source=_SOURCE.read_bytes())
 
 
 class GoClient:
-    """The program, connected to *address*; ``events`` collects the answers of GetContainerEvents."""
+    """A running client that is connected to *address*; ``events`` collects the answers of GetContainerEvents."""
 
     def __init__(self, address: str) -> None:
         self.events: deque[dict[str, Any]] = deque()
@@ -46,7 +46,10 @@ class GoClient:
         self._process.communicate(timeout=60)
 
     def call(self, op: str, *, seconds: float = 30, **request: object) -> dict[str, Any]:
-        """Return the answer: ``call``, ``code`` as Go spells it, ``detail``, and ``reply`` if the answer has one."""
+        """Make a call, and return the answer.
+
+        The answer has the keys ``call``, ``code`` as Go spells it, ``detail``, and ``reply`` if there is one.
+        """
         self._ask({"call": op, "request": request, "seconds": seconds})
         while (answer := self._next())["call"] != op:
             self.events.append(answer)
@@ -57,7 +60,7 @@ class GoClient:
         self._ask({"call": "GetContainerEvents"})
 
     def event(self) -> dict[str, Any]:
-        """Return the next answer of GetContainerEvents, in the form of :meth:`call`."""
+        """Return the next answer of GetContainerEvents, in the same form as an answer of :meth:`call`."""
         return self.events.popleft() if self.events else self._next()
 
     def _ask(self, line: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Programs in Go, built from Debian's packages.
 
-Go and the libraries are unpacked for the build only; programs are kept beside the containerds.
+Go and the libraries are unpacked only for the build; programs are kept in the folder of the containerd daemons.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ LIBRARIES: Final = (
     "golang-google-grpc-dev",
     "golang-google-protobuf-dev",
 )
-"""Packages that the CRI messages need."""
+"""Debian packages that the CRI messages need."""
 
 
 def built(name: str, target: str, libraries: Sequence[str], *, source: bytes = b"", package: str = "") -> Path:
-    """Return the program *name* of *target*: a file with content *source*, or an import path; build it if missing.
+    """Return the path of the program *name*, and build it first if it is missing.
 
-    A *package* of NRI has the folder ``plugins`` in its sources, which is not in Debian's library.
+    *target* is a file whose content is *source*, or an import path. If *package* is given, the folder ``plugins`` of
+    NRI is unpacked from its sources, because Debian's library does not contain that folder.
     """
     digest = hashlib.sha256(source + repr((target if package else "", libraries)).encode()).hexdigest()[:12]
     program = CACHE / "bin" / f"{name}-{digest}"

@@ -1,8 +1,8 @@
-"""Documentation pages as a reader follows them: files to write and commands to type.
+"""Follow documentation pages in the same way as a reader: write the files, and type the commands.
 
-A block of code whose first line names a file, as in ````` ```toml models/door.toml`````, is that file; as `````
-```diff models/door.toml````` it changes the file. A block of the language ``console`` is a session: commands after
-``$``, each with its output, in which ``...`` stands for anything.
+A block of code whose first line names a file, as in ````` ```toml models/door.toml`````, is the content of that file.
+With ````` ```diff models/door.toml`````, it is a change to that file. A block of the language ``console`` is a
+session: commands after ``$``, each with its output, in which ``...`` stands for anything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FSM: Final = str(Path(sys.executable).parent / "fsm")
 TERMINAL: Final = {"COLUMNS": "80", "NO_COLOR": "1"}
 _BLOCK: Final = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRESS: Final = re.compile(r"^[a-z ]+: [\d,]+ of [\d,]+ after [\d,]+ s\n", re.MULTILINE)
-"""Progress of a command, printed every ten seconds; not part of a session, because it depends on the machine."""
+"""A progress line, which commands print every ten seconds; it is removed because it depends on the machine."""
 
 _PROMPT: Final = re.compile(r"^\$ (.*)\n", re.MULTILINE)
 
@@ -49,14 +49,14 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the blocks of code of a page with this *text*, in order."""
+    """Return the blocks of code in the *text* of a page, in order."""
     return [Block(kind=kind, file=file, text=body) for kind, file, body in _BLOCK.findall(text)]
 
 
 def run(command: str, folder: Path, variables: Mapping[str, str] | None = None) -> str:
     """Run *command* in *folder* in a terminal of 80 columns, and return its output and errors.
 
-    The command is called in this process, except if it needs a shell or environment *variables*.
+    The command is called in this process unless it needs a shell or environment *variables*.
     """
     name, *words = shlex.split(command)
     activated = {**TERMINAL, "PATH": f"{Path(FSM).parent}{os.pathsep}{os.environ['PATH']}"}
@@ -87,7 +87,7 @@ def check(session: Block, folder: Path, variables: Mapping[str, str] | None = No
 
 
 def follow(texts: Iterable[str], folder: Path, variables: Mapping[str, str] | None = None) -> None:
-    """Follow the pages with these *texts*, one after the other, in the empty *folder*."""
+    """Follow pages, whose *texts* are given in order, in the empty *folder*."""
     for block in (each for text in texts for each in blocks(text)):
         if block.kind == "console":
             check(block, folder, variables)
@@ -98,7 +98,7 @@ def follow(texts: Iterable[str], folder: Path, variables: Mapping[str, str] | No
 
 
 def _changed(file: Path, change: str) -> str:
-    """Return the text of *file* after *change*: ``-`` lines are replaced by ``+`` lines, other lines are context."""
+    """Apply *change* to the text of *file*: ``+`` lines replace ``-`` lines, and other lines are context."""
     before, after = (
         "".join(line[1:] for line in change.splitlines(keepends=True) if line[0] in signs) for signs in (" -", " +")
     )

@@ -1,6 +1,7 @@
-"""Damaged inputs of every reader, passed to the commands that read them: a table of readers, and one way to try them.
+"""Pass damaged inputs to every command that reads files: a table of readers, and a function to try them.
 
-``python tests/support/hostile.py READER COUNT [FIRST]`` tries *COUNT* inputs, numbered from *FIRST*. It keeps those that a command answers wrongly in ``hostile-READER-NUMBER`` in the current folder.
+``python tests/support/hostile.py READER COUNT [FIRST]`` tries *COUNT* inputs, numbered from *FIRST*. If a command
+answers an input wrongly, the input is kept in ``hostile-READER-NUMBER`` in the current folder.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ TESTS = Path(__file__).resolve().parent.parent
 LONGEST = 5.0
 """CPU seconds after which a command counts as hanging."""
 LARGEST = 100_000
-"""Maximum number of characters of a message."""
+"""Maximum number of characters in a message."""
 ANSWERS = {0, 1, 2, 3}
 WRONG = 2
 """The exit code for input that cannot be used."""
@@ -50,14 +51,14 @@ OBEYED = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\
 UNREAD = {"FSM002", "FSM003", "FSM004", "FSM005", "FSM401", "FSM502", "FSM503", "FSM504", "FSM505"}
 """Codes of files that their parser refuses."""
 MORE = 1
-"""Further commands for an input that the first command accepts."""
+"""Number of further commands to try for an input that the first command accepts."""
 SCHEMA = cache(schema)
-"""Computed once: it takes longer than everything else that is printed about a model."""
+"""The schema is computed only once, because that takes longer than printing anything about a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seed:
-    """An undamaged input of a reader: the file *name* in the format *form*, with the files *beside* it."""
+    """An undamaged input of a reader: the file *name* in the format *form*, and the files *beside* it."""
 
     name: str
     data: bytes
@@ -69,9 +70,9 @@ class Seed:
 class Reader:
     """A reader of one kind of file: undamaged inputs, the command that reads it, and commands for accepted input.
 
-    In a command ``{}`` is the path of the file and ``{name}`` its name without the suffix. ``quick`` is the
-    number of damaged inputs tried for every change. A command that may end its process runs ``apart``, in a
-    process of its own.
+    In a command, ``{}`` is the path of the file, and ``{name}`` is its name without the suffix. ``quick`` is the
+    number of damaged inputs that are tried forevery change. If ``apart`` is true, the command runs in a process of
+    its own, because it may end its process.
     """
 
     seeds: Callable[[], list[Seed]]
@@ -82,7 +83,7 @@ class Reader:
 
 
 class Tried(NamedTuple):
-    """The result of a damaged input: the code of its first problem, if it was refused, and any wrong answer."""
+    """The result of trying a damaged input: the code of its first problem if it was refused, and any wrong answer."""
 
     seed: Seed
     damaged: bytes
@@ -97,7 +98,7 @@ SYSTEMS = ("nri-setup", "late-updates", "shared-ids", "plugin-sync", "plugin-upd
 
 
 def shipped(path: str) -> dict[str, bytes]:
-    """Return the file at *path* in the folders of models and properties."""
+    """Return the shipped file at *path*, from the folder of models or of properties."""
     return {path: (home() / path).read_bytes()}
 
 
@@ -177,7 +178,7 @@ def parts(name: str, form: str, *, of: int = 40) -> list[Seed]:
 
 
 def framed(seed: Seed) -> list[Seed]:
-    """Write a log as journald and a log collector do."""
+    """Rewrite a log in the formats of journald and of a log collector."""
     lines = seed.data.decode().splitlines()
     journal = [{"__REALTIME_TIMESTAMP": str(number), "MESSAGE": each} for number, each in enumerate(lines)]
     collected = [{"time": "2026-11-20T11:03:20Z", "stream": "stderr", "log": f"{each}\n"} for each in lines]
@@ -202,7 +203,7 @@ def events() -> list[Seed]:
 
 
 def combined() -> list[Seed]:
-    """Return the files *events*, *calls* and *log* of one run, each damaged."""
+    """Return the files *events*, *calls* and *log* of one run as seeds; in each seed, another file is damaged."""
     run = {
         name: recorded(f"2.1.9-forgotten.{suffix}.gz")
         for name, suffix in (("events", "nri.jsonl"), ("calls", "calls.jsonl"), ("log", "log"))
@@ -214,7 +215,7 @@ def combined() -> list[Seed]:
 
 
 def tables() -> list[Seed]:
-    """Return Parquet and Arrow files, as fsm writes them and with other column types."""
+    """Return Parquet and Arrow files, both as fsm writes them and with other column types."""
     data = []
     for name in ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jsonl"):
         with tempfile.TemporaryDirectory() as folder:
@@ -228,7 +229,7 @@ def tables() -> list[Seed]:
 
 
 def rewritten(table: pa.Table) -> Iterator[bytes]:
-    """Rewrite *table* as other tools may: in each format, with dictionary-encoded words, timestamps, and fields as a struct."""
+    """Rewrite *table* as other tools might: in each format, with dictionaries of words, timestamps, and a struct."""
     times = table["at"].cast(pa.timestamp("ns", "UTC"))
     shown = pa.array([{"exit-code": each, "when": datetime(2026, 11, 20, tzinfo=UTC)} for each in range(len(table))])
     words = table["event"].combine_chunks().dictionary_encode()
@@ -292,7 +293,7 @@ def reports() -> list[Seed]:
 
 
 def answers() -> list[Seed]:
-    """Answers of a process under test."""
+    """Answers that a process under test may send."""
     found = []
     for name in ("lock-pair", "plugin-view", "event-monitor"):
         with tempfile.TemporaryDirectory() as folder:
@@ -431,7 +432,7 @@ def document(data: bytes, form: str) -> object:
 
 
 def encoded(value: object, form: str) -> bytes:
-    """Serialize *value* as *form*, or as JSON if a change made it unsuitable."""
+    """Serialize *value* in the format *form*, or as JSON if *value* does not suit that format."""
     match form:
         case "toml" if isinstance(value, dict):
             text = toml_text(value)
@@ -459,16 +460,16 @@ def damaged(seed: Seed, chosen: random.Random) -> bytes:
     return encoded(changed(document(seed.data, seed.form), chosen), seed.form)
 
 
-# -- what commands answer ------------------------------------------------------
+# -- answers of commands ------------------------------------------------------
 
 
 class HangError(BaseException):
-    """Raised if a command takes too long; no handler of the command catches it."""
+    """Raised if a command takes too long; no handler in the command catches this exception."""
 
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """Interrupt the body after its time limit; only its own CPU time counts."""
+    """Interrupt the body after its time limit, which is measured in CPU time of this process."""
 
     def hangs(_number: int, _frame: object) -> None:
         raise HangError
@@ -492,7 +493,7 @@ def offence(ran: subprocess.CompletedProcess[str]) -> str:
 
 
 def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | None = None) -> tuple[str, str]:
-    """Return the code of the problem that refuses a file, and the offence; with *chosen*, try only some commands."""
+    """Return the code of the problem that refuses a file, and any wrong answer; *chosen* limits the commands."""
     more = chosen.sample(reader.then, min(MORE, len(reader.then))) if chosen else reader.then
     refused = ""
     for number, each in enumerate((reader.first, *more)):
@@ -538,7 +539,7 @@ def place(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def campaign(name: str, count: int, first: int) -> None:
-    """Try *count* inputs, keep one offender of each kind, and print a summary."""
+    """Try *count* inputs, keep one input for each kind of wrong answer, and print a summary."""
     codes: Counter[str] = Counter()
     offences: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:

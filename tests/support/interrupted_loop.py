@@ -1,7 +1,6 @@
-"""Interrupt an event loop before each line of asyncio in turn, each time in a child process.
+"""Interrupt an event loop before each line of asyncio in turn, with a new child process for each line.
 
-Prints the numbers of the lines after which the child did not end, or lost the signal. Usage: interrupted_loop.py
-LINES
+If the child does not end, or loses the signal, the number of the line is printed. Usage: interrupted_loop.py LINES
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 STEP = 7
-"""Distance between the lines that are tried, different from the number of lines of one step."""
+"""Distance between the lines that are tried; it differs from the number of lines in one step of the loop."""
 
 
 async def consume(source: asyncio.Queue[int], target: asyncio.Queue[int]) -> None:
@@ -44,7 +43,7 @@ async def command(interruption: Interruption, asked: list[int]) -> None:
 
 
 def interrupt(line: int) -> bool:
-    """Send the second signal before the *line*-th line of asyncio after the first; return whether it was received."""
+    """Send the second signal *line* lines of asyncio after the first; return whether it was received."""
     interruption, left = Interruption(), line
     asked: list[int] = []
 

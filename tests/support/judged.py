@@ -1,4 +1,4 @@
-"""Judge bytes: the shipped recordings and every violation found in them."""
+"""Judge recordings that are given as bytes, and list every violation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVENTS = tuple(sorted(path.name for path in RECORDINGS.iterdir() if "nri-events"
 
 
 class Found(NamedTuple):
-    """A violation: its machine, its line, the broken clause, and the first edit that fixes it."""
+    """A violation: its line, its machine, the broken clause, and the first edit that would fix it."""
 
     line: int
     machine: str
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 @pytest.fixture(scope="module", autouse=True)
 def every_violation() -> object:
-    """Keep all violations with the same cause instead of counting them."""
+    """Keep every violation, instead of only counting violations that have the same cause."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "WHOLE", 1_000_000)
         patch.setattr(grouping, "CAUSES", 1_000_000)
@@ -54,13 +54,13 @@ def content(name: str) -> bytes:
 
 
 def profile(name: str) -> str:
-    """Return the profile of the version that made the recording *name*."""
+    """Return the profile of the version from which the recording *name* was made."""
     version = next(each for each in VERSIONS if each in name)
     return f"containerd-{version.rpartition('.')[0]}"
 
 
 def judged(data: bytes, folder: Path, **how: object) -> Judged:
-    """Return the judgements of *data*, which is written into *folder*."""
+    """Write *data* into *folder*, and return its judgements."""
     file = folder / "recording"
     file.write_bytes(data)
     return judge(str(file), **how)  # type: ignore[arg-type]  # keywords are passed on
@@ -89,5 +89,5 @@ def violations(found: Judged) -> list[Found]:
 
 
 def undecided(found: Judged) -> list[str]:
-    """Return the reasons why machines could not answer."""
+    """Return the reasons of all undecided judgements."""
     return [each.verdict.why for each in found.judgements if isinstance(each.verdict, Unknown)]

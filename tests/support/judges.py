@@ -1,6 +1,6 @@
-"""Verdicts of each engine, and of each naive interpreter, on the same input.
+"""Let each engine and each naive interpreter judge the same input.
 
-A judge is created for one machine and answers many questions about its tests, traces or histories.
+A judge is created for one machine, and judges many tests, traces or histories of that machine.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 def trace_naively(machine: Machine) -> TraceJudge:
-    """Try every order of all instants."""
+    """Judge traces with the naive interpreter, which tries every order of all instants."""
     return lambda trace: naive.first_unexplained(machine, trace, fresh=True) is None
 
 
 def trace_by_monitor(machine: Machine) -> TraceJudge:
-    """Judge with the monitor; the entity is in the initial state when it is first seen."""
+    """Judge traces with the monitor; an entity is in the initial state when it first occurs."""
 
     def legal(trace: Trace) -> bool:
         monitor = Monitor(machine, fresh=True)
@@ -58,12 +58,12 @@ TRACE: Mapping[str, Callable[[Machine], TraceJudge]] = {"naive": trace_naively, 
 
 
 def history_naively(machine: Machine) -> HistoryJudge:
-    """Keep every possibility at each instant."""
+    """Judge histories with the naive interpreter, which keeps every possibility at each instant."""
     return lambda history: naive_linearizability.linearizable(machine, history)
 
 
 def history_by_linearizability(machine: Machine) -> HistoryJudge:
-    """Judge with the linearizability engine, with a limit that is never reached."""
+    """Judge histories with the linearizability engine."""
     return lambda history: isinstance(linearize(machine, history), Holds)
 
 
@@ -74,7 +74,7 @@ HISTORY: Mapping[str, Callable[[Machine], HistoryJudge]] = {
 
 
 def trace_of(history: History) -> Trace:
-    """Return the requests and replies of *history* in time order; requests first if times are equal."""
+    """Return the requests and replies of *history* in time order; at equal times, requests are first."""
     found = [
         (each.called, 0, Observation(entity="e", event=each.event, phase="request")) for each in history.operations
     ]
@@ -87,7 +87,7 @@ def trace_of(history: History) -> Trace:
 
 
 def distinct(history: History) -> bool:
-    """Check that no two calls of one event overlap, so that replies need no pairing with calls."""
+    """Check that no two calls of one event overlap, so that each reply belongs to an obvious call."""
     spans: dict[str, list[tuple[int, float]]] = {}
     for each in history.operations:
         spans.setdefault(each.event, []).append((each.called, float("inf") if each.returned is None else each.returned))
@@ -98,12 +98,12 @@ def distinct(history: History) -> bool:
 
 
 def kit_naively(machine: Machine) -> KitJudge:
-    """Keep every possibility after each step."""
+    """Judge tests with the naive interpreter, which keeps every possibility after each step."""
     return lambda test: naive_oracle.first_illegal(machine, test) is None
 
 
 def kit_by_oracle(machine: Machine) -> KitJudge:
-    """Judge with the oracle, called in the same way as by the executor."""
+    """Judge tests with the oracle, in the same way as the executor does."""
     of = oracle(machine)
 
     def legal(test: Test) -> bool:
@@ -116,7 +116,7 @@ def kit_by_oracle(machine: Machine) -> KitJudge:
 
 
 def kit_by_property_monitor(machine: Machine) -> KitJudge:
-    """Check whether runs of the machine explain the test, by watching a property that cannot fail."""
+    """Judge tests by watching a property that cannot fail: some run of the machine must explain the test."""
     watch = Watch(machine, stated(machine, f'never = "is {machine.initial} and not is {machine.initial}"'))
 
     def legal(test: Test) -> bool:
@@ -129,7 +129,7 @@ def kit_by_property_monitor(machine: Machine) -> KitJudge:
 
 
 def kit_by_monitor(machine: Machine) -> KitJudge:
-    """Judge requests, replies, signals and looks as a trace without outputs, which may allow more than a test."""
+    """Judge tests as traces without outputs, which may allow more than a test does."""
     legal = trace_by_monitor(machine)
     return lambda test: legal([_observation(*each) for each in test])
 
@@ -142,7 +142,10 @@ def _observation(step: Stimulus, seen: Response) -> Observation:
 
 
 def kit_by_linearizability(machine: Machine) -> KitJudge:
-    """Judge as a history, which may allow more than a test does: calls of a test wait until the test resumes them."""
+    """Judge tests as histories.
+
+    A history may allow more than a test does, because calls of a test wait until the test resumes them.
+    """
     legal = history_by_linearizability(machine)
     return lambda test: legal(_history(test))
 
@@ -157,7 +160,7 @@ def _history(test: Test) -> History:
             outputs = None if seen.outputs is None else [*outputs, *seen.outputs]
         if seen.reply is None:
             if step.stage == "begin":
-                operations += [left] if left is not None else []  # it was interrupted, so it never ends
+                operations += [left] if left is not None else []  # the earlier call was interrupted, so it never ends
                 left = Operation(called=called, returned=None, event=step.event)
             if seen.shows:
                 operations.append(Operation(called=called, returned=returned, shows=seen.shows))

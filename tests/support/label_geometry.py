@@ -1,6 +1,6 @@
-"""Positions of the words and lines of a picture: which labels touch a line or each other.
+"""Positions of the words and lines in a picture, to find labels that touch a line or each other.
 
-Widths of texts are those that Graphviz measures for the font, requested for all texts in one run.
+Graphviz measures the widths of all texts in one run, with the fonts of the picture.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEAR = 1.5
 """Minimum distance between words and lines, in pixels."""
 
 ABOVE, BELOW = 0.74, 0.16
-"""Extent of letters above and below their line, as a fraction of the font size; slightly more for descenders."""
+"""Height of letters above and below the baseline, as fractions of the font size; descenders are slightly longer."""
 
 
 class Point(NamedTuple):
@@ -62,7 +62,7 @@ class Drawn(NamedTuple):
 
 
 def drawn(svg: bytes) -> Drawn:
-    """Return edge labels, words, edges and arrowheads of a picture, each with its owner."""
+    """Return the edge labels, words, edges and arrowheads of a picture; each line has the name of its owner."""
     texts, lines = [], []
     for group in ET.fromstring(svg).iter(f"{SVG}g"):  # noqa: S314  (dot wrote it)
         kind = (group.get("class") or "").split(" ")[0]
@@ -111,7 +111,7 @@ def chart_drawn(svg: bytes) -> Drawn:
 
 
 def _outline(node: ET.Element) -> bool:
-    """Check whether *node* is a box, which may contain words."""
+    """Check whether *node* has an outline; if it has, words may be inside it."""
     return any(each.tag in {f"{SVG}path", f"{SVG}polygon", f"{SVG}ellipse"} for each in node.iter())
 
 
@@ -128,7 +128,7 @@ def _between(start: Point, end: Point) -> Iterator[Point]:
 
 
 def _along(path: str) -> Iterator[Point]:
-    """Yield points along *path*, which consists of straight lines and cubic curves, about one pixel apart."""
+    """Yield points along *path*, about one pixel apart; the path has straight lines and cubic curves."""
     at = Point(0, 0)
     for command, numbers in re.findall(r"([MCL])([^A-Za-z]*)", path):
         values = [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?", numbers)]
@@ -185,7 +185,7 @@ def boxes(picture: Drawn, wide: Mapping[Style, float]) -> list[Box]:
 
 
 def touching(picture: Drawn, wide: Mapping[Style, float]) -> list[str]:
-    """Yield each text of *picture* that touches a line or another text."""
+    """Return a message for each text of *picture* that touches a line or another text."""
     every = boxes(picture, wide)
     found = [
         f"'{box.text}' and {of}"

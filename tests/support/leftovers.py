@@ -1,8 +1,8 @@
-"""Kill a process at each system call made while writing an output file, and find what is left.
+"""Kill a process at each system call while it writes an output file, and find files that it leaves behind.
 
-Run as ``python tests/support/leftovers.py new|old [named]``: the file is new or replaces an old one; *named*
-simulates a system without unnamed files. Prints the system calls, then those that left another file behind. Fails if
-the file itself is torn.
+Usage: ``python tests/support/leftovers.py new|old [named]``. The output file is new, or replaces an old file; with
+*named*, a system without unnamed files is simulated. The script prints all system calls, and then the calls at which
+a kill left another file behind. It fails if the output file itself is torn.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OLD, NEW = b"old " * 1000, b"new " * 2000
 
 
 def names(old: bytes | None, *options: str) -> tuple[list[str], bytes | None]:
-    """Return the names left beside the file, and its content, after *old* was replaced under ``strace``."""
+    """Replace *old* under ``strace``; return the names of the other files, and the content of the output file."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         path = Path(folder, "a.svg")
         if old is not None:

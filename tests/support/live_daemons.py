@@ -1,4 +1,4 @@
-"""The fixture of tests marked ``live``: one shared daemon for each version of containerd."""
+"""A fixture for tests marked ``live``: one shared daemon for each version of containerd."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session", params=[pytest.param(each, marks=pytest.mark.xdist_group(each)) for each in VERSIONS])
 def containerd(request: pytest.FixtureRequest) -> Iterator[Containerd]:
-    """Yield a running daemon that tests leave as they found it.
+    """Yield a running daemon; each test must clean up everything that it creates in the daemon.
 
-    With ``--dist loadgroup`` each version has one worker.
+    With ``--dist loadgroup``, all tests of one version run in the same worker.
     """
     if why := lacks():
         pytest.skip(why)

@@ -1,4 +1,4 @@
-"""Three toy machines for all tests: a door, a counter, and a job whose start takes time."""
+"""Three toy machines that all tests share: a door, a counter, and a job whose start takes time."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ there = [{ name = "kept", stays = true }, { name = "moths", to = "torn" }]
 
 
 def counter_text(*, to: int) -> str:
-    """Return a model file with a row of *to* + 1 states, from ``n0`` to ``n<to>``."""
+    """Return a model file that has *to* + 1 states in a row, from ``n0`` to ``n<to>``."""
     states = "\n".join(f'n{n} = {{ about = "{n} so far." }}' for n in range(to + 1))
     moves = "\n".join(f'n{n} = {{ to = "n{n + 1}", emits = ["tick"] }}' for n in range(to))
     return f"""\
@@ -225,17 +225,17 @@ def machine_of(text: str) -> Machine:
 
 
 def door() -> Machine:
-    """Build a machine with calls with alternatives, silence, a signal, a hidden event, and a deviating profile."""
+    """Build a machine with alternatives, silent cells, a signal, a hidden event, and a profile that deviates."""
     return machine_of(DOOR)
 
 
 def job() -> Machine:
-    """Build a machine with a call that takes time, two intermediate states, and a crash that interrupts the call."""
+    """Build a machine with a call that takes time, two intermediate states, and a crash that interrupts it."""
     return machine_of(JOB)
 
 
 def counter(*, to: int = 3) -> Machine:
-    """Build a machine with a long row of states; the shortest run to the last state has *to* steps."""
+    """Build a machine with a row of states; the shortest run to the last state has *to* steps."""
     return machine_of(counter_text(to=to))
 
 
@@ -255,5 +255,5 @@ def edited(text: str, old: str, new: str) -> str:
 
 
 def line_of(text: str, mark: str = "# here") -> int:
-    """Return the number of the line of *text* that contains *mark*, or 0."""
+    """Return the number of the line of *text* that contains *mark*, or 0 if no line does."""
     return next((number for number, line in enumerate(text.split("\n"), 1) if mark in line), 0)

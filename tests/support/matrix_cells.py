@@ -1,4 +1,4 @@
-"""Test results of one version for each clause of a machine: it holds, is violated, is tolerated, or is not covered."""
+"""Test results of one version: each clause of a machine holds, is violated, is tolerated, or is not covered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fsm.machine import Clause, Machine
 
 Place: TypeAlias = tuple[str, str]
-"""A row (an event or the end of a call) and a state, by name."""
+"""The names of a row and a state; a row is an event or the end of a call."""
 
 
 UNASKED: Final = "no test asks for what is not to happen"
@@ -40,9 +40,10 @@ class Holds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
-    """Tests failed without a profile, or deviations occurred with it; ``tolerated`` has their names.
+    """Tests failed without a profile, or deviations occurred under the profile; ``tolerated`` names the deviations.
 
-    ``known`` is true if none of the failures occurs under the profile of the version; ``always`` is true if a failure occurred in every repetition. ``traces`` are texts, the shortest first.
+    ``known`` is true if no failure occurs under the profile of the version. ``always`` is true if a failure occurred
+    in every repetition of its test. ``traces`` has the texts of the failures, the shortest first.
     """
 
     traces: tuple[str, ...]
@@ -53,7 +54,7 @@ class Violated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotCovered:
-    """No test reached a cell of the clause; ``missed`` explains why."""
+    """No test reached a cell of the clause; ``missed`` has the reasons."""
 
     missed: tuple[str, ...]
 
@@ -63,7 +64,7 @@ Cell: TypeAlias = Holds | Violated | NotCovered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """Results of one version tested against one machine, by clause, and the contradictions to its profile."""
+    """Results of one version tested against one machine, by clause, and contradictions to the version's profile."""
 
     machine: str
     version: str
@@ -81,13 +82,13 @@ def clauses(machine: Machine) -> dict[str, Clause]:
 
 
 def changed(machine: Machine, profile: str) -> frozenset[Place]:
-    """Return the cells that *profile* changes in *machine*; only they can be legal with it and illegal without it."""
+    """Return the cells of *machine* that *profile* changes; only these can be legal with it but illegal without."""
     ours, theirs = cells_of(machine), cells_of(machine.under(profile))
     return frozenset(place for place in ours | theirs if ours.get(place) != theirs.get(place))
 
 
 def meets(edge: Edge, machine: Machine, places: frozenset[Place]) -> bool:
-    """Check whether *edge*, in a test planned from *machine*, is a step in one of the *places*."""
+    """Check whether *edge*, which belongs to a test planned from *machine*, is a step in one of the *places*."""
     table = tabulate(machine)
     return any((table.rows[row].name, table.states[state]) in places for row, state in edge.cells)
 
@@ -95,9 +96,10 @@ def meets(edge: Edge, machine: Machine, places: frozenset[Place]) -> bool:
 def column(
     machine: Machine, version: str, plain: Tested, profiled: Tested, *, fields: bool, seconds: float = 0.0
 ) -> Column:
-    """Summarize the tests *plain*, and those under the profile of *version*, for each clause.
+    """Summarize for each clause the tests without a profile and the tests under the profile of *version*.
 
-    *fields* is true if fields of the status were observed.
+    *plain* are the tests without a profile, and *profiled* the tests with one. *fields* is true if fields of the
+    status were observed.
     """
     places = {place: cell.clause.name for place, cell in cells_of(machine).items()}
     met = _met(plain) | _met(profiled)
@@ -140,7 +142,7 @@ def column(
 def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> Cell:
     """Return the result of a clause on fields.
 
-    Its cells are states, and a state counts as tested if a step started there.
+    The cells of such a clause are states, and a state counts as tested if a step started in it.
     """
     states = machine.requires[name].states
     been = {state for _, state in met} & states
@@ -151,14 +153,14 @@ def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> C
 
 
 def cells_of(machine: Machine) -> dict[Place, MachineCell]:
-    """Return every cell; the end of a call has a row of its own, as in the table."""
+    """Return every cell of *machine*; the end of a call has a row of its own, as in the table."""
     events = machine.events.values()
     begun = {(each.name, state): cell for each in events for state, cell in each.cells.items()}
     return begun | {(f"…{each.name}", state): cell for each in events for state, cell in each.ends.items()}
 
 
 def _impossible(machine: Machine) -> Iterator[Place]:
-    """Return the cells of signals that cannot happen."""
+    """Yield the cells of events that cannot happen."""
     for event in machine.events.values():
         yield from ((event.name, state) for state, cell in event.cells.items() if isinstance(cell, Cannot))
 
@@ -168,13 +170,13 @@ def _place(plan: Plan, cell: tuple[int, int]) -> Place:
 
 
 def _met(tested: Tested) -> set[Place]:
-    """Return the cells that a test apparently reached, even if an unobserved event may have happened before."""
+    """Return the cells that tests appear to have reached; an unobserved event may have happened before."""
     plan = tested.oracle.plan
     return {_place(plan, cell) for edge in plan.edges if tested.cover.took(edge) for cell in edge.cells}
 
 
 def _reasons(tested: Tested) -> dict[Place, str]:
-    """Return the known reasons why cells were not reached."""
+    """Return the known reasons why cells were not reached, by cell."""
     plan = tested.oracle.plan
     met = _met(tested)
     found: dict[Place, str] = {}
@@ -207,14 +209,14 @@ def _left_out(left: Iterable[LeftOut], event: str, state: str) -> LeftOut | None
 
 
 def _deviations(tested: Tested) -> dict[str, str]:
-    """Yield the deviations that occurred, each with the clause that it breaks."""
+    """Return the names of the deviations that occurred, each with the name of the clause that it breaks."""
     ways = tested.oracle.plan.table.ways
     known = {way.deviation.name: way.deviation.clause.name for way in ways if way.deviation is not None}
     return {name: known[name] for name, count in tested.cover.deviations.items() if count}
 
 
 def _at_times(failure: Failure) -> bool:
-    """Check for a behaviour that no contract requires and that does not always show, such as a side effect."""
+    """Check for a flaky failure whose clause no contract requires, such as a side effect."""
     return (
         failure.repeated is not None and failure.violation is not None and failure.violation.clause.level == "observed"
     )

@@ -1,8 +1,8 @@
-"""Events of plugins on one version of containerd, as columns of the matrix.
+"""Test one version of containerd with a plugin, and return the results as columns of the matrix.
 
-The steps of the system ``node`` are performed once, while calls and the events of a plugin are recorded. Each machine
-for plugins judges that recording, without a profile and under that of the version. A failure without a profile is
-then searched for again, with that machine as the judge, until the shortest test of each failure is known.
+The steps of the system ``node`` are performed once, while the calls and the events of a plugin are recorded. Each
+machine for plugins judges that recording twice: without a profile, and under the profile of the version. If a failure
+occurs without a profile, the machine judges further tests, until the shortest test of each failure is known.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fsm.sut import SUT
 
 TOLD: Final = {"nri-container": False, "nri-pod": False, "plugin-container": True, "plugin-pod": True}
-"""The machines that judge the events of plugins, and whether they need the calls too."""
+"""The machines that judge the events of plugins; the value is true if the machine also needs the calls."""
 
 RELAYING: Final = tuple(each for each in VERSIONS if not each.startswith("1.6."))
 """The versions that support plugins."""
@@ -73,12 +73,13 @@ def relayed(version: str) -> list[Column]:
             (daemon.folder / "calls.jsonl").write_bytes(b"".join(calls))
             seconds = time.monotonic() - began
             found = column(node(profile), version, tested, tested, fields=False, seconds=seconds)
-            # There are hundreds of joint states; the reasons why each was not met would fill most of the page.
+            # There are hundreds of joint states; if each unreached state had a reason, the reasons would fill most of
+            # the page.
             cells: dict[str, Cell] = {
                 name: replace(cell, missed=(UNTRIED,)) if isinstance(cell, Holds | NotCovered) else cell
                 for name, cell in found.cells.items()
             }
-            columns = [replace(found, cells=cells, steps=tested.cover.steps)]  # one test represents both
+            columns = [replace(found, cells=cells, steps=tested.cover.steps)]  # one test counts for both
             for name, with_calls in TOLD.items():
                 began = time.monotonic()
                 judged = partial(
@@ -113,7 +114,7 @@ def told(
     profiled: Sequence[Judgement],
     failures: Sequence[Failure] = (),
 ) -> Column:
-    """Summarize the judgements of a recording for each clause of *machine*; *failures* are the shortest tests of violations."""
+    """Summarize the judgements of a recording for each clause of *machine*; *failures* has the shortest tests."""
     places = {place: cell.clause.name for place, cell in cells_of(machine).items()}
     mine = [each for each in (*plain, *profiled) if each.machine.name == machine.name]
     met = {place for each in mine for place, count in each.covered.cells.items() if count}
@@ -139,7 +140,7 @@ def told(
 
 
 def _broken(judgements: Sequence[Judgement]) -> list[Violation]:
-    """Yield one violation of each cause from *judgements*."""
+    """Return one violation of each cause from *judgements*."""
     illegal = [each.verdict for each in judgements if isinstance(each.verdict, Illegal)]
     return [finding.first[0] for verdict in illegal for finding in verdict.findings]
 

@@ -1,7 +1,7 @@
-"""A slow second opinion, straight from the cells.
+"""A slow interpreter of traces, which is a second opinion on the monitor.
 
-It is written from the definitions, not from the engines: it reads the dataclasses of a machine, and shares no code
-with :mod:`fsm.machine.table` or :mod:`fsm.monitor`. Nothing is merged or left out, so a trace of more than a few
+It is written from the definitions, not from the engines: it reads the cells of a machine's dataclasses, and shares no
+code with :mod:`fsm.machine.table` or :mod:`fsm.monitor`. It merges and skips nothing, so a trace of more than a few
 observations takes long.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
 
 Stage: TypeAlias = Literal["asked", "begun", "acted", "vain", "ended", "free", "cut", "lost", "lost-begun"]
-"""Progress of a call; ``free`` if its end is unspecified, ``cut`` if it was interrupted after it began."""
+"""The progress of a call: ``free`` if its end is unspecified, ``cut`` if it was interrupted after it had begun."""
 
 
 class Way(NamedTuple):
@@ -32,7 +32,7 @@ class Way(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call in progress or given up; ``acted`` is the state in which it first acted."""
+    """A call that is in progress or was given up; ``acted`` is the state in which it first acted."""
 
     event: str
     stage: Stage
@@ -42,7 +42,7 @@ class Call(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """The state of one entity and its calls in one behaviour."""
+    """The state of one entity and its calls, in one possible behaviour."""
 
     state: str
     calls: tuple[Call, ...] = ()
@@ -71,7 +71,7 @@ def ways(machine: Machine, state: str, event: str) -> set[Way] | None:
 
 
 def ends(machine: Machine, state: str, event: str) -> set[Way]:
-    """Return the ways in which a begun call may continue in *state*; empty if another event displaced it."""
+    """Return the ways in which a begun call may continue in *state*; empty if the call has no end in that state."""
     cell = machine.events[event].ends.get(state)
     return set() if cell is None else _of_cell(cell, state, call=True) or set()
 
@@ -93,7 +93,7 @@ def _of_cell(cell: Cell, state: str, *, call: bool) -> set[Way] | None:
             }
 
 
-# -- whether a behaviour explains a trace --------------------------------------
+# -- behaviours that explain a trace --------------------------------------
 
 
 def first_unexplained(
@@ -106,8 +106,8 @@ def first_unexplained(
 ) -> int | None:
     """Return the index of the first observation that no behaviour explains, or ``None``.
 
-    *seen* are the signals that the trace shows. A call that was given up may act at any later time, and any
-    number of times: callers that give up try again, and those calls are indistinguishable. With *once* it acts at
+    *seen* are the signals that the trace shows. A call that was given up may act at any later time, and any number of
+    times, because its caller may try again with calls that are indistinguishable from it. With *once*, it acts at
     most once.
     """
     found = beliefs(Asking(machine, seen, once=once), trace, fresh=fresh)
@@ -117,19 +117,19 @@ def first_unexplained(
 def beliefs(
     asking: Asking, trace: Sequence[Observation], *, fresh: bool = False
 ) -> Iterator[tuple[set[Situation], set[Situation]]]:
-    """Yield the possible situations before and after each observation, up to the first that no behaviour explains."""
+    """Yield the possible situations before and after each observation; stop at the first unexplained observation."""
     machine = asking.machine
     everywhere = [Situation(state) for state in machine.states]
     now = asking.later([Situation(machine.initial)] if fresh else everywhere)
     for each in trace:
         before, event = now, _event(machine, each.event)
         if each.phase == "gap":
-            # Anything may have happened in the gap, to the calls in progress and to further ones.
+            # During the gap, anything may have happened, both to the calls in progress and to other calls.
             now = asking.later(everywhere)
         elif event or not each.event:
             ends = event and machine.events[event].kind == "call" and each.phase in {"reply", "lost"}
             if event and ends and not any(_waits(call, event) for here in now for call in here.calls):
-                # The request was not recorded, and perhaps nothing before it was.
+                # The request of this reply was not recorded, and perhaps nothing before it was recorded either.
                 before = asking.later(here.with_call(Call(event, "asked")) for here in asking.later(everywhere))
             now = asking.explains(before, each)
         yield before, now
@@ -147,7 +147,7 @@ def _waits(call: Call, event: str) -> bool:
 
 
 class Asking:
-    """The question: a machine, and what the trace does not show about it."""
+    """A machine, and the events of the machine that the trace does not show."""
 
     def __init__(self, machine: Machine, seen: frozenset[str] | None, *, once: bool) -> None:
         self.machine = machine
@@ -159,7 +159,7 @@ class Asking:
         ]
 
     def explains(self, now: set[Situation], each: Observation) -> set[Situation]:
-        """Return the possible situations after *each* was observed in one of *now*; empty if it is impossible."""
+        """Return the possible situations after the observation *each* in one of *now*; empty if it is impossible."""
         event = _event(self.machine, each.event)
         if each.event and event is None:
             return now
@@ -179,14 +179,14 @@ class Asking:
         return found
 
     def instants(self, here: Situation) -> Iterator[Situation]:
-        """Yield the unobserved steps that may happen next."""
+        """Yield the situations after each unobserved step that may happen next."""
         for call in set(here.calls):
             yield from self.acts(here, call)
         for event in self.unseen:
             yield from self.happens(here, event, None)
 
     def acts(self, here: Situation, call: Call) -> Iterator[Situation]:
-        """Yield the next instants of *call*."""
+        """Yield the situations after each possible next instant of *call*."""
         others = here.without(call)
         match call.stage:
             case "asked":
@@ -194,7 +194,7 @@ class Asking:
             case "begun":
                 found = ends(self.machine, here.state, call.event)
                 yield from (self.acted(others, way, call.event, call.acted) for way in found)
-                if not found:  # this is not the state that the call reports either
+                if not found:  # the call does not report this state either
                     yield others.with_call(Call(call.event, "ended"))
             case "lost":
                 yield from self.acts_late(others if self.once else here, call.event)
@@ -213,11 +213,11 @@ class Asking:
                 if self.machine.events[event].ends:
                     yield others.at(to).with_call(Call(event, "begun", state))
         yield from (self.acted(others, way, event, state) for way in found or ())
-        # The call has no effect, and an indefinite reply.
+        # The call may have no effect and an indefinite reply.
         yield others.with_call(Call(event, "vain", state))
 
     def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
-        """Yield the situations after a call of *event* that was given up acts; *left* are the remaining calls."""
+        """Yield the situations after an abandoned call of *event* acts; *left* has the remaining calls."""
         found = ways(self.machine, left.state, event)
         if found is None:
             for to in self.machine.states:
@@ -226,18 +226,18 @@ class Asking:
             yield self.with_lost(left, event, "lost-begun").at(way.to) if way.begins else left.at(way.to)
 
     def acted(self, others: Situation, way: Way, event: str, state: str) -> Situation:
-        """Return *others*, and a call of *event* that took this *way*."""
+        """Return the situation *others* with a call of *event* that took this *way*."""
         if way.begins:
             return others.at(way.to).with_call(Call(event, "begun", state))
         return others.at(way.to).with_call(Call(event, "acted", state, tuple(sorted(way.replies)), way.emits))
 
     def with_lost(self, here: Situation, event: str, stage: Stage) -> Situation:
-        """Return *here* with one more abandoned call; one of each kind is enough if such calls may act repeatedly."""
+        """Return *here* with another abandoned call; if such calls may act repeatedly, one of each kind is enough."""
         call = Call(event, stage)
         return here if call in here.calls and not self.once else here.with_call(call)
 
     def happens(self, here: Situation, event: str, emits: tuple[str, ...] | None) -> Iterator[Situation]:
-        """Yield the situations after a signal or a hidden event, with these outputs if they are known."""
+        """Yield the situations after a signal or a hidden event that emits these outputs, if they are known."""
         kept = self.interrupted(here) if self.machine.events[event].interrupts else here
         found = ways(self.machine, here.state, event)
         if found is None:
@@ -248,7 +248,7 @@ class Asking:
                 yield kept.at(way.to)
 
     def interrupted(self, here: Situation) -> Situation:
-        """Return *here* after an interruption of every call that has begun; abandoned calls are over."""
+        """Return *here* after an interruption, which affects every call that has begun and ends abandoned calls."""
         calls = (
             Call(call.event, "cut") if call.stage == "begun" else call
             for call in here.calls
@@ -257,12 +257,12 @@ class Asking:
         return Situation(here.state, tuple(sorted(calls)))
 
     def sees(self, now: set[Situation], each: Observation, event: str | None) -> Iterator[Situation]:
-        """Return the situations after *each* is observed in one of *now*."""
+        """Yield the situations after *each* is observed in one of the situations *now*."""
         if event is None:
             yield from now
         elif self.machine.events[event].kind != "call":
             for here in now:
-                # An event that was only noticed, or may have happened, need not have ended the calls.
+                # Calls have not necessarily ended if an event was only noticed, or may not have happened.
                 over = Situation(here.state) if self.machine.events[event].interrupts and not each.phase else here
                 yield from self.happens(over, event, each.emits)
                 possible = ways(self.machine, here.state, event) != set()
@@ -272,7 +272,7 @@ class Asking:
             yield from self.calls(now, each, event)
 
     def calls(self, now: set[Situation], each: Observation, event: str) -> Iterator[Situation]:
-        """Return the same for an *event* that is a call."""
+        """Yield the situations after *each* is observed, if its *event* is a call."""
         asked = (here.with_call(Call(event, "asked")) for here in now)
         match each.phase:
             case "request":
@@ -281,7 +281,7 @@ class Asking:
                 for here in now:
                     yield from self.given_up(here, event)
             case "maybe" | "noticed":
-                # The call may not have been made, so no reply is awaited.
+                # Nobody waits for a reply, because the call may not have been made.
                 for here in self.later(asked):
                     yield from self.given_up(here, event)
             case _:
@@ -289,7 +289,7 @@ class Asking:
                     yield from (here.without(call) for call in set(here.calls) if self.fits(call, each, event))
 
     def given_up(self, here: Situation, event: str) -> Iterator[Situation]:
-        """Return the situations after the caller of *event* stops waiting.
+        """Yield the situations after the caller of *event* stops waiting.
 
         An interruption may have ended the call.
         """
@@ -331,9 +331,9 @@ class Asking:
 
 
 def first_unexplained_output(machine: Machine, outputs: Sequence[str]) -> int | None:
-    """The index of the first of *outputs* that no run from the initial state emits, calls that take time excluded.
+    """Return the index of the first of *outputs* that no run from the initial state emits, or ``None``.
 
-    An event emits all of its outputs together, and all of them must occur.
+    Calls that take time are ignored. An event emits all of its outputs together, and all of them must occur.
     """
     now: set[tuple[str, tuple[str, ...]]] = {(machine.initial, ())}
     for index, output in enumerate(outputs):

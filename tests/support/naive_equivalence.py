@@ -1,7 +1,8 @@
-"""A slow second opinion on equivalence: by definition, from the cells, sharing nothing with the engine.
+"""A slow second opinion on equivalence, which applies the definition to the cells and shares no code with the engine.
 
-Every code that either machine mentions is distinguished everywhere, and indefinite replies are possible everywhere.
-Pairs are removed until nothing changes; traces are followed through sets of situations.
+Every code that one of the machines mentions is distinguished everywhere, and indefinite replies are possible
+everywhere. Bisimilarity is computed by removing pairs of situations until nothing changes, and traces are followed
+through sets of situations.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Step: TypeAlias = tuple[Observable | None, Now]
 
 
 class Watched:
-    """One machine, and the facts about the other one that are needed to describe both in the same terms."""
+    """One of two machines, with the reply codes of both machines."""
 
     def __init__(self, machine: Machine, other: Machine) -> None:
         self.machine = machine
@@ -50,7 +51,7 @@ class Watched:
         self.start = Now(machine.initial)
 
     def steps(self, now: Now) -> Iterator[Step]:
-        """Yield every step that may come next."""
+        """Yield every step that may follow *now*."""
         if now.state == GONE:
             return
         yield Observable(shows=self.machine.states[now.state].shows), now
@@ -97,7 +98,7 @@ class Watched:
     def _replies(self, way: naive.Way) -> set[str]:
         return set(way.replies) | set(self.machine.indefinite) | (self.codes if "error" in way.replies else set())
 
-    # -- weakly ---------------------------------------------------------------
+    # -- observations, regardless of hidden steps ---------------------------------------------------------------
 
     def quietly(self, these: set[Now]) -> set[Now]:
         """Return all situations reachable from *these* by hidden steps."""
@@ -107,12 +108,12 @@ class Watched:
         return found
 
     def after(self, these: set[Now], seen: Observable | None) -> set[Now]:
-        """Return all situations reachable from *these* with the observation *seen* and hidden steps."""
+        """Return all situations reachable from *these* by the observation *seen* and any number of hidden steps."""
         before = self.quietly(these)
         return before if seen is None else self.quietly({to for n in before for s, to in self.steps(n) if s == seen})
 
     def visible(self, these: set[Now]) -> set[Observable]:
-        """Return all observations that may come next."""
+        """Return all observations that may follow *these* situations."""
         return {seen for now in self.quietly(these) for seen, _ in self.steps(now) if seen is not None}
 
     def all(self) -> list[Now]:
@@ -145,7 +146,7 @@ def bisimilar(first: Watched, second: Watched) -> bool:
 
 
 def shortest(first: Watched, second: Watched) -> int | None:
-    """Return the length of a shortest trace that only one machine has, or ``None`` if both have the same traces."""
+    """Return the length of a shortest trace that only one machine has, or ``None`` if their traces are equal."""
     now = {(frozenset(first.quietly({first.start})), frozenset(second.quietly({second.start})))}
     met = set(now)
     length = 0
@@ -165,7 +166,7 @@ def shortest(first: Watched, second: Watched) -> int | None:
 
 
 def follows(watched: Watched, trace: Sequence[Observable]) -> set[Now]:
-    """Return the situations of the machine after *trace*; empty if it does not have the trace."""
+    """Return the situations of the machine after *trace*; empty if the machine does not have this trace."""
     now = {watched.start}
     for seen in trace:
         now = watched.after(now, seen)
@@ -173,7 +174,7 @@ def follows(watched: Watched, trace: Sequence[Observable]) -> set[Now]:
 
 
 def shows(watched: Watched, run: Run, trace: Sequence[Observable]) -> bool:
-    """Check whether *run* is a run of the machine with the trace *trace*."""
+    """Check whether *run* is a run of the machine whose observations are *trace*."""
     now = {(watched.start, 0)}
     for taken in run.steps:
         found = set()

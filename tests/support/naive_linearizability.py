@@ -1,6 +1,6 @@
-"""A second opinion on linearizability: time passes, and every possibility is kept.
+"""A second opinion on linearizability, which follows the history in time and keeps every possibility.
 
-Between two instants of the history every possible step is taken; nothing is chosen, undone or searched. It reads
+Between two instants of the history it takes every possible step; it chooses, undoes and searches nothing. It reads
 cells in the same way as :mod:`naive`, and shares no code with :mod:`fsm.linearizability`.
 """
 
@@ -28,7 +28,7 @@ class Now(NamedTuple):
     came: int
 
     def with_call(self, number: int, how: How | None) -> Now:
-        """Return the situation with operation *number* at the given progress, or removed."""
+        """Return the situation with new progress of operation *number*, or without the operation."""
         others = {each: far for each, far in self.calls if each != number}
         if how is not None:
             others[number] = how
@@ -41,7 +41,7 @@ def linearizable(machine: Machine, history: History) -> bool:
 
 
 def explained(machine: Machine, history: History) -> bool:
-    """Check the same by searching for a single order that explains *history*."""
+    """Check *history* like :func:`linearizable`, but by searching for a single order of the operations."""
     return all(_Entity(machine, part, entity).found() for entity, part in history.parts())
 
 
@@ -52,7 +52,7 @@ class _Entity:
         self.outputs = part.outputs.get(entity)
 
     def instants(self) -> list[tuple[int, int, int]]:
-        """Return the times at which operations are called and return, in order."""
+        """Return in order the times at which operations are called and at which they return."""
         instants = [(each.called, 0, number) for number, each in enumerate(self.operations)]
         instants += [
             (each.returned, 1, number) for number, each in enumerate(self.operations) if each.returned is not None
@@ -60,7 +60,7 @@ class _Entity:
         return sorted(instants)
 
     def found(self) -> bool:
-        """Search depth first (Wing and Gong), and try nothing twice (Lowe)."""
+        """Search depth first (Wing and Gong), and try no situation twice (Lowe)."""
         instants = self.instants()
         todo = [(0, Now(self.machine.initial, (), 0))]
         met = set(todo)
@@ -141,7 +141,8 @@ class _Entity:
     def anything(self, now: Now, number: int, may: tuple[How, ...], *, moves: bool) -> Iterator[Now]:
         """Yield *now* after an unspecified instant of operation *number*.
 
-        An instant that does not change the state is an end that the model does not define; it emits nothing.
+        If *moves* is false, the instant is an end that the model does not define; it neither changes the state nor
+        emits.
         """
         last = now.came if self.outputs is None or not moves else len(self.outputs)
         for far, came in product(may, range(now.came, last + 1)):
@@ -154,7 +155,7 @@ class _Entity:
         return [came + len(emits)] if self.outputs[came : came + len(emits)] == emits else []
 
     def interrupted(self, now: Now, event: str, number: int) -> list[Now]:
-        """Return *now* without the calls that *event* interrupts."""
+        """Return *now* after *event* has interrupted the calls that have begun."""
         if self.machine.events[event].interrupts:
             for other, how in now.calls:
                 operation = self.operations[other]

@@ -1,8 +1,8 @@
-"""A second opinion on tests of the kit: all possibilities after each step, straight from the cells.
+"""A second opinion on tests of the kit, which keeps all possibilities after each step.
 
-A test leaves calls in progress, one at a time, and resumes them; after each step it looks at what is shown, and then
-takes the outputs since its last look. Cells are read in the same way as by :mod:`naive`; nothing is shared with
-:mod:`fsm.conformance`.
+A test may leave one call at a time in progress, and resume it later. After each step it reads the shown state, and
+then the outputs since it last read them. This module reads cells in the same way as :mod:`naive`, and shares no code
+with :mod:`fsm.conformance`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Test: TypeAlias = "Sequence[tuple[Stimulus, Response]]"
 Far: TypeAlias = Literal["asked", "begun", "cut", "over", "held"]
-"""Progress of the event of a step; ``held`` if a call is left in progress."""
+"""The progress of the event of a step; ``held`` if a call was left in progress."""
 
 
 class Now(NamedTuple):
-    """A state, the call in progress, whether it was cut off, and the number of outputs since they were last read."""
+    """A state, the call in progress, its interruption, and the number of outputs since they were last read."""
 
     state: str
     held: str = ""
@@ -48,14 +48,14 @@ def first_illegal(machine: Machine, test: Test) -> int | None:
 
 
 def _came(came: int, emits: tuple[str, ...], outputs: tuple[str, ...] | None) -> list[int]:
-    """Return how many of *outputs* are accounted for after *emits*; nothing if they cannot have been emitted."""
+    """Return the possible numbers of *outputs* explained after *emits*; empty if *emits* contradicts them."""
     if outputs is None:
         return [came]
     return [came + len(emits)] if outputs[came : came + len(emits)] == emits else []
 
 
 def _hidden(machine: Machine, now: Now, outputs: tuple[str, ...] | None) -> Iterator[tuple[Now, bool]]:
-    """Yield *now* after one hidden event, and whether that event interrupts."""
+    """Yield *now* after each hidden event; the second value is true if the event interrupts."""
     for event in machine.events.values():
         if event.kind != "hidden":
             continue
@@ -69,7 +69,7 @@ def _hidden(machine: Machine, now: Now, outputs: tuple[str, ...] | None) -> Iter
 
 
 def _quietly(machine: Machine, now: Iterable[Now], outputs: tuple[str, ...] | None) -> set[Now]:
-    """Return *now* and everything reachable from it by hidden events."""
+    """Return *now* and all situations that hidden events reach from *now*."""
     found = set(now)
     todo = list(found)
     while todo:
@@ -89,7 +89,7 @@ class _Step:
         self.seen = seen
 
     def after(self, now: set[Now]) -> set[Now]:
-        """Return the situations once the event is over, or left in progress."""
+        """Return the possible situations when the event is over or is left in progress."""
         doing = {each for here in now for each in self._starts(here)}
         todo = list(doing)
         while todo:
@@ -117,7 +117,7 @@ class _Step:
             yield here, "over"
 
     def _acts(self, here: Now, *, first: bool) -> Iterator[Doing]:
-        """Yield the next instant of the event: its *first* one or one of its ends."""
+        """Yield the situations after the next instant of the event: its *first* instant, or an end."""
         name, outputs = self.event.name, self.seen.outputs
         ways = (naive.ways if first else naive.ends)(self.machine, here.state, name)
         if self.event.interrupts:

@@ -1,6 +1,6 @@
-"""A slow second opinion on watching properties: every run consistent with the observations, judged by definition.
+"""A slow second opinion on watching properties, which judges every run that is consistent with the observations.
 
-Runs come from :mod:`brute_force`, which shares nothing with the tested engine.
+Runs come from :mod:`brute_force`, which shares no code with the tested engine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BeyondError(Exception):
 
 
 def random_run(chance: random.Random, machine: Machine, length: int) -> Run:
-    """Return up to *length* random steps of *machine*, without unwritten ends; a begun call is likely to end."""
+    """Return up to *length* random steps of *machine*; unspecified ends are excluded, and begun calls tend to end."""
     model = MachineModel(machine)
     run: list[Step] = []
     here = model.initial
@@ -79,8 +79,8 @@ def _parts(model: MachineModel, here: Configuration, stimulus: Stimulus, seen: R
         last = run[-1]
         if last.unwritten:
             raise BeyondError
-        if is_open(last) and (stimulus.stage == "do" or seen.reply is not None):  # it may be answered immediately
-            # A call that repeats its stages does nothing new the second time.
+        if is_open(last) and (stimulus.stage == "do" or seen.reply is not None):  # the reply may come immediately
+            # If a call repeats its stages, the second round does nothing new.
             if all(each.target != last.target for each in run[:-1]):
                 todo += [
                     (*run, step) for step in model.steps(last.target, CODES) if step.event == event and _ends(step)
@@ -95,7 +95,7 @@ def _fits(model: MachineModel, step: Step, seen: Response) -> bool:
 
 
 def is_open(step: Step) -> bool:
-    """Check whether the call of *step* is in progress after it."""
+    """Check whether the call of *step* is still in progress after the step."""
     return step.stage in {"begins", "continues"}
 
 

@@ -1,7 +1,7 @@
-"""A slow second opinion on refinement: every run of one machine, and whether the other explains its observations.
+"""A slow second opinion on refinement: one machine's runs are listed, and the other must explain the observations.
 
-Runs are enumerated step by step from the cells; :mod:`naive` reads the observations of each and keeps the possible
-situations of the other machine. Nothing is shared with the checker or the monitor.
+Runs are enumerated step by step from the cells. For each run, :mod:`naive` reads the observations and keeps the
+possible situations of the other machine. No code is shared with the checker or the monitor.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 ANY = frozenset({"ok", "error"})
-"""Replies tried if the specification is silent."""
+"""The replies that are tried if the specification is silent."""
 
 
 class Going(NamedTuple):
-    """A call in progress: before its first instant, begun, or ended with one of these replies."""
+    """A call in progress: it has not acted yet, has begun, or has ended with one of the possible replies."""
 
     event: str
     stage: str
@@ -30,7 +30,7 @@ class Going(NamedTuple):
 
 
 class Here(NamedTuple):
-    """The state of the machine and its calls in progress, in any order."""
+    """The state of the machine, and its calls in progress, whose order does not matter."""
 
     state: str
     calls: tuple[Going, ...] = ()
@@ -46,11 +46,11 @@ class Here(NamedTuple):
 
 
 Next: TypeAlias = tuple[Here, tuple[Observation, ...]]
-"""The situation after a step, and the observation of the step."""
+"""The situation after a step, and the observations of the step."""
 
 
 class Refining:
-    """Runs of *machine* with up to *overlap* calls in progress, as observed by *other*."""
+    """The runs of *machine* with up to *overlap* calls in progress, and the observations that *other* can make."""
 
     def __init__(self, machine: Machine, other: Machine, overlap: int) -> None:
         self.machine = machine
@@ -66,7 +66,7 @@ class Refining:
         self.codes = frozenset(codes)
 
     def shortest(self, *, most: int) -> tuple[int | None, int]:
-        """Return the number of steps of a shortest run that *other* does not explain, if any, and the depth tried completely.
+        """Return the length of a shortest run that *other* does not explain, if any, and the explored depth.
 
         The search gives up after *most* distinct situations of both machines.
         """
@@ -93,10 +93,10 @@ class Refining:
                 found = self.asking.explains(found, each) if found else found
         return found
 
-    # -- what the machine does -------------------------------------------------
+    # -- steps of the machine -------------------------------------------------
 
     def steps(self, here: Here) -> Iterator[Next]:
-        """Yield all steps that may come next, with their observations."""
+        """Yield all steps that may follow *here*, with their observations."""
         yield here, (Observation(shows=self.machine.states[here.state].shows),)
         if self.overlap or not here.calls:
             for event in self.machine.events.values():
@@ -144,7 +144,7 @@ class Refining:
 
 
 def _codes(machine: Machine) -> Iterator[str]:
-    """Return every reply in a cell of *machine*."""
+    """Yield every reply in the cells of *machine*."""
     for name in machine.events:
         for state in machine.states:
             for way in (naive.ways(machine, state, name) or set()) | naive.ends(machine, state, name):

@@ -37,7 +37,7 @@ LATE = TOSS.replace("EARLY", '"one"').replace("LATE", ', one = "held"')
 
 
 def undecided(size: int) -> str:
-    """Return a machine that guesses at some *a* that *size* calls are left; so it has many subsets of states."""
+    """Return a machine that guesses, at some call *a*, that *size* calls are left; many sets of states arise."""
     states = "\n".join(f'n{n} = {{ about = "{n}.", shows = "-" }}' for n in range(size + 1))
     ways = [f'n{n} = "n{n + 1}"' for n in range(1, size)]
     return f"""\

@@ -32,6 +32,6 @@ def always(answer: Answer) -> Callable[[Request], Answer]:
 
 
 def adjusted(nri: NRI, container: Container = ONE) -> Fields | None:
-    """Return the adjustments of *container*, which is about to be created, or ``None`` if nothing was relayed."""
+    """Relay the creation of *container*, and return the plugins' adjustments, or ``None`` if nothing was relayed."""
     answers = nri.relay("create-container", POD, container)
     return answers.adjust if answers else None

@@ -1,7 +1,7 @@
-"""Programs from Debian's packages, unpacked into ``.venv/containerd`` and not installed.
+"""Unpack programs from Debian's packages into ``.venv/containerd``, without installing them.
 
-Packages of other suites than this machine's are fetched from the archive that this machine uses. Their indexes are
-kept apart from those of the system.
+Packages of other Debian suites are fetched from the archive that this machine uses. The indexes of these suites are
+kept apart from the indexes of the system.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 CACHE: Final = Path(__file__).resolve().parent.parent.parent / ".venv" / "containerd"
 
 VERSIONS: Final = {"1.6.20": "bookworm", "1.7.24": "trixie", "2.1.9": "forky"}
-"""The suite of Debian that has each version of containerd."""
+"""For each version of containerd, the Debian suite that contains it."""
 
 INSTALL: Final = "bash .ci/live --install"
 
 _TOOLS: Final = {"runc": "usr/sbin/runc", "busybox-static": "bin/busybox"}
-"""Programs shared by all versions: the package in the oldest suite, and the path of its program in it."""
+"""Programs shared by all versions: a package of the oldest suite, and the path of the program in the package."""
 
 _CONTAINERD: Final = ("containerd", "containerd-shim-runc-v2", "ctr")
 
 _ELSEWHERE: Final = ("sid", "trixie-backports")
-"""Suites that may still have a version that its own suite no longer has."""
+"""Suites that may still contain a version after its own suite has dropped it."""
 
 _SOURCES: Final = Path("/etc/apt")
 
@@ -46,12 +46,12 @@ def installed(version: str) -> bool:
 
 
 def told(version: str) -> str:
-    """Return the output of ``--version`` of *version*."""
+    """Return the output of ``containerd --version`` for *version*."""
     return _run([str(CACHE / version / "bin" / "containerd"), "--version"]).strip()
 
 
 def install() -> None:
-    """Unpack whatever is missing: each version of containerd, and the programs shared by all versions."""
+    """Unpack all missing programs: each version of containerd, and the programs that all versions share."""
     oldest = next(iter(VERSIONS.values()))
     tools = [each for each, program in _TOOLS.items() if not (CACHE / "bin" / Path(program).name).is_file()]
     versions = [each for each in VERSIONS if not installed(each)]
@@ -91,7 +91,7 @@ def unpack(packages: Sequence[str], suite: str, folder: Path) -> None:
 
 
 def unpack_source(package: str, suite: str, part: str, folder: Path) -> None:
-    """Unpack the folder *part* of *package*'s upstream sources in *suite* into *folder*, without Debian's changes."""
+    """Unpack the folder *part* of *package*'s upstream sources, without Debian's changes, into *folder*."""
     with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as name:
         apt = Path(name)
         apt.chmod(0o755)
@@ -103,7 +103,7 @@ def unpack_source(package: str, suite: str, part: str, folder: Path) -> None:
 
 
 def chosen(version: str, there: Sequence[str]) -> str:
-    """Return the Debian package version of *version* among the versions *there*; empty if none matches.
+    """Return the Debian package version that matches *version*, from the versions *there*; empty if none matches.
 
     >>> chosen("2.1.9", ["2.1.90-1", "2.1.9+ds1-5"]), chosen("2.1.9", ["2.1.10~ds1-1"])
     ('2.1.9+ds1-5', '')
@@ -120,7 +120,7 @@ is new in it, and write the page: python tests/support/conformance_matrix.py --w
 
 
 def sources(text: str, own: str, suite: str) -> str:
-    """Return the entries of *text*, a file of apt's sources, for the suite *own*, changed to *suite*.
+    """Return the entries for the suite *own* in *text*, a file of apt's sources, changed to *suite*.
 
     >>> print(sources("deb mirror://here bookworm main\\ndeb mirror://here bookworm-updates main", "bookworm", "trixie"))
     deb mirror://here trixie main
@@ -139,7 +139,7 @@ def sources(text: str, own: str, suite: str) -> str:
 
 
 def _indexed(apt: Path, *suites: str, kind: str = "deb") -> list[str]:
-    """Download the indexes of *suites* into *apt*, of sources if *kind* says so; return the containerd versions."""
+    """Download the indexes of *suites* into *apt*; return their containerd versions. *kind* may select sources."""
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     files = [each for each in sorted(_SOURCES.rglob("*")) if each.suffix in {".list", ".sources"}]
     for name in ("parts", "lists/partial", "cache/archives/partial"):
@@ -167,7 +167,7 @@ def _options(apt: Path) -> tuple[str, ...]:
 
 
 def _keep(program: Path, folder: Path) -> None:
-    """Store a file completely or not at all; it gets its final name last."""
+    """Store a file completely or not at all, by renaming it to its final name at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{program.name}"
     shutil.copy2(program, part)

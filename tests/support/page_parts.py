@@ -1,4 +1,4 @@
-"""The parts of a page of ``fsm explore``, as tests in a browser find them."""
+"""Locate the parts of a page of ``fsm explore``, for tests in a browser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def offered(page: Page) -> list[str]:
 
 
 def unfolded(page: Page, name: str) -> Locator:
-    """Unfold the property *name* with its runs."""
+    """Unfold the property *name*, which shows its runs."""
     stated = page.locator(f'[data-property="{name}"]')
     stated.evaluate("each => { each.open = true }")
     stated.locator(".replay").first.wait_for()

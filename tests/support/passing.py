@@ -1,4 +1,4 @@
-"""A proxy in a thread of this process, in front of a gRPC server that echoes each message."""
+"""Run a proxy in a thread of this process, in front of a gRPC server that echoes each message."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ OPTIONS = (
 
 
 class Echo(grpc.GenericRpcHandler):
-    """Implementation of all methods: it echoes each message, and the caller's metadata at the start and at the end.
+    """Implements all methods: it echoes each message, and the caller's metadata both at the start and at the end.
 
-    The metadata ``code`` and ``text`` are the status. Everything received is kept.
+    The metadata ``code`` and ``text-bin`` determine the status. All received messages are kept.
     """
 
     def __init__(self) -> None:
@@ -94,13 +94,13 @@ class Passing:
     end: Callable[[], None] = lambda: None
 
     def until(self, number: int) -> list[PassedCall]:
-        """Return the calls that passed, once there are *number*."""
+        """Wait until *number* calls have passed through the proxy, and return all of them."""
         wait_for(lambda: len(self.calls) >= number)
         return self.calls
 
 
 def wait_for(what: Callable[[], bool], met: Sequence[object] = ()) -> None:
-    """Wait until the condition holds; after a minute, raise ``AssertionError`` with the last *met* value."""
+    """Wait until the condition holds; after a minute, raise ``AssertionError`` with the last values of *met*."""
     ends = time.monotonic() + 60
     while not what():
         assert time.monotonic() < ends, f"it did not happen; the last met: {met[-2:]}"
@@ -109,7 +109,7 @@ def wait_for(what: Callable[[], bool], met: Sequence[object] = ()) -> None:
 
 @contextmanager
 def passing(listen: Path, to: Path, rules: FaultRules | None = None, *, grace: float = 0) -> Iterator[Passing]:
-    """Run a proxy from the socket at *listen* to the one at *to* for the duration of the block."""
+    """Run a proxy from the socket *listen* to the socket *to* until the end of the block."""
     calls: list[PassedCall] = []
     said: list[str] = []
     stop = asyncio.Event()

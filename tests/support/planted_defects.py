@@ -1,6 +1,6 @@
-"""Defects, each planted in one engine, that the brute force must find.
+"""Defects to plant in engines, one at a time; the brute force must find each of them.
 
-A defect replaces one function of an engine with a wrong one, whose name describes the error.
+A defect replaces one function of an engine with a wrong function, whose name describes the error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Call: TypeAlias = "Callable[..., Any]"
 
 
 def wrapped(owner: object, name: str, wrong: Callable[[Call], Call]) -> Plant:
-    """Return the defect in which *wrong* transforms the function *name* of *owner*."""
+    """Return a defect that transforms the function *name* of *owner* with *wrong*."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(owner, name, wrong(getattr(owner, name)))
@@ -53,7 +53,7 @@ def wrapped(owner: object, name: str, wrong: Callable[[Call], Call]) -> Plant:
 
 
 def returning(owner: object, name: str, value: object = None) -> Plant:
-    """Return the defect in which the function *name* of *owner* always returns *value*."""
+    """Return a defect in which the function *name* of *owner* always returns *value*."""
     return wrapped(owner, name, lambda _: lambda *_, **__: value)
 
 
@@ -73,7 +73,7 @@ def _begins_once_more(right: Call) -> Call:
 
 
 def _keeps_the_calls(right: Call) -> Call:
-    """Change an event that should interrupt calls so that it interrupts nothing."""
+    """Let calls continue after an event that should interrupt them."""
 
     def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
         ways, blocked = right(self, state, calls, row)
@@ -118,7 +118,7 @@ def _one_reply_less(right: Call) -> Call:
 
 
 def _instants_of(change: Callable[[Any], Any]) -> Callable[[Call], Call]:
-    """Replace the instants of each step with the result of *change* for the step."""
+    """Replace the instants of each step with the result of calling *change* on the step."""
 
     def wrong(right: Call) -> Call:
         return lambda *args: structs.replace(step := right(*args), instants=change(step))
@@ -224,7 +224,7 @@ CHECKER: Final[dict[str, Plant]] = {
 
 
 def _ending(*, ends: bool) -> Callable[[Call], Call]:
-    """Return a defect: an error of a part always ends the joint event, or never does."""
+    """Return a defect: an error of a part always ends the joint event, or never ends it."""
 
     def wrong(right: Call) -> Call:
         def init(self: JointMove, *args: object, **named: object) -> None:
@@ -313,7 +313,7 @@ FOLDED: Final[dict[str, Plant]] = {
 }  # fmt: skip
 
 
-# -- compiled code: its programs are written wrongly ------------------------------------------
+# -- compiled code: wrong programs ------------------------------------------
 
 
 def _some_for_every(right: Call) -> Call:
@@ -361,7 +361,7 @@ def _fits_no_list(right: Call) -> Call:
 
 
 def _ends_nowhere_else(right: Call) -> Call:
-    """A call that has begun is over in every state for which its end is not written."""
+    """End a begun call in every state for which the model does not specify its end."""
 
     def found(self: Rules, state: int, row: int, *, begun: bool) -> object:
         instants_ = right(self, state, row, begun=begun)
@@ -426,4 +426,4 @@ PLANTED: Final[dict[str, dict[str, Plant]]] = {
     "trace": MONITOR,
     "history": HISTORY,
 }
-"""The defects by the kind of case that must find them."""
+"""All defects, grouped by the kind of case that must find them."""

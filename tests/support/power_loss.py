@@ -1,10 +1,11 @@
-"""Possible contents of files after a power failure at any moment of a change (like ALICE: Pillai et al., OSDI 2014).
+"""Check the files that a power failure may leave at any moment of a change (like ALICE: Pillai et al., OSDI 2014).
 
-Run as ``python tests/support/power_loss.py STORE [FAULT]``. The system calls of a real change are recorded with
-``strace``. The power may fail after each of them; then a file system may have kept any part of what was written to a
-file since it was synced, and any of the names that were created, moved or removed in a folder since that was synced.
-Each such state is written to a folder and read by the store: it must find what it last acknowledged, or what was in
-progress. Prints the number of states, and fails with the first wrong one.
+Usage: ``python tests/support/power_loss.py STORE [FAULT]``. The script records the system calls of a real change with
+``strace``. The power may fail after each call. Then a file system may have kept any part of the data that was written
+to a file since the file was synced. It may also have kept any of the names that were created, moved or removed in a
+folder since the folder was synced. Each such state is written to a folder and read by the store, which must find
+either the last acknowledged content or the content of the change in progress. The script prints the number of states,
+and fails at the first wrong one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 FOLDER = -1
-"""Marks a name that does not stand for a file."""
+"""The number that marks a name as a folder."""
 
 Tree: TypeAlias = "dict[str, bytes | None]"
 """The content of each file by its path; ``None`` for a folder."""
@@ -46,7 +47,7 @@ class Names(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Data appended to a file; ``None`` empties it."""
+    """Data that is appended to a file; ``None`` means that the file is emptied."""
 
     file: int
     data: bytes | None
@@ -59,14 +60,14 @@ class Synced(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """A mark in the log that a step has returned."""
+    """A mark in the log, which shows that a step has returned."""
 
 
 Operation: TypeAlias = Names | Written | Synced | Acknowledged
 
 
 class Changes(NamedTuple):
-    """Steps in a folder, the content before and after each of them, and how a store reads it."""
+    """Steps in a folder, the expected content before and after each step, and a function that reads the content."""
 
     prepare: Callable[[Path], None]
     steps: Sequence[Callable[[Path], object]]
@@ -74,7 +75,7 @@ class Changes(NamedTuple):
     read: Callable[[Path], object]
 
 
-# -- what is recorded -------------------------------------------------------------
+# -- recording operations -------------------------------------------------------------
 
 
 def recorded(changes: Changes, root: Path, before: Tree) -> Iterator[Operation]:
@@ -83,7 +84,7 @@ def recorded(changes: Changes, root: Path, before: Tree) -> Iterator[Operation]:
     def act() -> None:
         for step in changes.steps:
             step(root)
-            os.access("/acknowledged", os.F_OK)  # a system call that the log shows
+            os.access("/acknowledged", os.F_OK)  # this system call appears in the log
 
     with tempfile.NamedTemporaryFile(prefix="fsm-") as log:
         assert traced(act, "-y", "-s", "1000000", "-o", log.name) == 0
@@ -102,7 +103,7 @@ def recorded(changes: Changes, root: Path, before: Tree) -> Iterator[Operation]:
 def operations(
     call: str, arguments: str, paths: list[str], files: dict[str, int], numbers: Iterator[int]
 ) -> Iterator[Operation]:
-    """Yield the operations of a system call with *paths*; *files* are the files that have these names now."""
+    """Yield the operations of a system call with *paths*; *files* maps the current names to files."""
     path, folder = paths[0], str(Path(paths[0]).parent)
     match call:
         case "openat" if "O_CREAT" in arguments and path not in files:
@@ -125,11 +126,11 @@ def operations(
             yield Names(folder, {path: None})
 
 
-# -- what may be left ---------------------------------------------------------------
+# -- possible remains ---------------------------------------------------------------
 
 
 def contents(lasting: bytes, pending: Sequence[bytes | None]) -> Iterator[bytes]:
-    """Yield the possible contents of a file with *lasting* content after *pending*: any part of it, or zeros."""
+    """Yield the contents that may remain of a file: the *lasting* content, and parts of *pending* data or zeros."""
     yield lasting
     for data in pending:
         if data is None:
@@ -142,7 +143,7 @@ def contents(lasting: bytes, pending: Sequence[bytes | None]) -> Iterator[bytes]
 
 
 class Disk:
-    """The durable part of the tree *before* and of later operations, and the part that is not durable yet."""
+    """A disk that contains the tree *before*; changes on it are durable, or not durable yet."""
 
     def __init__(self, before: Tree) -> None:
         self.files = {number: data for number, data in enumerate(before.values()) if data is not None}
@@ -164,7 +165,7 @@ class Disk:
                 del self.written[file]
 
     def contents(self, file: int) -> Iterator[bytes]:
-        """Yield the possible contents of *file*: any part that is not durable yet may be missing or zeros."""
+        """Yield the possible contents of *file*: any part that is not durable yet may be missing or may be zeros."""
         content = self.files.get(file, b"")
         yield content
         for data in self.written[file]:
@@ -193,7 +194,7 @@ def changed(names: Mapping[str, int], change: Names) -> dict[str, int]:
 
 
 def left(before: Tree, done: Iterable[Operation]) -> Iterator[Tree]:
-    """Yield the trees that a power failure after the operations *done* may leave of the durable tree *before*."""
+    """Yield the trees that may remain after *done*, if the power fails and the tree *before* was durable."""
     disk = Disk(before)
     for each in done:
         disk.do(each)
@@ -201,7 +202,7 @@ def left(before: Tree, done: Iterable[Operation]) -> Iterator[Tree]:
 
 
 def states(changes: Changes) -> int:
-    """Return the number of states that *changes* may leave; fail if the store reads one of them wrongly."""
+    """Return the number of states that a power failure during *changes* may leave; fail if one is read wrongly."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "root")
         root.mkdir()
@@ -223,11 +224,11 @@ def states(changes: Changes) -> int:
 
 
 def read(changes: Changes, root: Path, tree: Tree) -> object:
-    """Return the result of reading the store if *root* contains *tree*."""
+    """Create the files of *tree*, whose paths are below *root*, and return the result of reading the store."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         for path in sorted(tree):
             here = Path(folder, Path(path).relative_to(root))
-            if here.parent.is_dir():  # if it is not synced, its folder is lost, and the file with it
+            if here.parent.is_dir():  # a folder that was not synced is lost with its files
                 here.mkdir() if (data := tree[path]) is None else here.write_bytes(data)
         return changes.read(Path(folder))
 
@@ -238,7 +239,7 @@ OLD, NEW, NEXT = Status(created_at=1), Status(created_at=1, message="x" * 50), S
 
 
 def record() -> Changes:
-    """Return changes of a container's record: it is created with its folder, changed twice, and deleted."""
+    """Return changes of a container's record: it is created together with its folder, changed twice, and deleted."""
 
     def make(root: Path) -> None:
         durable_files.make_folder(root / "c1")
@@ -261,7 +262,7 @@ def record() -> Changes:
 
 
 def metadata() -> Changes:
-    """Return changes of a pod's metadata beside other metadata: they are created, changed and deleted."""
+    """Return changes of a pod's metadata: it is created beside another pod's metadata, changed, and deleted."""
     new = Metadata(id="1", name="web")
     ready = replace(new, state="ready", limits={"memory": 2**40})
 
@@ -282,11 +283,11 @@ def metadata() -> Changes:
     )
 
 
-# -- faults: what a store may forget ---------------------------------------------------
+# -- faults that a store may have ---------------------------------------------------
 
 
 def forgetting(kind: Callable[[int], bool]) -> None:
-    """Sync nothing of the given *kind*."""
+    """Do not sync files or folders of the given *kind*."""
     sync = os.fsync
 
     def fsync(handle: int) -> None:
@@ -297,7 +298,7 @@ def forgetting(kind: Callable[[int], bool]) -> None:
 
 
 def in_place() -> None:
-    """Write to the file itself, and sync it."""
+    """Overwrite files in place, and sync them."""
 
     def write(path: Path, data: bytes) -> None:
         with path.open("wb") as file, durable_files._folder(path) as folder:  # noqa: SLF001  (the planted fault)

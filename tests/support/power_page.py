@@ -1,4 +1,4 @@
-"""``docs/reference/power.md``: which illegal edits of the shipped recordings are detected, and the false alarms.
+"""Write ``docs/reference/power.md``: the detected illegal edits of the shipped recordings, and the false alarms.
 
 ``python tests/support/power_page.py --write`` measures everything and writes the page.
 """
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 PAGE: Final = RECORDINGS.parent.parent / "docs" / "reference" / "power.md"
 LIMIT: Final = 30
-"""Number of edits of each recording; judging crowded recordings takes seconds for each edit."""
+"""Number of edits of each recording; crowded recordings get fewer, because judging each edit takes seconds."""
 
 CONCURRENT: Final = tuple(
     f"concurrent/{version}-{run}" for version in VERSIONS[1:] for run in ("six-clients", "six-clients-deadlines")
 )
-"""Runs of six concurrent clients, by the prefix of their recordings' names; in some of them callers give up."""
+"""Prefixes of the recordings of six concurrent clients; in some of these runs, callers give up."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
 RESTARTED: Final = ("restart", "checkpoints", "nri.calls", "forgotten", "orphan", "jsonlog", "debuglevel")
@@ -43,7 +43,7 @@ RULE: Final = "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
 
 
 def measured(name: str, calls: str = "", *, under: str | None = None, assume: Assume = "maybe") -> Power:
-    """Measure the power over the recording *name*, with the *calls* of the same run."""
+    """Measure the detection power over the recording *name*, combined with the *calls* of the same run."""
     return power_over(
         str(RECORDINGS / name),
         calls=str(RECORDINGS / calls) if calls else "",
@@ -54,7 +54,7 @@ def measured(name: str, calls: str = "", *, under: str | None = None, assume: As
 
 
 def row(label: str, under: str | None, powers: Iterable[Power]) -> str:
-    """Return a row of a table about *powers*."""
+    """Return a table row that sums up *powers*."""
     those = tuple(powers)
     numbers = [
         sum(each.tried for each in those),
@@ -66,7 +66,7 @@ def row(label: str, under: str | None, powers: Iterable[Power]) -> str:
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """Return every recording; for recordings of a plugin, also the calls of the same run."""
+    """Yield every recording; the recordings of a plugin are also yielded with the calls of the same run."""
     yield from ((name, "") for name in (*CALLS, *LOGS, *EVENTS))
     for name in EVENTS:
         calls = name.replace(".nri.", ".calls.") if ".nri." in name else "cri-calls-with-nri-2.1.9.jsonl"
@@ -74,7 +74,7 @@ def sources() -> Iterator[tuple[str, str]]:
 
 
 def concurrent() -> Iterator[tuple[str, str]]:
-    """Return the recordings of six concurrent clients; the plugin's recording is also combined with the calls."""
+    """Yield the recordings of six concurrent clients; the plugin's recording is also yielded with the calls."""
     for run in CONCURRENT:
         yield from ((f"{run}.{kind}.gz", "") for kind in ("calls.jsonl", "log", "nri.jsonl"))
         yield f"{run}.nri.jsonl.gz", f"{run}.calls.jsonl.gz"

@@ -1,6 +1,7 @@
-"""The modules that protoc generates from the protocols in ``fsm/runtimes/sockets``.
+"""Generate modules with protoc from the protocols in ``fsm/runtimes/sockets``.
 
-``python tests/support/protocols.py --write`` generates them again; ``tests/live/test_protocols.py`` fails if they are out of date.
+``python tests/support/protocols.py --write`` generates the modules again; ``tests/live/test_protocols.py`` fails if
+they are out of date.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PROTOCOLS: Final = tuple(sorted((ROOT / "fsm" / "runtimes" / "sockets").glob("*.
 
 
 def made(protocol: Path) -> dict[Path, str]:
-    """Return the text of each module that protoc generates from *protocol*, by its path."""
+    """Return the text of each module that protoc generates from *protocol*, by the module's path."""
     with tempfile.TemporaryDirectory() as folder:
         name = str(protocol.relative_to(ROOT))
         if protoc.main(["protoc", f"-I{ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", name]):

@@ -28,13 +28,13 @@ def specification_of(machine: Machine, text: str) -> Specification[Machine]:
 
 
 def stated(machine: Machine, claim: str) -> Property:
-    """Build the property of *machine* with the *claim*, some lines of TOML."""
+    """Build a property of *machine*; its *claim* is given as lines of TOML."""
     head = f'machine = "{machine.name}"\n[property.it]\nsays = "It."\nMUST = "none"\n'
     return specification_of(machine, head + claim).properties[0]
 
 
 def random_property(chance: random.Random, machine: Machine, kinds: tuple[str, ...] = KINDS) -> Property:
-    """Return a random property of *machine*, whose claim is one of *kinds*."""
+    """Return a random property of *machine*, whose claim has one of *kinds*."""
     return stated(machine, random_claim(chance, machine, kinds))
 
 

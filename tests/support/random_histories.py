@@ -29,7 +29,7 @@ class _Running:
 
 
 def random_history(chance: random.Random, machine: Machine) -> History:
-    """Return a few operations on one entity, legal or nearly so."""
+    """Return a history of a few operations on one entity, which is legal or nearly legal."""
     history = _legal(chance, machine)
     for _ in range(chance.choice((0, 1, 1, 2))):
         history = _changed(chance, machine, history)

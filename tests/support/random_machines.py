@@ -1,7 +1,7 @@
-"""Random total machines, as TOML text that is read and built; and random traces of them.
+"""Generate random total machines, as TOML text that is read and built, and random traces of these machines.
 
-All kinds of events and cells occur: alternatives, calls that take time, outputs, states that show the same,
-interruptions, indefinite replies.
+All kinds of events and cells occur, such as alternatives, calls that take time, outputs, states that cannot be
+distinguished by an observer, interruptions, and indefinite replies.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ LEVELS = ("MUST", "SHOULD", "MAY", "observed")
 
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD", "")
 ELSEWHERE = "# elsewhere"
-"""Marks the end of a call in a state in which it cannot begin, but may be while in progress."""
+"""A comment that marks a call's end in a state in which the call may be, but in which it cannot begin."""
 SEEN_OUTPUTS = (None, None, None, (), ("x",), ("y",), ("x", "y"))
 LONGEST = 7
 WIDEST = 3
-"""Maximum number of observations, and of requests without a reply: the second opinion tries every order."""
+"""Maximum numbers of observations and of requests without a reply; they are small because every order is tried."""
 
 
 def random_machine(chance: random.Random, *, time: bool = True, limits: bool = False) -> Machine:
-    """Build a random machine; without *time* no call takes time, with *limits* some states have a time limit."""
+    """Build a random machine; with *time*, some calls take time, and with *limits*, some states have a time limit."""
     text = random_text(chance, time=time)
     if limits:
         text = re.sub(
@@ -50,17 +50,17 @@ def random_machine(chance: random.Random, *, time: bool = True, limits: bool = F
         )
     try:
         return machine_of(text)
-    except InputError:  # no outcome leads to the state where the call should end
+    except InputError:  # no outcome leads to the state in which the call should end
         return machine_of("\n".join(line for line in text.split("\n") if not line.endswith(ELSEWHERE)))
 
 
 def machines(*, time: bool = True) -> SearchStrategy[Machine]:
-    """Return a strategy for random machines that shrink to small ones."""
+    """Return a Hypothesis strategy for random machines, which shrinks them to small machines."""
     return st.randoms(use_true_random=False).map(lambda chance: random_machine(chance, time=time))
 
 
 def random_text(chance: random.Random, *, time: bool = True) -> str:
-    """Return a random model file; without *time* no call takes time."""
+    """Return a random model file; if *time* is true, some calls take time."""
     states = [f"s{number}" for number in range(chance.randint(2, 5))]
     lines = [
         "[machine]",
@@ -112,14 +112,14 @@ def _event(chance: random.Random, name: str, kind: str, states: list[str], *, ti
 def _cells(
     chance: random.Random, kind: str, states: list[str], begun: list[str], *, time: bool
 ) -> dict[str, list[str]]:
-    """Yield the cells by group, some of them as ``*``; states in which calls begin are added to *begun*."""
+    """Return the cells by group, some of them as ``*``; add the states in which calls begin to *begun*."""
     groups = ("moves", "moves", "ignores", "refuses" if kind == "call" else "cannot", "silent")
     cells: dict[str, list[str]] = {group: [] for group in groups}
     rest = chance.choice(groups[:-1]) if chance.random() < 0.3 else ""
     left = 0
     for state in states:
         group = chance.choice(groups)
-        # Silence allows everything, so with much of it nothing can be wrong.
+        # A silent cell allows everything, so if many cells were silent, nothing could be wrong.
         group = "ignores" if group == "silent" and chance.random() < 0.7 else group
         if group == rest:
             left += 1
@@ -132,7 +132,7 @@ def _cells(
 
 
 def _cell(chance: random.Random, group: str, kind: str, states: list[str], state: str, begun: list[str] | None) -> str:
-    """Return one cell; with *begun* a call may begin in it."""
+    """Return one cell; if *begun* is given, a call may begin in the cell."""
     match group:
         case "moves":
             return (
@@ -151,7 +151,7 @@ def _codes(chance: random.Random) -> str:
 def _outcomes(
     chance: random.Random, kind: str, states: list[str], begun: list[str], *, begins: bool, last: bool = False
 ) -> str:
-    """Return one or several outcomes; with *begins* one of them begins a call, with *last* another one does not."""
+    """Return one or several outcomes; with *begins*, one of them begins a call, and with *last*, another does not."""
     texts = [_outcome(chance, kind, states, number) for number in range(chance.choice((1, 1, 2, 3)))]
     if begins:
         begun.append(chance.choice(states))
@@ -172,7 +172,7 @@ def _outcome(chance: random.Random, kind: str, states: list[str], number: int) -
 
 
 def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list[Observation]:
-    """Return a few observations of one entity: simulated, then changed in up to two places.
+    """Simulate a few observations of one entity, and change up to two of them.
 
     Calls are given up only if *lost* is true.
     """
@@ -197,7 +197,7 @@ def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list
 
 
 def _narrow(trace: list[Observation]) -> list[Observation]:
-    """Return *trace* without the requests that would exceed the limit of calls in progress."""
+    """Return *trace* without the requests that would exceed the maximum number of calls in progress."""
     narrow: list[Observation] = []
     waiting = 0
     for each in trace:
@@ -209,7 +209,7 @@ def _narrow(trace: list[Observation]) -> list[Observation]:
 
 
 def _vague(chance: random.Random, trace: list[Observation]) -> list[Observation]:
-    """Return *trace* without some shown states and outputs, and with some requests joined to their replies."""
+    """Remove some shown states and outputs from *trace*, and join some requests with their replies."""
     vague: list[Observation] = []
     for each in trace:
         less = each
@@ -257,6 +257,6 @@ def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -
 
 
 def random_seen(chance: random.Random, machine: Machine) -> frozenset[str] | None:
-    """Choose the signals that a trace shows; ``None`` for all."""
+    """Choose the signals that a trace shows; ``None`` means all signals."""
     signals = [event.name for event in machine.events.values() if event.kind == "signal"]
     return None if chance.random() < 0.6 else frozenset(name for name in signals if chance.random() < 0.5)

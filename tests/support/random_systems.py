@@ -1,4 +1,4 @@
-"""Random systems of random machines, as TOML text that is read and built."""
+"""Generate random systems of random machines, as TOML text that is read and built."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def system_of(text: str, machines: dict[str, Machine]) -> System:
 
 
 def random_system(chance: random.Random, copies: int = 2) -> System:
-    """Build a random system of up to three parts, with *copies* of up to two of them."""
+    """Build a random system of up to three parts; up to two of the parts have *copies* copies."""
     return system_of(*random_text(chance, copies))
 
 
 def is_small(system: System, states: int, moves: float = math.inf) -> bool:
-    """Return whether *system* has at most *states* states, and each event at most *moves* moves.
+    """Check whether *system* has at most *states* states, and each event at most *moves* moves.
 
-    The number of outcomes of an event, which no limit on states bounds, grows exponentially with its moves.
+    The number of outcomes of an event grows exponentially with the moves, and a limit on states does not bound it.
     """
     table = SystemTable(system)
     if any(len(path.moves) > moves for event in table.joint for path in event.paths):
@@ -63,9 +63,9 @@ def random_text(
     *,
     apart: float = 0,
 ) -> tuple[str, dict[str, Machine]]:
-    """Return the text of a random system, and the machines *made* for its parts.
+    """Return the text of a random system and its machines; *made* creates the machine of each part.
 
-    Some events stay *apart*, in one part.
+    *apart* is the probability that an event involves only one part.
     """
     machines = {f"p{number}": made(chance) for number in range(chance.randint(2, 3))}
     parts = list(machines)
@@ -157,7 +157,7 @@ KINDS = ("idempotent", "always", "never", "never", "reachable")
 
 
 def random_claim_of(system: System, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> Property:
-    """Return a property of *system* with a random claim of one of *kinds*."""
+    """Return a property of *system* whose random claim has one of *kinds*."""
     try:
         return stated_of(system, random_claim_text(system, chance, kinds))
     except InputError:

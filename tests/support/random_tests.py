@@ -1,4 +1,4 @@
-"""Random tests of the kit with the answers of a random implementation; some tests are then changed."""
+"""Generate random tests of the kit with the answers of a random implementation; some tests are then changed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def random_test(chance: random.Random, machine: Machine) -> Test:
             event = chance.choice([*machine.events.values()])
             stage = "begin" if event.ends and not left else "do"
         if event.ends and stage == "do":
-            continue  # it might repeat its stages for ever
+            continue  # such a call might repeat its stages forever
         _arrange(chance, machine, sut, event.name)
         try:
             reply = {"do": sut.do, "begin": sut.begin, "end": sut.end}[stage](event.name)
@@ -68,7 +68,7 @@ def _whole(chance: random.Random, machine: Machine, sut: Simulated, event: str) 
 
 
 def _arrange(chance: random.Random, machine: Machine, sut: Simulated, event: str) -> None:
-    """Arrange random outcomes of *event*, stage by stage."""
+    """Request random outcomes for the stages of *event*."""
     found = machine.events[event]
     cells = (*found.cells.values(), *found.ends.values())
     names = sorted({way.name for cell in cells if isinstance(cell, Moves) for way in cell.outcomes})
@@ -77,7 +77,7 @@ def _arrange(chance: random.Random, machine: Machine, sut: Simulated, event: str
 
 
 def changed(chance: random.Random, machine: Machine, test: Test) -> Test:
-    """Return *test* with fewer observations and up to two random changes."""
+    """Remove some observations from *test*, and make up to two random changes."""
     outputs = chance.random() < 0.6
     test = [
         (

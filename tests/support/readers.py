@@ -1,4 +1,4 @@
-"""Readers of textual pictures: the programs that the pictures are written for."""
+"""Read textual pictures with the programs that the pictures are written for."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_by_mermaid(texts: list[str]) -> list[Any]:
 
 
 def participants_by_mermaid(text: str) -> list[str]:
-    """Return the participants of a sequence diagram; fail if the text is not one."""
+    """Return the participants of a sequence diagram; fail if *text* is not a sequence diagram."""
     return [str(each) for each in read_by_mermaid([text])[0]["participants"]]
 
 

@@ -1,7 +1,7 @@
-"""Requirements of tests besides Python: programs of this machine, and packages of npm.
+"""Programs of this machine and npm packages that tests require.
 
-If one is missing, the test is skipped with the command that installs it. ``.ci/setup test`` installs them all, and
-``.ci/run`` allows no skip.
+If a requirement is missing, the test is skipped with a message that contains the command to install it. ``.ci/setup
+test`` installs all requirements, and ``.ci/run`` allows no skip.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ ROOT: Final = Path(__file__).resolve().parent.parent.parent
 
 
 def program(name: str) -> str:
-    """Return the path of one of :data:`PROGRAMS`."""
+    """Return the path of the program *name*, which must be in :data:`PROGRAMS`."""
     return shutil.which(name) or missing(name, f"apt-get install {PROGRAMS[name]}")
 
 
 def package(name: str) -> Path:
-    """Return the folder of one of :data:`PACKAGES`, unpacked."""
+    """Return the folder of the unpacked package *name*, which must be in :data:`PACKAGES`."""
     folder = ROOT / ".venv" / "npm" / name
     return folder if folder.is_dir() else missing(PACKAGES[name], "bash .ci/setup test")
 
 
 def headers_of_c() -> None:
-    """Require the headers that a C program includes."""
+    """Skip the test if the headers of the C library are missing."""
     if not Path("/usr/include/stdlib.h").exists():
         missing("stdlib.h", "apt-get install libc6-dev")
 
 
 def missing(what: str, install: str) -> NoReturn:
-    """Skip the test; *install* is the command after which it runs."""
+    """Skip the test, with a message that contains the command to *install* the missing requirement."""
     pytest.skip(f"{what} is missing; install it: {install}")

@@ -1,6 +1,6 @@
-"""``docs/reference/codes.md``, ``commands.md`` and ``models.md``, and the figures of ``README.md``, generated from the package.
+"""Generate ``codes.md``, ``commands.md`` and ``models.md`` of ``docs/reference``, and the figures of ``README.md``.
 
-``python tests/support/reference_pages.py --write`` writes them.
+Everything is generated from the package. ``python tests/support/reference_pages.py --write`` writes the pages.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _URL: Final = re.compile(r"https://container-fsm\.readthedocs\.io/en/latest/([\w
 
 
 def codes() -> Iterator[str]:
-    """Yield the page of all codes, line by line."""
+    """Yield the lines of the page that lists all codes."""
     yield from (
         "# Codes of mistakes",
         "",
@@ -67,7 +67,7 @@ def _marked(text: str) -> str:
 
 
 def commands() -> Iterator[str]:
-    """Yield the page of all commands, line by line."""
+    """Yield the lines of the page that lists all commands."""
     context = click.Context(group, info_name="fsm", **group.context_settings)
     yield from (
         "# Commands",
@@ -103,7 +103,7 @@ def _names(names: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterable[str]:
-    """Yield the help *text* as Markdown; paragraphs that must not be wrapped stay unchanged."""
+    """Return the lines of the help *text* as Markdown; paragraphs that must not be wrapped stay unchanged."""
     lines: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         kept = paragraph.lstrip().startswith("\b")
@@ -113,7 +113,7 @@ def _paragraphs(text: str) -> Iterable[str]:
 
 
 def _linked(text: str) -> str:
-    """Return *text* with relative links in place of the guide's addresses."""
+    """Replace the addresses of the guide in *text* with relative links."""
     return _URL.sub(lambda page: f"[{page[1].rpartition('/')[2]}]({_relative(page[1])}.md)", text)
 
 
@@ -154,7 +154,7 @@ _ROLES: Final = {
 
 
 def models() -> Iterator[str]:
-    """Yield the page of all shipped models, line by line."""
+    """Yield the lines of the page that lists all shipped models."""
     yield from (
         "# Models",
         "",

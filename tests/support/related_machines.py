@@ -1,4 +1,4 @@
-"""Random machines in a known relation: profiles that deviate, and narrowings."""
+"""Generate random machines whose relation is known: profiles that deviate, and machines that allow less."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ about = "As it was."
 
 
 def deviating(chance: random.Random) -> Machine:
-    """Return a machine with a profile ``old`` that has a few deviations; none if the random ones change nothing."""
+    """Return a machine with a profile ``old`` that has a few deviations, or none if random ones change nothing."""
     text = random_text(chance)
     try:
         machine = machine_of(text)
@@ -76,7 +76,7 @@ def _kept(cell: Moves) -> tuple[Outcome, ...]:
 
 
 def narrowings(machine: Machine) -> list[Machine]:
-    """Yield machines that allow less: an outcome is dropped, or a silent cell becomes specified."""
+    """Return machines that allow less than *machine*: an outcome is dropped, or a silent cell becomes specified."""
     return [
         each.machine
         for each in mutants(machine)

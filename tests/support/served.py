@@ -1,4 +1,4 @@
-"""The reference implementation as a CRI server in this process, and a client that records its calls."""
+"""Run the reference implementation as a CRI server in this process, with a client that records its calls."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def served(
     kept: bool = False,
     deviates: Callable[[], bool] = bool,
 ) -> Iterator[str]:
-    """Run a server below *folder* in a thread of its own, and yield its address.  *plugins* are at ``nri.sock``.
+    """Run a server below *folder* in a thread of its own, and yield its address.
 
-    If *kept*, the next server below the same folder restores the state.
+    *plugins* connect to ``nri.sock``. If *kept* is true, the next server below the same folder restores the state.
     """
     address = f"unix://{folder / 'cri.sock'}"
     up, ends = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
@@ -76,7 +76,7 @@ def served(
 
 
 class ServedClient:
-    """A client of the server at *address*; if *record* is given, it records its calls in that file."""
+    """A client of the server at *address*; if *record* is given, the client records its calls in that file."""
 
     def __init__(self, address: str, record: Path | None = None) -> None:
         self.recording = CallRecording(record) if record else None
@@ -96,7 +96,7 @@ class ServedClient:
             self.recording.take(answer)
 
     def call(self, op: str, *, give_up: float | None = None, **fields: Any) -> CallAnswer:  # noqa: ANN401  (of any message)
-        """Make a call whose caller gives up after a number of seconds, and return its result."""
+        """Make a call and return its result; the caller gives up after *give_up* seconds."""
         return self.client.call(op, METHODS[op].request(**fields), timeout=give_up)
 
     def codes(self, *calls: tuple[str, dict[str, Any]]) -> list[str]:
@@ -146,7 +146,10 @@ class ServedClient:
         raise AssertionError("it has not ended")
 
     def wander(self, steps: int, seed: int, pods: list[str], containers: list[str]) -> None:
-        """Make random calls on *pods* and *containers*, which grow; a status call follows some of them."""
+        """Make random calls on *pods* and *containers*, and add new entities to these lists.
+
+        A status call follows some of the calls.
+        """
         chance = random.Random(seed)
         for _ in range(steps):
             kind = chance.random()
@@ -158,7 +161,7 @@ class ServedClient:
             elif kind < 0.4:
                 self.call(chance.choice(POD_CALLS), pod_sandbox_id=chance.choice(pods))
             else:
-                # Newer entities have more steps ahead of them.
+                # The newest containers are chosen, because more calls are possible on them.
                 one = chance.choice(containers[-4:])
                 op = chance.choice(CALLS)
                 fields: dict[str, Any] = {"cmd": ["true"]} if op in {"ExecSync", "Exec"} else {}

@@ -1,10 +1,11 @@
-"""The model checker SPIN, run on many exported machines at once, and its stored answers.
+"""Run the model checker SPIN on many exported machines together, and store its answers.
 
-A verifier is a C program, and compiling it takes longer than everything else. So many exported texts are merged into
-one: their names are distinguished by a number, and only the text with the chosen number runs.
+A verifier is a C program, and compiling it takes longer than everything else. Therefore many exported texts are
+merged into one text: a number distinguishes their names, and only the text with the chosen number runs.
 
-The answers are stored in ``tests/interop/spin``, by the text that SPIN reads. For a text without an answer SPIN is
-run; with ``FSM_SPIN=store`` its answer is stored, and with ``FSM_SPIN=again`` SPIN is run on everything.
+The answers are stored in ``tests/interop/spin``, keyed by the text that SPIN reads. SPIN is run only on texts without
+a stored answer. With ``FSM_SPIN=store`` the new answers are stored, and with ``FSM_SPIN=again`` SPIN is run on all
+texts.
 """
 
 from __future__ import annotations
@@ -25,33 +26,33 @@ if TYPE_CHECKING:
 ANSWERS = Path(__file__).resolve().parent.parent / "interop" / "spin"
 MODE = os.environ.get("FSM_SPIN", "")
 STEPS = 1_500
-"""Maximum number of parts in one verifier: compiling twice as many takes three times as long."""
+"""Maximum number of parts in one verifier; twice this number takes three times as long to compile."""
 MOST = 100
 """Maximum number of processes in one verifier; SPIN allows 255."""
 ALIKE = 30
-"""Maximum number of parts that share a process: with more, the expressions that choose between them grow too long."""
+"""Maximum number of parts that share a process; with more, the expressions that select a part grow too long."""
 CHOSEN = 77_777
 """Placeholder in the verifier's source for the number of the chosen part."""
 UNSET = 1
-"""Placeholder for the initial value of a variable in the chosen part: SPIN accepts only numbers."""
+"""Placeholder for the initial value of a variable in the chosen part, because SPIN accepts only numbers there."""
 
 
 def needed() -> None:
-    """Skip the test if SPIN, or a compiler for its verifiers, is missing and needed."""
+    """Skip the test if SPIN or a compiler for its verifiers is missing."""
     program("spin")
     program("gcc")
     headers_of_c()
 
 
 class Part(NamedTuple):
-    """An exported text, and the part of its claim to be decided."""
+    """An exported text, and the number of the part of its claim that is to be decided."""
 
     text: str
     case: int = 1
 
 
 class Answer(NamedTuple):
-    """SPIN's result: whether it found an error, at which depth, and the size of the search."""
+    """SPIN's result: an error or not, the depth of the error, and the size of the search."""
 
     error: bool
     at: int
@@ -61,7 +62,7 @@ class Answer(NamedTuple):
 
 
 def together(parts: Sequence[Part], *, safety: bool) -> str:
-    """Return one text that merges them all, in which ``chosen`` selects one to run."""
+    """Merge the texts of all *parts* into one text, in which ``chosen`` selects the part to run."""
     texts = [f"int chosen = {CHOSEN};"]
     alike: dict[object, dict[int, _Pieces]] = {}
     for number, part in enumerate(parts):
@@ -75,7 +76,7 @@ def together(parts: Sequence[Part], *, safety: bool) -> str:
 
 
 class _Pieces(NamedTuple):
-    """The pieces of a text: macros without and with parameters, variables, the process."""
+    """The pieces of a text: macros without parameters, macros with parameters, variables, and the process."""
 
     words: tuple[str, ...]
     macros: dict[str, tuple[str, str]]
@@ -106,7 +107,7 @@ def _bare(text: str) -> str:
 
 
 def _processed(text: str, case: int, *, safety: bool) -> str:
-    """Return *text* for its case, with conditional lines resolved."""
+    """Return *text* for the given *case*, with conditional lines resolved."""
     holds = {
         f"#if CASE == {case}": True,
         f"#elif CASE == {case}": True,
@@ -134,12 +135,12 @@ def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
     own = {name for each in group.values() for name in each.macros}
 
     def renamed(text: str, number: int) -> str:
-        """Return *text* with the group's names, and the macros of one part."""
+        """Return *text* with the names of the group and the macros of part *number*."""
         text = re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{first}", text)
         return re.sub(rf"\b({'|'.join(own) or '-'})\b", rf"\1_{number}", text)
 
     def choice(texts: dict[int, str]) -> str:
-        """Return an expression for the text of the chosen number."""
+        """Return an expression that selects the text of the chosen number."""
         *rest, last = texts.items()
         return "".join(f"(chosen == {number} -> {text} : " for number, text in rest) + last[1] + ")" * len(rest)
 
@@ -166,14 +167,14 @@ def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
 
 
 def compiled(text: str, folder: Path, *, safety: bool) -> Path:
-    """Compile the verifier of *text*: breadth first for finite runs, by acceptance cycles for endless ones."""
+    """Compile the verifier of *text*: it searches breadth first for finite runs, or for acceptance cycles."""
     needed()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.pml").write_text(text, encoding="utf-8")
     made = subprocess.run([program("spin"), "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
     code = (folder / "pan.c").read_text(encoding="utf-8")
-    # A variable that no process mentions is an ordinary C variable, and is not part of the state.
+    # A variable that no process mentions becomes an ordinary C variable, which is not part of the state.
     asked = 'atoi(getenv("CHOSEN"))'
     code = code.replace(str(CHOSEN), asked)
     first: dict[str, str] = {}
@@ -190,7 +191,7 @@ def compiled(text: str, folder: Path, *, safety: bool) -> Path:
 
 
 def asked(pan: Path, *, safety: bool, chosen: int = 0, depth: int = 100_000) -> Answer:
-    """Return the verifier's result for the *chosen* part."""
+    """Run the verifier on the *chosen* part, and return its answer."""
     done = subprocess.run(
         [pan, "-w12", *([] if safety else ["-a", f"-m{depth}"])],
         cwd=pan.parent,
@@ -220,7 +221,7 @@ def asked(pan: Path, *, safety: bool, chosen: int = 0, depth: int = 100_000) -> 
 
 
 class Kept:
-    """The answers in one file of :data:`ANSWERS`, keyed by their texts."""
+    """The stored answers in one file of the folder :data:`ANSWERS`, keyed by their texts."""
 
     def __init__(self, name: str) -> None:
         self.path = ANSWERS / f"{name}.json"
@@ -229,7 +230,7 @@ class Kept:
         self._now: dict[str, Answer] = {}
 
     def answers(self, parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer]:
-        """Return SPIN's answer for each of *parts*; compute missing answers in *folder*."""
+        """Return SPIN's answer for each of *parts*; compute answers that are missing, with *folder* for files."""
         keys = [key(part, safety=safety) for part in parts]
         new = {key: part for key, part in zip(keys, parts, strict=True) if MODE == "again" or key not in self._before}
         found = self._before | dict(zip(new, answers([*new.values()], folder, safety=safety), strict=True))
@@ -237,7 +238,7 @@ class Kept:
         return [found[key] for key in keys]
 
     def up_to_date(self) -> None:
-        """Fail if the file has other answers than those used, or more or fewer; write the file on request."""
+        """Fail if the answers in the file differ from the answers that were used; write the file on request."""
         if MODE == "store":
             lines = [f'"{key}": {json.dumps([int(each) for each in self._now[key]])}' for key in sorted(self._now)]
             ANSWERS.mkdir(exist_ok=True)

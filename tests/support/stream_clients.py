@@ -1,4 +1,4 @@
-"""Clients of streams that behave like Kubernetes' own: over SPDY and over WebSocket, on blocking sockets."""
+"""Clients of streams that behave like Kubernetes' own clients, over SPDY and over WebSocket, on blocking sockets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Carrier(Protocol):
 
 
 def plain(url: str, request: str = "GET", headers: Mapping[str, str] | None = None) -> tuple[str, socket.socket]:
-    """Return the head of the answer to a request, and its socket."""
+    """Send a request, and return the head of the answer and the socket."""
     parts = urlsplit(url)
     connection = socket.create_connection((parts.hostname, parts.port or 0), timeout=20)
     lines = [f"{request} {parts.path} HTTP/1.1", f"Host: {parts.netloc}", "Content-Length: 0"]
@@ -60,7 +60,7 @@ class _Bytes:
 
 
 class WebSocket:
-    """The messages of a WebSocket at *url*, in *protocol*."""
+    """A connection to the WebSocket at *url*, which speaks *protocol*."""
 
     def __init__(self, url: str, protocol: str = "v5.channel.k8s.io") -> None:
         parts = urlsplit(url)
@@ -103,9 +103,9 @@ class WebSocket:
 def commanded(
     url: str, transport: str, given: bytes | None = None, *, until: bytes = b"", wanted: tuple[str, ...] = ()
 ) -> tuple[bytes, bytes, dict[str, Any]]:
-    """Return output, errors and result of the command at *url*.
+    """Run the command at *url*; return its output, its errors and its result.
 
-    Its input *given* closes once the output contains *until*.
+    If *given*, the command's input, is sent, it is closed when the output contains *until*.
     """
     kinds = wanted or ("error", *(("stdin",) if given is not None else ()), "stdout", "stderr")
     return (_over_spdy if transport == "spdy" else _over_websocket)(url, kinds, given, until)
@@ -160,7 +160,7 @@ def _over_websocket(
 
 
 def forwarded(carrier: Carrier, port: int, sent: bytes) -> tuple[bytes, bytes]:
-    """Return the answer of *port* to the bytes *sent*, and the errors, over SPDY on *carrier*."""
+    """Send *sent* to *port*, over SPDY on *carrier*; return the answer and the errors."""
     spdy, heard, over = Spdy(), defaultdict[int, bytes](bytes), set[int]()
     about = {"port": str(port), "requestid": "0"}
     carrier.send(spdy.open(1, {"streamtype": "error", **about}) + spdy.data(1, b"", over=True))

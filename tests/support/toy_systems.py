@@ -1,4 +1,4 @@
-"""A toy system for all tests: an office, with jobs and a door."""
+"""A toy system that all tests share: an office with jobs and a door."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ steps = ["door.push/opened"]
 
 
 def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
-    """Build the property of *system* with the *claim*, some lines of TOML, about this *copy* of its part."""
+    """Build a property of *system* about this *copy* of a part; its *claim* is given as lines of TOML."""
     return specification_of(system, claim, copy=copy).properties[0]
 
 
 def specification_of(system: System, claim: str, *, copy: int = 0) -> Specification[System]:
-    """Build the property as a specification of *system*."""
+    """Build a specification of *system* that has a single property with the *claim*."""
     head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nMUST = "none"\n'
 
     def find(_: str) -> System:

@@ -1,7 +1,7 @@
-"""Pods that behave like containerd where it differs from the machine.
+"""Pods that behave like containerd, even where containerd differs from the machine.
 
-Three things are not in any profile, because no contract can allow them: a pod that failed or was removed is back
-after a restart, a name stays reserved without a pod, and a failed run leaves a ready pod.
+Three kinds of behaviour are not in any profile, because no contract can allow them: a pod that failed or was removed
+exists again after a restart, a name stays reserved without a pod, and a failed run leaves a ready pod.
 """
 
 from collections.abc import Mapping
@@ -28,21 +28,22 @@ from fsm.runtimes.reference.pods.sut import PodsSUT
 from fsm.runtimes.reference.sandbox.controller import UpstreamController
 
 NAME_AND_METADATA: Final = 2
-"""The number of remaining stages if only the name and the metadata are left."""
+"""The number of stages that remain when only the name and the metadata are left."""
 
 FOUND: Final[Mapping[str, str]] = {READY: "ready", NOT_READY: "notready"}
-"""The state in which a restart finds a pod, by the state at its controller; all others become unknown."""
+"""The state that a restart assigns to a pod, by its state at the controller; other states become unknown."""
 
 
 def offered(position: Position, event: str) -> set[str]:
-    """Return the names of the outcomes of *event*, containerd's deviations included."""
+    """Return the names of the outcomes of *event*, including containerd's deviations."""
     return {way.name for way in position.outcomes(event)}
 
 
 class UpstreamPods(Pods):
-    """Pods with two records: one in the list, which an exit reaches later, and the controller's, which is the status.
+    """Pods with two records: the list's record, which an exit changes later, and the controller's record.
 
-    No state is written. With ``shim`` there is no pause container from which a restart could recover them.
+    The status shows the controller's record. No state is written. If ``shim`` is true, pods have no pause container
+    from which a restart could recover them.
     """
 
     shim = False
@@ -51,14 +52,14 @@ class UpstreamPods(Pods):
         return driver(MACHINE, "containerd-2.1").position(state)
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
-        """Return the status, with the state according to the controller."""
+        """Return the status of a pod, with the state that the controller reports."""
         status = super().status(id)
         with suppress(CallError):
             return replace(status, state=READY if self.controller.status(id).state == READY else NOT_READY)
         return replace(status, state=NOT_READY)
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
-        """Run a pod, and add it to the store before it is watched."""
+        """Run a pod; the pod is added to the store before it is watched."""
         id_ = await super().run(name, limits)
         pod = self._store[id_]
         try:
@@ -69,7 +70,7 @@ class UpstreamPods(Pods):
         return id_
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
-        """Return the same stages, except that a sandbox that failed to start is not shut down."""
+        """Return the stages of the base class, with one change: a sandbox that failed to start is not shut down."""
         name, metadata, network, entry, start, *_ = super()._stages(pod)
         return name, metadata, network, Stage(entry.make), start, Stage(lambda: self._pause(pod), entry.unmake)
 
@@ -79,13 +80,13 @@ class UpstreamPods(Pods):
             self._pauses.create(pod.metadata("none"))
 
     async def _fail_run(self, pod: Pod, error: MakeError) -> None:
-        """Fail, and leave behind a name and metadata that could not be deleted, without a pod."""
+        """Fail; if the name and the metadata cannot be deleted, leave them behind without a pod."""
         if error.left == NAME_AND_METADATA:
             self._take(pod, "run", "undone", str(error))
         await super()._fail_run(pod, error)
 
     async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Stop the pod; the watch changes the record of a ready pod."""
+        """Stop the pod; the watch, not this call, changes the record of a ready pod."""
         pod = self.find(id)
         wanted: tuple[str, ...] = ("stop-of-removed", "ignored")
         why = "no such pod"
@@ -97,7 +98,7 @@ class UpstreamPods(Pods):
         self._take(pod, "stop", first_of(offered(pod.position, "stop"), *wanted), why)
 
     async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Remove the pod; it leaves the store before its metadata is deleted."""
+        """Remove the pod from the store, and then delete its metadata."""
         pod = self.find(id)
         if pod.is_noop("remove"):
             self._take(pod, "remove")
@@ -119,19 +120,19 @@ class UpstreamPods(Pods):
         self._release(pod)
 
     def _write(self, pod: Pod, state: str = "") -> None:
-        """Write limits, but no state."""
+        """Write the limits of the pod, but not its state."""
         del state
         super()._write(pod, "none")
 
     async def recover(self) -> None:
-        """Recover pods from their pause containers, and then other pods from their metadata."""
+        """Recover pods from their pause containers, and then the remaining pods from their metadata."""
         for store in (self._pauses, self.metadata):
             for id_ in store.ids():
                 with suppress(MetadataError):
                     await self._recover(store.load(id_))
 
     async def _recover(self, found: Metadata) -> None:
-        """Add the pod that was *found*, in any state; reserve its name only if it has a pause container."""
+        """Add the pod *found*, whatever its state; reserve its name only if it has a pause container."""
         if found.id in self._store:
             return
         record = self.controller.recover(found.id)
@@ -150,7 +151,7 @@ class UpstreamPods(Pods):
 
 
 class UpstreamPodsSUT(PodsSUT):
-    """The SUT for these pods, which uses containerd's sandbox controller."""
+    """The SUT for :class:`UpstreamPods`, which uses containerd's sandbox controller."""
 
     kinds = (UpstreamPods,)
     controller_kind = UpstreamController

@@ -1,5 +1,5 @@
-/* A container of containerd's CRI plugin in C: the machine container-status by the
- * protocol of docs/reference/exec-protocol.md. The state is derived from what is recorded.
+/* A container of containerd's CRI plugin in C. It implements the machine container-status and speaks the
+ * protocol of docs/reference/exec-protocol.md. The state is derived from the recorded fields.
  *
  * Usage: container [forgets-failed-starts | forgets-what-it-skips | removes-what-it-cannot-kill |
  *                   restarts-exited | refuses-second-stop | stop-forgets]
@@ -15,7 +15,7 @@ static struct {
     bool there, started, finished, unknown;
 } record, skipped;
 
-/* How what comes next is to end, stage by stage. */
+/* The requested outcome of each stage of the next event. */
 static char wanted[WANTED][64];
 static int wants;
 
@@ -66,7 +66,7 @@ static const char *start(void)
     return "ok";
 }
 
-/* What was running has ended, and is known to have. */
+/* The running process has ended, and its end has been noticed. */
 static void finish(void)
 {
     record.finished = true;
@@ -138,7 +138,7 @@ static const char *ended(void)
 
 static const char *oom(void) { return ""; }
 
-/* The process is reset, and finds what it can, also what an earlier restart has skipped. */
+/* Reset the process, and recover all readable records, including records that an earlier restart skipped. */
 static const char *restart(void)
 {
     if (skipped.there && !is(wrong, "forgets-what-it-skips"))
@@ -181,7 +181,8 @@ static const struct {
     {"restart", restart},
 };
 
-/* The string after "key":" in the line, NULL if there is none. Names hold nothing that JSON escapes. */
+/* Return the string after "key":" in the line, or NULL without such a key. Names contain nothing that JSON escapes.
+*/
 static const char *word(const char *line, const char *key, char *into, size_t size)
 {
     char before[32];

@@ -1,4 +1,4 @@
-"""Judge of ``nri_plugin.py``, which has one CPU to assign: the plugin must take back the CPU that it assigned."""
+"""A judge of ``nri_plugin.py``: the plugin has one CPU to assign, and must take it back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CPUS = 1
 
 
 class GivesBack:
-    """Property: while CPUs are free, each new container gets its own CPU."""
+    """The property that each new container gets its own CPU while CPUs are free."""
 
     def __init__(self, pods: list[dict[str, Any]], containers: list[dict[str, Any]]) -> None:
         del pods

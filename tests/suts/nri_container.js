@@ -1,4 +1,5 @@
-// A container of containerd's NRI layer in Node: the machine nri-container by the protocol of docs/reference/exec-protocol.md.
+// A container of containerd's NRI layer in Node. It implements the machine nri-container and speaks the protocol of
+// docs/reference/exec-protocol.md.
 // Usage: node nri_container.js [removes-silently | tells-exits-twice | stays-on-error]
 "use strict";
 
@@ -19,7 +20,7 @@ class Container {
   plugin = "ok";
   outputs = [];
 
-  /** Tell the plugin, which answers as was arranged. */
+  /** Notify the plugin, which answers as the test has requested. */
   relay(name) {
     if (this.plugin === "gone") return "ok";
     this.outputs.push(name);
@@ -39,14 +40,14 @@ class Container {
   remove() {
     if (this.state === "absent") return "ok";
     const lost = this.plugin === "lost";
-    if (lost) this.plugin = "ok"; // the one that is lost at the removal has heard the stop
+    if (lost) this.plugin = "ok"; // a plugin that is lost during the removal was notified of the stop
     if (wrong !== "removes-silently") this.stop();
     if (lost) this.plugin = "lost";
     this.state = "absent";
     return this.relay("RemoveContainer");
   }
 
-  /** The reply to an event; undefined where there is none, null where the event is not known. */
+  /** The reply to an event: undefined if the event has no reply, null if the event is unknown. */
   do(event) {
     const [name, next] = NAMES[event] ?? [];
     if (name) {

@@ -1,6 +1,9 @@
 """NRI plugins that break the protocol, or do not end: ``nri_hostile.py WAY``.
 
-``garbage``, ``nonsense``, ``huge``, ``twice`` and ``deaf`` are answers to an event; ``wants`` asks for an update when it is synchronised, and ``asks`` endlessly after an event; ``registers-twice``; ``forks`` leaves a child; ``babbles`` on its standard output and error; ``stays`` whatever signal it gets.
+``garbage``, ``nonsense``, ``huge`` and ``twice`` are wrong answers to an event, and ``deaf`` is no answer. ``wants``
+requests an update during synchronisation, and ``asks`` requests updates endlessly after an event. ``registers-twice``
+registers a second time. ``forks`` leaves a child process behind. ``babbles`` writes to its standard output and error.
+``stays`` ignores every signal.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ TOLD = asyncio.Event()
 
 
 async def answer(send: Callable[[bytes], Awaitable[None]], stream: int, data: bytes) -> None:
-    """Answer all requests except events as a plugin does."""
+    """Answer a request as a correct plugin does; requests that are events are not answered here."""
     asked = Request.FromString(data).method
     payload = NOBODYS.SerializeToString() if asked == "Synchronize" and WAY == "wants" else b""
     reply = encoded(stream, MessageKind.RESPONSE, Response(status=Status(), payload=payload).SerializeToString())

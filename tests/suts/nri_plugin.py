@@ -1,11 +1,14 @@
-"""An NRI plugin that assigns its one CPU to a container, and takes it back: ``nri_plugin.py [BUG]``.
+"""An NRI plugin that assigns its only CPU to a container, and takes it back: ``nri_plugin.py [BUG]``.
 
-It is started by a runtime, or connects to the socket in ``NRI_SOCKET``, and again when that connection is lost. Bugs:
-``slow`` answers a stop too late; ``crashes`` when a container is created in a pod in which one was removed;
-``leaves`` after a pod's removal; ``refuses`` updates; ``asks-for-the-gone`` counts removed containers when the next
-one is created; ``asks-late`` asks for such an update unasked; ``forgets`` containers from the synchronisation, and
-crashes when they end; ``leaks`` the CPU of removed containers; ``shares`` it; ``minds`` ends of unknown containers,
-and removals without a stop.
+The plugin is started by a runtime, or connects to the socket in ``NRI_SOCKET``, and connects again if that connection
+is lost. BUG is one of these words:
+
+``slow`` answers a stop too late. ``crashes`` fails when a container is created in a pod from which another container
+was removed. ``leaves`` exits after the removal of a pod. ``refuses`` rejects updates. ``asks-for-the-gone`` requests
+an update of removed containers when the next container is created; ``asks-late`` requests such an update without
+being asked. ``forgets`` ignores the containers of the synchronisation, and crashes when they end. ``leaks`` keeps the
+CPU of removed containers; ``shares`` assigns the CPU repeatedly. ``minds`` fails at the end of an unknown container,
+and at a removal without a stop.
 """
 
 from __future__ import annotations
@@ -107,7 +110,7 @@ class Pinning:
         await self.plugin.update_containers([self.update(identity)])
 
     async def shut_down(self) -> None:
-        """Do nothing at the shutdown, because nothing is stored."""
+        """Do nothing at shutdown, because the plugin stores nothing."""
 
 
 async def launched(plugin: NriPlugin) -> None:

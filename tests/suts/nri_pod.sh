@@ -1,18 +1,19 @@
 #!/bin/sh
-# A pod of containerd's NRI layer in POSIX shell: the machine nri-pod by the protocol of docs/reference/exec-protocol.md.
+# A pod of containerd's NRI layer in POSIX shell. It implements the machine nri-pod and speaks the protocol of
+# docs/reference/exec-protocol.md.
 # Usage: nri_pod.sh [forgets-stops | relays-twice | deaf]
 wrong=${1:-}
 
 state=absent world=ok
 printf '{"fsm":1,"can":["outputs","arrange"]}\n'
 
-# The string after the key $1 in the request.
+# Print the string after the key $1 in the request.
 word() {
     word=${line#*"\"$1\":\""}
     word=${word%%'"'*}
 }
 
-# The plugins are sent $1, and answer as the world is.
+# Send $1 to the plugins, which answer as $world says.
 relay() {
     outputs=\"$1\"
     [ "$wrong" != relays-twice ] || [ "$1" != RemovePodSandbox ] || outputs="$outputs,$outputs"

@@ -1,7 +1,8 @@
 """A purse that keeps its coins in a file, and speaks docs/reference/exec-protocol.md: ``purse.py [BUG]``.
 
-It panics at one coin: a bad one. ``overwrites`` counts a coin that was dropped; ``writes-in-place`` begins to write
-its file, and may not finish; ``immortal`` never dies; ``mortal`` dies at every request to.
+The purse panics if it gets a bad coin. With ``overwrites`` it counts a coin that was dropped; with
+``writes-in-place`` a crash may leave its file incomplete; with ``immortal`` it never dies; with ``mortal`` it dies
+whenever it is asked to.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ FILE = Path(os.environ.get("FSM_FOLDER", ""), "purse")
 
 
 class Purse:
-    """A purse in memory and in a file; it dies after ``effects`` more effects."""
+    """A purse in memory and in a file; its process dies after ``effects`` more effects."""
 
     def __init__(self) -> None:
         self.coins: list[int] | None = None

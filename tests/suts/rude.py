@@ -1,6 +1,6 @@
-"""A child that behaves until it receives the request ``it``: ``rude.py MANNERS [FILE]``.
+"""A child process that behaves until it receives the request ``it``: ``rude.py MANNERS [FILE]``.
 
-FILE stores the ids of processes that it leaves behind, or the fact that it has run before.
+The child stores in FILE the ids of the processes that it leaves behind, or the fact that it has run before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG: Final = 1_000_000.0
-"""Seconds that never pass in a test."""
+"""A number of seconds that is longer than any test."""
 
 FILE: Final = Path(sys.argv[2] if len(sys.argv) > 2 else os.devnull)
 
@@ -31,7 +31,7 @@ def say(text: str) -> None:
 
 
 def fine(number: int, **more: object) -> None:
-    """Return a correct answer."""
+    """Send a correct answer."""
     say(json.dumps({"id": number, "reply": "ok", "shows": "SHUT", **more}) + "\n")
 
 
@@ -42,7 +42,7 @@ def crash(_number: int) -> None:
 
 
 def panic(_number: int) -> None:
-    """Exit like a Go program: first the reason, then many lines of stack trace."""
+    """Exit like a Go program: print the reason, and then many lines of stack trace."""
     sys.stderr.write("panic: assignment to entry in nil map\n\n" + "".join(f"frame {each}\n" for each in range(40)))
     sys.exit(2)
 
@@ -91,7 +91,7 @@ def cut(_number: int) -> None:
 
 
 def complain(number: int) -> None:
-    """Write more to standard error than a pipe holds, and then a correct answer."""
+    """Write more to standard error than fits into a pipe, and then a correct answer."""
     sys.stderr.write("it creaks\n" * 100_000)
     fine(number)
 
@@ -103,7 +103,10 @@ def mute(_number: int) -> None:
 
 
 def heirs(number: int) -> None:
-    """Leave a child in the same group, one in its own session, and one whose parent has ended; then stop answering."""
+    """Leave behind a child in the same group, a child in its own session, and a child whose parent has ended.
+
+    Then stop answering.
+    """
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(1e6)"
     children = [
         subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE, start_new_session=alone)
@@ -120,7 +123,7 @@ def heirs(number: int) -> None:
 
 
 def murder(number: int) -> None:
-    """Start a child in a session of its own, and kill the parent."""
+    """Start a child in a session of its own, and kill the parent process."""
     child = subprocess.Popen(["/bin/sleep", "1000000"], start_new_session=True)
     FILE.write_text(f"{os.getpid()} {child.pid}")
     os.kill(os.getppid(), signal.SIGKILL)
@@ -177,7 +180,7 @@ GREETINGS: Final = {
 
 
 def main(manners: str) -> None:
-    """Greet, and answer requests."""
+    """Send the greeting, and answer requests."""
     greeting = GREETINGS.get(manners, '{"fsm":1}\n')
     if manners == "fickle":
         greeting = '{"fsm":1,"can":["outputs"]}\n' if FILE.exists() else '{"fsm":1}\n'

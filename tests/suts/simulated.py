@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def answer(sut: Simulated, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of *sut* to a request, without the id."""
+    """Return the answer of *sut* to a request, without the id of the request."""
     reply: str | None = None
     try:
         match asked:

@@ -1,4 +1,4 @@
-"""A counter up to three that answers requests in parallel: ``tally.py [unlocked] [serial]``.
+"""A counter that counts up to three and answers requests in parallel: ``tally.py [unlocked] [serial]``.
 
 It speaks the protocol in docs/reference/exec-protocol.md.
 """
@@ -13,7 +13,7 @@ from contextlib import nullcontext
 
 
 def main(*how: str) -> None:
-    """Answer each request on a separate thread; ``unlocked`` writes back values that may be out of date."""
+    """Answer each request on a separate thread; with ``unlocked``, an outdated value may be written back."""
     lock = nullcontext() if "unlocked" in how else threading.Lock()
     writing = threading.Lock()
     count = 0

@@ -23,7 +23,7 @@ def observation(line: bytes) -> Observation | None:
 
 
 def time_of(line: bytes) -> int | None:
-    """Return the time of *line* in nanoseconds since 1970, by which ``--rotated`` puts files in order."""
+    """Return the time of *line* in nanoseconds since 1970; ``--rotated`` sorts files by this time."""
     seen = observation(line)
     return nanoseconds(seen.at) if seen else None
 

@@ -11,7 +11,7 @@ from fsm.errors import refused
 
 
 class Job:
-    """One job at a time: for each test, a new one in the queue called *queue*."""
+    """A job of the queue called *queue*; each test uses a new job."""
 
     def __init__(self, host: str, port: int, queue: str, timeout: float) -> None:
         self._socket = create_connection((host, port), timeout)
@@ -19,11 +19,11 @@ class Job:
         self._queue = queue
 
     def reset(self) -> None:
-        """Choose a job that the queue does not know, because a queue forgets none."""
+        """Choose an unused job name, because the queue never forgets a job."""
         self._job = f"{self._queue}/{uuid4().hex}"
 
     def do(self, event: str) -> str:
-        """Return the reply of the queue, or an empty text for the end of a lease, which is not a call."""
+        """Return the queue's reply to *event*. The end of a lease is not a call, so its reply is empty."""
         reply = self._ask(event)
         return "" if event == "expire" else reply
 
@@ -43,7 +43,7 @@ class Job:
 
 
 def connection(asked: SutRequest) -> Callable[[], SUT]:
-    """Return a function that connects to the queue that is *asked* for."""
+    """Return a function that connects to the queue whose address is in *asked*."""
     host, _, port = asked.rest.rpartition(":")
     if not host or not port.isdecimal():
         raise refused(f"jobs:{asked.rest}", "FSM601", "is not the address of a queue", "use jobs:HOST:PORT")

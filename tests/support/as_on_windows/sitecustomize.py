@@ -1,6 +1,7 @@
-"""Hide from fsm what Python lacks on Windows. Python imports this file if its folder is in PYTHONPATH.
+"""Hide from fsm the features that Python lacks on Windows.
 
-Other packages, and the standard library, have code of their own for Windows, and see everything.
+Python imports this file if its folder is in PYTHONPATH. Nothing is hidden from the standard library and other
+packages, because they have code of their own for Windows.
 """
 
 import builtins
@@ -22,7 +23,7 @@ SHORT: Final = {
     | {"O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "WNOHANG"},
     select: {"poll", "epoll", "POLLIN", "POLLOUT"},
 }
-"""Of modules that Windows has, names that it lacks there."""
+"""Names that a module lacks on Windows, by module."""
 
 
 def _without(module: ModuleType, names: set[str]) -> ModuleType:

@@ -1,5 +1,5 @@
-"""A second opinion on every engine, written from the documentation: slow, simple, and sharing no line with them.
+"""A slow, simple second opinion on every engine, written from the documentation without sharing code with an engine.
 
-It takes machines, systems and claims as they are written, and enumerates configurations, steps and instants:
+It takes machines, systems and claims in their written form, and enumerates configurations, steps and instants:
 :mod:`.steps` lists the possible steps, :mod:`.conditions` evaluates conditions, and :mod:`.claims` decides claims.
 """

@@ -1,8 +1,8 @@
-"""Decide claims: the verdict, and the number of steps of a shortest run that breaks the claim.
+"""Decide claims: find the verdict, and the number of steps of a shortest run that breaks the claim.
 
-Every kind of claim is one breadth-first search through configurations, with a record of the claim so far.  Each is
-made twice: once without the ends for which the model writes nothing, and once with them.  A claim that only the second
-search breaks is unknown.
+Every kind of claim needs one breadth-first search through configurations, which keeps a record of the claim so far.
+Each search is made twice: once without the ends of calls that the model does not specify, and once with these ends.
+If only the second search breaks a claim, the verdict is unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Verdict: TypeAlias = Literal["holds", "fails", "unknown", "vacuous"]
 Run: TypeAlias = tuple[Step, ...]
 
 MOST = 50_000
-"""Configurations, with what the claim has seen, that one search may meet before it raises :class:`OverflowError`."""
+"""Maximum number of configurations and records in one search; with more, it raises :class:`OverflowError`."""
 
 T = TypeVar("T", bound=Hashable)
 Levels: TypeAlias = frozenset[int]
@@ -38,10 +38,10 @@ Levels: TypeAlias = frozenset[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The verdict and, if a finite run breaks the claim, that run and the number of its steps.
+    """The verdict; if a finite run breaks the claim, also that run and the number of its steps.
 
-    ``witnesses`` are the lengths of the runs that a claim asks for.  ``cut`` says that a further begin of a call was
-    possible somewhere, and was not followed.
+    If a claim asks for runs, ``witnesses`` has their lengths.  ``cut`` is true if another call could have begun
+    somewhere, and the search did not follow it.
     """
 
     verdict: Verdict
@@ -66,7 +66,7 @@ class Decider:
     def decide(self, claim: Claim) -> Answer:
         """Return the answer to *claim*.
 
-        It is unknown, not vacuous, if only an unwritten end breaks or exercises it.
+        A claim that only an unspecified end breaks or exercises is unknown, not vacuous.
         """
         runs = self.runs(codes_named([each.means for each in conditions_of(claim)]))
         cut = bool(self.runs().cut)
@@ -84,7 +84,7 @@ class Decider:
         return Answer(verdict="vacuous" if vacuous(every, claim) else "holds", cut=cut)
 
     def size(self) -> tuple[int, int, int]:
-        """Return the number of states, of outcomes in them, and of steps to the farthest state."""
+        """Return three numbers: the states, the outcomes in them, and the steps to the farthest state."""
         runs = self.runs()
         depth: dict[tuple[str, ...], int] = {}
         outcomes: set[Hashable] = set()
@@ -112,22 +112,22 @@ def _states(here: Configuration) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The *runs* of a model, with or without *unwritten* ends."""
+    """A search through the *runs* of a model, with or without *unwritten* ends."""
 
     runs: Runs
     unwritten: bool
 
     def test(self, written: WrittenCondition | None, *, missing: bool = False) -> Test:
-        """Return the test of a condition; without a condition, the constant *missing*."""
+        """Return a function that tests a condition; without a condition, it always returns *missing*."""
         return (lambda _: missing) if written is None else test_of(written.means, self.runs.model)
 
     def steps(self, here: Configuration) -> Iterator[Step]:
         return (step for step in self.runs.steps[here] if self.unwritten or not step.unwritten)
 
     def shortest(self, first: T, after: Callable[[T, Step], T], bad: Callable[[T], bool]) -> Run | None:
-        """Return the shortest run whose final record is *bad*.
+        """Return the shortest run whose final record is *bad*, or ``None``.
 
-        The record is *first* at the start, and *after* extends it.
+        The record is *first* at the start, and *after* computes the next record at each step.
         """
         for run, _, seen in self.explored(first, after):
             if bad(seen):
@@ -135,7 +135,7 @@ class Search:
         return None
 
     def explored(self, first: T, after: Callable[[T, Step], T]) -> Iterator[tuple[Run, Configuration, T]]:
-        """Return each reachable configuration and record with a shortest run to it, nearest first."""
+        """Yield each reachable configuration and record with a shortest run to it, in order of distance."""
         start = (self.runs.model.initial, first)
         came: dict[tuple[Configuration, T], tuple[tuple[Configuration, T], Step] | None] = {start: None}
         going = [start]
@@ -150,7 +150,7 @@ class Search:
                 raise OverflowError
 
     def instants(self) -> Iterator[Instant]:
-        """Return every instant of every run."""
+        """Yield every instant of every run."""
         yield Instant(self.runs.model.initial)
         for _, here, _ in self.explored(None, lambda _, __: None):
             for step in self.steps(here):
@@ -173,7 +173,7 @@ def _run_to(
 
 
 def broken(search: Search, claim: Claim) -> Run | None:
-    """Return a shortest run that breaks *claim*, if one exists; for ``leads-to``, its beginning, of any length."""
+    """Return a shortest run that breaks *claim*, if one exists; for ``leads-to``, the beginning of any such run."""
     match claim:
         case Always():
             return _shortest(_not_always(search, claim, each) for each in claim.conditions)
@@ -211,7 +211,7 @@ def through(search: Search, sequence: Sequence, until: WrittenCondition | None) 
     cancels = search.test(until)
 
     def at_instant(levels: Levels, at: Instant) -> Levels:
-        """Return how many conditions have held in order; *last* is kept for ever."""
+        """Return the possible numbers of conditions that have held in order; once *last* is reached, keep it."""
         now = [condition(at) for condition in conditions]
         if last in levels or (now[-1] and (last == 1 or last - 1 in levels)):
             return frozenset({last})
@@ -233,7 +233,7 @@ def through(search: Search, sequence: Sequence, until: WrittenCondition | None) 
 
 
 def _first_call(search: Search, claim: Idempotent) -> Callable[[Step], bool]:
-    """Return the test of a step: a call replies ok, no call is in progress, and ``once`` holds."""
+    """Return a test of steps: a call replies ok, no call is in progress, and ``once`` holds."""
     once = search.test(claim.once, missing=True)
 
     def replies_ok(step: Step) -> bool:
@@ -254,7 +254,7 @@ def _not_idempotent(search: Search, claim: Idempotent) -> Run | None:
 
 
 def _second_call_breaks(search: Search, event: str, place: Configuration) -> Run | None:
-    """Return the shortest run in which a call of *event* in *place* is not ok, or changes or emits something."""
+    """Return the shortest run in which a call of *event* in *place* fails, or changes or emits something."""
     if search.runs.model.silent(place, event):
         return (Step(event=event, stage="acts", source=place, target=place, unspecified=True),)
     going: list[Run] = [()]
@@ -280,12 +280,15 @@ Others: TypeAlias = frozenset[Configuration]
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """The other machine of *claim*, which follows the observations; where it is silent, anything may follow."""
+    """The other machine of *claim*, which follows the observations; if it is silent, anything may follow."""
 
     claim: Follows
 
     def seen(self, step: Step) -> list[str]:
-        """Return the other machine's events that *step* represents: a shared signal, and outputs that it knows."""
+        """Return the other machine's events that *step* represents.
+
+        They are a shared signal, and the outputs that are events of the other machine.
+        """
         events = self.claim.other.events.values()
         named = {name: event.name for event in events for name in (event.name, event.rpc) if name}
         seen = [each for each, digit in step.emitted if each in named and digit in (self.claim.of or {digit})]
@@ -298,7 +301,7 @@ class Followed:
         return self._settled(frozenset({MachineModel(self.claim.other).initial}))
 
     def after(self, others: Others, step: Step) -> Others:
-        """Return where the other machine may be after *step* from *others*; nowhere if the step is not allowed."""
+        """Return the other machine's configurations after *step* from *others*; empty if it forbids the step."""
         for event in self.seen(step):
             others = self._settled(self._on(others, event))
         return others
@@ -310,7 +313,7 @@ class Followed:
         return frozenset(step.target for here in others for step in other.steps(here) if step.event == event)
 
     def _settled(self, others: Others) -> Others:
-        """Return *others*, and everything reachable from them by hidden events."""
+        """Return *others* and all configurations that hidden events reach from them."""
         hidden = [event.name for event in self.claim.other.events.values() if event.kind == "hidden"]
         while True:
             more = others.union(*(self._on(others, event) for event in hidden))
@@ -334,7 +337,7 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
     first = after(False, [Instant(search.runs.model.initial)])  # noqa: FBT003  (the same)
     explored = search.explored(first, lambda waits, step: after(waits, step.instants))
     begun = {here: run for run, here, waits in explored if waits}
-    # Steps after the source has held, at whose instants the target does not hold.
+    # Steps after the source has held; the target holds at none of their instants.
     going = list(begun)
     for here in going:  # the list grows during the loop
         for step in search.steps(here):
@@ -350,7 +353,7 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
 
 
 def enabled(search: Search, fair: Fair, here: Configuration) -> bool:
-    """Check whether the *fair* event is possible; unwritten ends and begins that are cut off count as possible."""
+    """Check whether the *fair* event is possible, counting unspecified ends and begins that were not followed."""
     if any(takes(step, fair) for step in search.runs.steps[here]):
         return True
     cut = search.runs.cut.get(here, ())
@@ -366,7 +369,7 @@ def takes(step: Step, fair: Fair) -> bool:
 def fair_places(
     search: Search, claim: LeadsTo, edges: dict[Configuration, list[Step]], places: frozenset[Configuration]
 ) -> frozenset[Configuration]:
-    """Return those of *places* that are on a fair cycle of *edges* within them."""
+    """Return the *places* that are on a fair cycle; the cycle consists of *edges* between the places."""
     within = {here: [step for step in edges[here] if step.target in places] for here in places}
     found: set[Configuration] = set()
     for component in components(within):
@@ -382,7 +385,7 @@ def fair_places(
 
 
 def components(edges: dict[Configuration, list[Step]]) -> list[frozenset[Configuration]]:
-    """Return the strongly connected components: sets of places that reach one another."""
+    """Return the strongly connected components: sets of places that can reach one another."""
     reach = {here: _closure(edges, here) for here in edges}
     found: list[frozenset[Configuration]] = []
     done: set[Configuration] = set()
@@ -405,7 +408,7 @@ def _closure(edges: dict[Configuration, list[Step]], start: Configuration) -> se
     return found
 
 
-# -- what is reachable, and what is put to the test --------------------------------------------
+# -- reachable and vacuous claims --------------------------------------------
 
 
 def _reachable(claim: Reachable, written: Search, every: Search, *, cut: bool) -> Answer:
@@ -439,7 +442,10 @@ def vacuous(search: Search, claim: Claim) -> bool:
 
 
 def _asked(sequence: Sequence) -> list[Condition]:
-    """Return the conditions that must hold somewhere: those of a sequence, or the parts of a single one."""
+    """Return the conditions that must hold somewhere.
+
+    They are the conditions of a sequence, or the parts of a single condition.
+    """
     if len(sequence) == 1:
         only = sequence[0].means
         return list(only.of) if isinstance(only, All) else []

@@ -27,7 +27,7 @@ Test: TypeAlias = Callable[[Instant], bool]
 
 
 def test_of(condition: Condition, model: Model) -> Test:
-    """Return the test whether *condition* holds at an instant of a run of *model*."""
+    """Return a function that tests whether *condition* holds at an instant of a run of *model*."""
     match condition:
         case Not(of=inner):
             test = test_of(inner, model)
@@ -53,7 +53,7 @@ def _holds(condition: Condition, at: Instant) -> bool:
             return _at(condition, at.after)
         case Emits(output=output):
             return at.output == output
-        case _:  # the first instant has no previous state, and nothing happens at it
+        case _:  # the first instant has no previous state, and no step leads to it
             return at.step is not None and (_was(condition, at.step) or _says_step(condition, at.step))
 
 
@@ -63,7 +63,7 @@ def _at(condition: At, here: Configuration) -> bool:
 
 
 def _was(condition: Condition, step: Step) -> bool:
-    """Check whether *condition*, which is about the state before the *step*, holds."""
+    """Check whether a *condition* on the state before *step* holds."""
     match condition:
         case In(states=states):
             return step.source[0][0] in states
@@ -74,7 +74,7 @@ def _was(condition: Condition, step: Step) -> bool:
 
 
 def _says_step(condition: Condition, step: Step) -> bool:
-    """Check whether *condition*, which is about the *step* itself, holds."""
+    """Check whether a *condition* on *step* itself holds."""
     match condition:
         case EmitsOnly(outputs=outputs, among=among):
             return outputs == tuple(each for each in step.emits if among is None or each in among)
@@ -92,6 +92,6 @@ def _says_step(condition: Condition, step: Step) -> bool:
 
 
 def codes_named(conditions: list[Condition]) -> frozenset[str]:
-    """Return the error codes that *conditions* distinguish."""
+    """Return the error codes that *conditions* mention."""
     found = {atom.reply for condition in conditions for atom in atoms(condition) if isinstance(atom, Replies)}
     return frozenset(found - {"ok", "error"})

@@ -1,4 +1,4 @@
-"""Check by definition, without a search, that a run shown by an engine is a run and breaks the claim."""
+"""Check from the definitions, without a search, that a run shown by an engine is a run and breaks the claim."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fsm.machine.property.claims import Always, Claim, Idempotent, LeadsTo, Neve
 from fsm.machine.table import UNSPECIFIED
 
 MOST = 2_000
-"""Most runs of the model that one shown run may stand for, because it does not show the calls in progress."""
+"""Maximum number of runs that one shown run may represent; there are several if calls in progress are not shown."""
 
 
 def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
-    """Return the reason why *shown* is not a run or does not break *claim*; empty if it is one and breaks it."""
+    """Return the reason why *shown* is not a run, or does not break *claim*; empty if it is a run that breaks it."""
     codes = codes_named([each.means for each in conditions_of(claim)])
     found = list(_alike(runs, (*shown.steps, *shown.cycle), codes))
     if not found:
@@ -29,7 +29,7 @@ def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
 
 
 def _alike(runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str]) -> Iterator[Run]:
-    """Return the runs of the model that look like the *shown* run."""
+    """Return the runs of the model that match the *shown* run."""
     going: list[tuple[Configuration, Run]] = [(runs.model.initial, ())]
     for each in shown:
         if each.outcome == UNSPECIFIED:
@@ -66,7 +66,7 @@ def _unnamed(reply: str, codes: frozenset[str]) -> bool:
 
 
 def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
-    """Check whether *here* matches *shown*: a state, or the states of the copies that have left their initial one."""
+    """Check whether *here* matches *shown*: a state, or the states of copies that are not in their initial state."""
     if not isinstance(runs.model, SystemModel):
         return here[0][0] == shown
     states = {copy.name: here[copy.digit][0] for copy in runs.model.system.copies}
@@ -98,16 +98,16 @@ def breaks(search: Search, claim: Claim, run: Run, cycle: int, *, stopped: bool)
 
 
 def _goes_through(search: Search, instants: list[Instant], sequence: Sequence, until: WrittenCondition | None) -> bool:
-    """Check whether the conditions hold at successive *instants*, without ``until`` between the first and last."""
+    """Check whether the conditions hold at successive *instants*, and ``until`` at none between first and last."""
     conditions, cancels = [search.test(each) for each in sequence], search.test(until)
 
     def through(first: int) -> bool:
-        """Check the same, with the first condition at the instant *first*."""
+        """Check the other conditions, given that the first condition holds at the instant *first*."""
         if len(conditions) == 1:
             return True
         after = instants[first + 1 :]
         stop = next((index for index, at in enumerate(after) if cancels(at)), len(after))
-        # At the instant at which ``until`` holds, only the last condition still counts.
+        # If ``until`` holds at an instant, only the last condition can still hold at that instant.
         level = 0
         for index, at in enumerate(after[: stop + 1]):
             if level == len(conditions) - 2:
@@ -121,7 +121,7 @@ def _goes_through(search: Search, instants: list[Instant], sequence: Sequence, u
 
 
 def _second_differs(search: Search, claim: Idempotent, run: Run) -> bool:
-    """Check whether *run* ends with an ok call whose repetition does not reply ok, or changes or emits something."""
+    """Check whether *run* ends with a successful call whose repetition fails, or changes or emits something."""
     once = search.test(claim.once, missing=True)
     for number, first in enumerate(run):
         second = run[number + 1 :]

@@ -1,7 +1,7 @@
 """Configurations and steps of machines and systems.
 
-A configuration has the state of each copy of each part, with its calls that have begun and not ended.  A machine is
-one copy.  Nothing here is clever: every step of every configuration is listed.
+A configuration has the state of each copy of each part, and the calls of the copy that have begun and not ended.  A
+machine is one copy.  Nothing here is clever: every step of every configuration is listed.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.product.system import JointEvent, JointWay, PartStep, System
 
 Copy: TypeAlias = tuple[str, tuple[str, ...]]
-"""The state of one copy, and the events of the calls that it has begun, sorted; one event may occur repeatedly."""
+"""The state of one copy, and the sorted events of the calls that it has begun; an event may occur repeatedly."""
 
 Configuration: TypeAlias = tuple[Copy, ...]
 
 Stage: TypeAlias = Literal["acts", "begins", "ends", "continues"]
-"""What a step does: a whole event, the begin of a call, its end, or its way from one state in between to another."""
+"""The kind of a step: a whole event, the begin or end of a call, or a call's change of intermediate state."""
 
 UNLIMITED = 1_000_000
-"""More calls than are ever in progress."""
+"""A number of calls that is never reached."""
 
 OTHER = "ANY_OTHER_ERROR"
-"""Stands for an error code that nothing names."""
+"""Represents every error code that is not named anywhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """One step of a run; ``reply`` is empty unless a call replies.
 
-    ``unwritten`` marks the end of a call for which the model writes nothing, or a joint event with one.
-    ``unspecified`` marks a cell about which the model is silent.  ``among`` are the replies as written, of which
-    ``reply`` is one; ``emitted`` are the outputs as the machines of the copies name them, each with the copy.
-    A ``signal`` is no call, and can be observed.
+    ``unwritten`` marks the end of a call that the model does not specify, or a joint event that contains such an end.
+    ``unspecified`` marks a cell about which the model is silent.  ``among`` has the replies as written, one of which
+    is ``reply``. ``emitted`` has each output, as its machine names it, with the copy that emits it. A ``signal`` is
+    an event that is not a call and can be observed.
     """
 
     event: str
@@ -54,13 +54,13 @@ class Step:
 
     @cached_property
     def instants(self) -> tuple[Instant, ...]:
-        """Return one instant for each output, or a single one if nothing is emitted."""
+        """Return one instant for each output, or a single instant if nothing is emitted."""
         return tuple(Instant(self.target, self, output) for output in self.emits or ("",))
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A point of a run: the configuration after a step; the first instant has no step."""
+    """A point of a run: a step and the configuration after it; the first instant has no step."""
 
     after: Configuration
     step: Step | None = None
@@ -74,20 +74,23 @@ class Model(Protocol):
     def initial(self) -> Configuration: ...
 
     def steps(self, here: Configuration, codes: frozenset[str] = frozenset()) -> list[Step]:
-        """Return every possible next step; for a reply of any error, it is one of *codes* or another code."""
+        """Return every possible next step.
+
+        If a call may reply any error, there is one step for each of *codes*, and one for all other codes.
+        """
 
     def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
-        """Return the begins, each as event and outcome, that only ``overlap`` prevents."""
+        """Return the event and outcome of each begin of a call that only the limit ``overlap`` prevents."""
 
     def silent(self, here: Configuration, event: str) -> bool:
-        """Check whether the cell of *event* is silent."""
+        """Check whether the model is silent about *event* in this configuration."""
 
     def shows(self, here: Configuration) -> str:
-        """Return what an observer reads."""
+        """Return the state that an observer reads."""
 
 
 def possible_replies(reply: tuple[str, ...], codes: frozenset[str]) -> tuple[str, ...]:
-    """Return the single replies that *reply* stands for.
+    """Return the single replies that *reply* represents.
 
     >>> possible_replies(("ok", "error"), frozenset({"BUSY"}))
     ('ok', 'BUSY', 'ANY_OTHER_ERROR')
@@ -112,13 +115,13 @@ def outcomes_of(event: Event, state: str) -> tuple[Outcome, ...] | None:
 
 
 def _cut(possible: list[Step], taken: list[Step]) -> frozenset[tuple[str, str]]:
-    """Return the events and outcomes of the steps that are *possible* and not *taken*."""
+    """Return the event and outcome of each step that is *possible* but not *taken*."""
     left = set(possible).difference(taken)
     return frozenset((step.event, step.outcome) for step in left)
 
 
 def without(calls: tuple[str, ...], event: str) -> tuple[str, ...]:
-    """Return *calls* with one call of *event* fewer.
+    """Return *calls* without one call of *event*.
 
     >>> without(("start", "start", "stop"), "start")
     ('start', 'stop')
@@ -128,12 +131,12 @@ def without(calls: tuple[str, ...], event: str) -> tuple[str, ...]:
 
 
 def _kept(calls: tuple[str, ...], event: Event) -> tuple[str, ...]:
-    """Return those of *calls* that *event* does not interrupt."""
+    """Return the *calls* that *event* does not interrupt."""
     return () if event.interrupts else calls
 
 
 def after_outcome(copy: Copy, event: Event, outcome: Outcome, *, ends: bool) -> Copy:
-    """Return *copy* after *event*, or the end of a call of *event*, had this *outcome*."""
+    """Return *copy* after *event*, or after the end of a call of *event*, with this *outcome*."""
     calls = without(copy[1], event.name) if ends else _kept(copy[1], event)
     if outcome.begins:
         calls = tuple(sorted((*calls, event.name)))
@@ -204,7 +207,7 @@ class MachineModel:
 
 
 def state_condition(condition: Condition, here: Configuration) -> bool:
-    """Check whether *condition*, which is about states only, holds in the configuration *here*."""
+    """Check whether a *condition* on states holds in the configuration *here*."""
     match condition:
         case Not(of=inner):
             return not state_condition(inner, here)
@@ -221,9 +224,10 @@ def state_condition(condition: Condition, here: Configuration) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Partly:
-    """A joint event whose steps are being taken.
+    """A joint event that has taken some of its steps.
 
-    ``error`` is the reply of the part that has ended it, and ``among`` the errors of which it is one.
+    If a part has ended the event with an error, ``error`` is its reply, and ``among`` has the errors that it could
+    reply.
     """
 
     here: Configuration
@@ -299,9 +303,9 @@ class SystemModel:
         return list(dict.fromkeys(steps))
 
     def _part_step(self, before: _Partly, part_step: PartStep, codes: frozenset[str], *, ends: bool) -> list[_Partly]:
-        """Return everything that one step of a part may lead to; empty if it is impossible.
+        """Return the possible results of one step of a part; empty if the step is impossible.
 
-        An error *ends* the joint event.
+        If *ends* is true, an error ends the joint event.
         """
         if part_step.when is not None and not state_condition(part_step.when, before.here):
             return [before]
@@ -343,9 +347,9 @@ def _with(here: Configuration, digit: int, copy: Copy) -> Configuration:
 
 @dataclass(frozen=True)
 class Runs:
-    """Every reachable configuration, with every step from it, nearest first.
+    """Every reachable configuration with every step from it, in order of distance.
 
-    Error codes are told apart that are in *codes*.  More than *most* configurations raise :class:`OverflowError`.
+    Only the error codes in *codes* are distinguished.  More than *most* configurations raise :class:`OverflowError`.
     """
 
     model: Model
@@ -377,6 +381,6 @@ class Runs:
 
     @cached_property
     def cut(self) -> dict[Configuration, frozenset[tuple[str, str]]]:
-        """Return the begins that were not followed, by configuration."""
+        """Return the begins of calls that were not followed, by configuration."""
         found = {here: self.model.cut(here) for here in self.steps}
         return {here: begins for here, begins in found.items() if begins}
