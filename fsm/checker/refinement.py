@@ -22,7 +22,7 @@ from fsm.checker.instants import InstantStep, Successors, machine_table
 from fsm.machine import ANY_ERROR, Event, Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
-from fsm.machine.calls.rules import ASKED, BEGUN, FREE, CallInstant, Rules
+from fsm.machine.calls.rules import ASKED, BEGUN, ENDED, FREE, CallInstant, Rules
 from fsm.machine.property.claims import Counts
 from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous, run_step
 from fsm.machine.table import Table, TransitionSystem
@@ -258,7 +258,7 @@ class _Product:
         return _Move(taken, instant.to, calls, tuple(seen))
 
     def _goes_on(self, state: int, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[_Move]:
-        if call.stage >= 0 or call.stage == FREE:
+        if call.stage >= 0 or call.stage in {FREE, ENDED}:
             event = self.table.rows[call.row].event
             for reply in self._choices(call):
                 seen = Key(event=self.belief_table.called(event), phase="reply", reply=reply)

@@ -22,7 +22,7 @@ from fsm.machine.calls.configuration import (
     plus,
     released,
 )
-from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, CallInstant, Rules, finals
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, ENDED, FREE, HELD, LOST, LOST_BEGUN, CallInstant, Rules, finals
 from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
 from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure
@@ -181,10 +181,10 @@ class Dynamics(Unobserved):
             fits = self.rules.fits(call.stage, reply) and emits in {None, way.emits}
             cells = frozenset({(call.row, state) for state in states} | {table.origin[call.stage]})
             return Fit(cells=cells, ways=((*table.origin[call.stage], way),)) if fits and states else None
-        if call.stage == FREE:
+        if call.stage in {FREE, ENDED}:
             silent = [state for state in states if call.met == 1 << state]  # all states if the end is not specified
             free = Fit(unspecified=True, ways=tuple((call.row, state, None) for state in silent))
-            return free if states and (not emits or self.rules.silent(call.row)) else None
+            return free if states and not (call.stage == ENDED and emits) else None
         if call.stage not in {ASKED, CUT}:
             return None
         if indefinite and not emits and (states or not (met or call.met)):

@@ -6,14 +6,15 @@ ends at separate instants.  There are six rules:
 1. An *asked* call takes effect according to the cell of its event in the current state.  It either *begins* or ends
    with an outcome of that cell.
 2. A *begun* call continues according to the ``ends`` of the current state, even if other events have moved the entity.
-   If that state has no ``ends``, the end of the call is unspecified.  The call becomes *free*, the state does not
+   If that state has no ``ends``, the reply of the call is unspecified.  The call has *ended*, the state does not
    change, and nothing is emitted.
 3. If the specification is silent, any state may follow.  A call that takes effect there becomes free or begins.
 4. An interrupting event cuts off begun calls.  They have no further effect and can only get an indefinite reply.  An
    ended call may still be answered, and an asked call may still take effect.  If the interruption is observed, all
    calls in progress are over.
-5. A reply fits an ended call if it is a reply of its outcome.  Any reply fits a free call.  An indefinite reply also
-   fits a call that has not taken effect.  Such a call then never takes effect.
+5. A reply fits a call that ended with an outcome if it is a reply of that outcome.  Any reply fits other calls that
+   ended, and free calls.  An indefinite reply also fits a call that has not taken effect.  Such a call then never takes
+   effect.
 6. A *lost* call, whose caller gave up, may take effect at any later time, repeatedly, or never, until it is
    interrupted.
 
@@ -38,10 +39,12 @@ BEGUN: Final = -3
 HELD: Final = -4
 """Like :data:`BEGUN`, but the call continues only when the test lets it."""
 FREE: Final = -5
-"""The call has ended in an unspecified way."""
-LOST: Final = -6
+"""The specification is silent about the call.  It may have had any effect, and may have emitted anything."""
+ENDED: Final = -6
+"""The call has ended in a state without ``ends``.  Its reply is unspecified, and it emitted nothing."""
+LOST: Final = -7
 """The caller gave up.  The call may take effect at any time, repeatedly, or never, so retries add no further call."""
-LOST_BEGUN: Final = -7
+LOST_BEGUN: Final = -8
 """Like :data:`LOST`, but the call has begun."""
 
 _ACTING: Final = frozenset({ASKED, BEGUN, LOST, LOST_BEGUN})
@@ -50,7 +53,7 @@ _ACTING: Final = frozenset({ASKED, BEGUN, LOST, LOST_BEGUN})
 class CallInstant(NamedTuple):
     """One instant of an event or call: the ``way`` taken in ``row``, or ``None`` if it is unspecified.
 
-    ``stage`` is the resulting stage of a call: begun, free, or the index of the way that ended it.
+    ``stage`` is the resulting stage of a call: begun, free, ended, or the index of the way that ended it.
     """
 
     row: int
@@ -122,13 +125,8 @@ class Rules:
             stages = (FREE,) if begun or end is None else (FREE, BEGUN)
             return tuple(CallInstant(row, None, to, stage) for stage in stages for to in range(len(self.table.states)))
         if begun and not ways:
-            return (CallInstant(row, None, state, FREE),)
+            return (CallInstant(row, None, state, ENDED),)
         return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
-
-    def silent(self, row: int) -> bool:
-        """Check whether there is a state in which the specification is silent about *row* or the end of its call."""
-        rows = {row, self.table.end.get(row, row)}
-        return any(self.table.step(state, each) is None for state in range(len(self.table.states)) for each in rows)
 
     def interrupts(self, row: int) -> bool:
         return self.table.rows[row].event.interrupts
@@ -141,7 +139,7 @@ class Rules:
         """Check whether a call at *stage* may have given *reply*."""
         if stage >= 0:
             return self.indefinite(reply) or self.table.ways[stage].replies(reply)
-        return stage == FREE or (stage in {ASKED, CUT} and self.indefinite(reply))
+        return stage in {FREE, ENDED} or (stage in {ASKED, CUT} and self.indefinite(reply))
 
 
 def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:
