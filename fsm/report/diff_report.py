@@ -14,7 +14,7 @@ from fsm.errors import harmless, visible
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import COLOURS, Layout
-from fsm.report.runs import data, steps
+from fsm.report.machine_report import data, steps
 from fsm.report.words import either, grouped, plural
 from fsm.verdict import Fails, Unknown
 

@@ -19,13 +19,12 @@ from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Step, Story
 from fsm.monitor.provenance import provenance
 from fsm.report import Report, single, why, words
-from fsm.report.belief_chain import rows
 from fsm.report.check_report import reason, status
 from fsm.report.json_report import Json, picked
 from fsm.report.lanes import stretched, violation_chart
+from fsm.report.machine_report import happens, parts
 from fsm.report.page.machine_data import clause_data
-from fsm.report.runs import happens, parts
-from fsm.report.text import noted
+from fsm.report.text import noted, rows
 from fsm.trace import Line, seen_at
 
 # The style element of a chart, which is the same in all charts.
