@@ -26,8 +26,7 @@ from fsm.cli.options import (
     require_profiles,
     require_properties,
 )
-from fsm.cli.output import put, whole_or_nothing
-from fsm.cli.progress import CommandProgress, progress
+from fsm.cli.output import CommandProgress, progress, put, whole_or_nothing
 from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
 from fsm.language.library import claims, composed, of_copies, specified, systems

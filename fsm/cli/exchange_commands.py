@@ -28,8 +28,7 @@ from fsm.interop.draft import machine_of
 from fsm.interop.formats import FORMS, ToolFormat, dot, imported
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError
-from fsm.interop.transitions import transitions
-from fsm.interop.transitions_object import FoundMachine, draft_of, found
+from fsm.interop.transitions import FoundMachine, draft_of, found, transitions
 from fsm.interop.yaml_nodes import LARGEST
 from fsm.language.library import load, specification
 from fsm.machine import Machine

@@ -11,8 +11,7 @@ import click
 from fsm.checker import examine
 from fsm.cli.check_command import search_ending
 from fsm.cli.options import complete_models_and_systems, require_profiles, sizes
-from fsm.cli.output import drawing, judged_twice, put, read_again, same
-from fsm.cli.progress import progress
+from fsm.cli.output import drawing, judged_twice, progress, put, read_again, same
 from fsm.command_options import profile_option
 from fsm.errors import UNDECIDED, InputError, is_file
 from fsm.interruption import INTERRUPTION

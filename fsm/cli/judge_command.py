@@ -28,8 +28,7 @@ from fsm.cli.options import (
     sizes,
     text_option,
 )
-from fsm.cli.output import drawing, judged_twice, put, read_again, same
-from fsm.cli.progress import progress
+from fsm.cli.output import drawing, judged_twice, progress, put, read_again, same
 from fsm.command_options import fail_on_option, profile_option
 from fsm.errors import InputError, is_file
 from fsm.monitor.judgement import judge
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 
 FORMATS: Final[Mapping[str, str]] = {
     "json": "fsm.report.json_report",
-    "summary": "fsm.fleet.summary",
+    "summary": "fsm.fleet",
     "html": "fsm.report.page",
 }
 """Maps each format of this command only to its module, which is loaded on demand."""

@@ -9,7 +9,7 @@ import click
 from fsm.cli.options import JUDGE_OPTIONS
 from fsm.cli.output import put, put_text
 from fsm.errors import WRONG_INPUT, of_extra
-from fsm.fleet.summary import named, written
+from fsm.fleet import named, written
 from fsm.fleet.summary_report import text
 from fsm.recordings import matching
 

@@ -21,8 +21,7 @@ from fsm.cli.options import (
     require_properties,
     restarts_option,
 )
-from fsm.cli.output import put
-from fsm.cli.progress import progress
+from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
 from fsm.errors import InputError
 from fsm.language.library import claims, composition, load, single, specified, systems

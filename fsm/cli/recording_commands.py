@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fsm.cli.options import choice_option, model_option, output_option, restart_options, rotated_option, sizes
-from fsm.cli.output import failed, put, put_text, replacing
-from fsm.cli.progress import progress
+from fsm.cli.output import failed, progress, put, put_text, replacing
 from fsm.command_options import fail_on_option, profile_option
 from fsm.errors import InputError, encodable, of_extra, refused
-from fsm.fleet import summary_report
-from fsm.fleet.summary import read, total, written
+from fsm.fleet import read, summary_report, total, written
 from fsm.monitor.judgement import Judged, judge
 from fsm.recordings import open_recording
 from fsm.recordings.form import HISTORY
@@ -160,7 +158,7 @@ def convert_command(
 
 if TYPE_CHECKING:
     from fsm.errors import Problem
-    from fsm.fleet.summary import Summary
+    from fsm.fleet import Summary
     from fsm.fleet.summary_report import By
     from fsm.machine import Level
 

@@ -27,8 +27,7 @@ from fsm.cli.options import (
     require_properties,
     under,
 )
-from fsm.cli.output import put
-from fsm.cli.progress import progress
+from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
 from fsm.conformance import suite
 from fsm.conformance.concurrency import repeated

@@ -21,8 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812  (the name that users of Sp
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from fsm.errors import refused
+from fsm.fleet import Summary, total
 from fsm.fleet import cluster_tasks as tasks
-from fsm.fleet.summary import Summary, total
 from fsm.language.library import is_path, load
 from fsm.machine import Machine
 from fsm.recordings.observation_columns import ABOUT, ROW

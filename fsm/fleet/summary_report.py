@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
 from fsm.errors import visible
-from fsm.fleet.summary import NEVER, GatheredCause, Share, Summary
+from fsm.fleet import NEVER, GatheredCause, Share, Summary
 from fsm.machine import LEVELS, Level
 from fsm.report import counts, severity, words
 from fsm.report.layout import LABEL, PLAIN, Layout

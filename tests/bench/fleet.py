@@ -24,8 +24,7 @@ import pyarrow as pa
 from pyarrow import parquet
 from tables import judged, written
 
-from fsm.fleet import spark
-from fsm.fleet.summary import named
+from fsm.fleet import named, spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ from msgspec.json import decode, encode
 from spark_cluster import Cluster, cluster
 
 from fsm.errors import InputError
-from fsm.fleet.summary import Summary, named, summarised, total
+from fsm.fleet import Summary, named, summarised, total
 from fsm.monitor.judgement import judge
 
 if TYPE_CHECKING:

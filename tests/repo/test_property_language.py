@@ -14,8 +14,7 @@ from fsm.language.build.grammar import WORDS
 from fsm.language.build.specification import KINDS, specify
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
-from fsm.language.schema import schema
-from fsm.language.vocabularies import Stated
+from fsm.language.vocabularies import Stated, schema
 from fsm.machine.property.evidence import Proved
 
 if TYPE_CHECKING:
