@@ -31,9 +31,9 @@ from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
 from fsm.language.library import claims, composed, of_copies, specified, systems
 from fsm.machine import Machine, Profile
+from fsm.machine.claims import Specification, is_of
+from fsm.machine.evidence import Examined, Refuted
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Specification, is_of
-from fsm.machine.property.evidence import Examined, Refuted
 from fsm.machine.versions import within
 from fsm.report import check_report
 from fsm.report import findings_report as report

@@ -32,7 +32,7 @@ from fsm.interop.transitions import FoundMachine, draft_of, found, transitions
 from fsm.interop.yaml_nodes import LARGEST
 from fsm.language.library import load, specification
 from fsm.machine import Machine
-from fsm.machine.property.claims import Property
+from fsm.machine.claims import Property
 from fsm.mutation.starter import drawn_machine, starter
 from fsm.report import machine_report
 from fsm.report.words import plural

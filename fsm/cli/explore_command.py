@@ -17,8 +17,8 @@ from fsm.errors import UNDECIDED, InputError, is_file
 from fsm.interruption import INTERRUPTION
 from fsm.language.library import claims, load, load_any, names, systems
 from fsm.machine import Machine
+from fsm.machine.evidence import Examined
 from fsm.machine.product.system import System
-from fsm.machine.property.evidence import Examined
 from fsm.monitor.judgement import judge
 from fsm.recordings.line_reader import STDIN
 from fsm.report import Report

@@ -73,7 +73,7 @@ def complete_suts(_: click.Context) -> Iterable[str]:
 
 
 if TYPE_CHECKING:
-    from fsm.machine.property.claims import Specification
+    from fsm.machine.claims import Specification
     from fsm.report.cases import Cases
 
 WIDEST = 100

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from fsm.conformance.tested import Tested  # at run time, pytest would collect this class as a test
-    from fsm.machine.property.claims import Property
+    from fsm.machine.claims import Property
     from fsm.sut import SUT
 
 _FOREIGN: Final = "fsm.foreign schemes"

@@ -29,7 +29,7 @@ from fsm.language.machine_file import (
 )
 from fsm.language.names import ErrorCode
 from fsm.machine import Level
-from fsm.machine.property.claims import NO_PROFILE
+from fsm.machine.claims import NO_PROFILE
 
 Conditions: TypeAlias = Texts  # a condition, or several with the same claim. ``then`` puts conditions in order
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Machine, Moves, Outcome, Override, Refuses, Silent
+from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import Graph
 from fsm.machine.product.system import JointEvent, PartStep, System
-from fsm.machine.property.evidence import Run, RunStep
 from fsm.machine.table import Table
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout

@@ -12,8 +12,8 @@ from typing import Final
 from fsm.errors import documented, visible
 from fsm.machine import Clause
 from fsm.machine.calls.unobserved import ASSUMED
+from fsm.machine.evidence import UsedCell
 from fsm.machine.findings import Cause, Deviated, Finding, Judgement, Violation
-from fsm.machine.property.evidence import UsedCell
 from fsm.machine.table import UNSPECIFIED, Done
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Story

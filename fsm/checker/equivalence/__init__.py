@@ -9,7 +9,10 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Final
 
-from fsm.checker.equivalence.comparison import (
+from fsm.checker.equivalence.observer import Observer, observers
+from fsm.checker.equivalence.partition import Play, play, refine, saturated, trace
+from fsm.machine import ANY_ERROR
+from fsm.machine.evidence import (
     Branching,
     Distinguished,
     EquivalenceResult,
@@ -18,9 +21,6 @@ from fsm.checker.equivalence.comparison import (
     Round,
     Side,
 )
-from fsm.checker.equivalence.observer import Observer, observers
-from fsm.checker.equivalence.partition import Play, play, refine, saturated, trace
-from fsm.machine import ANY_ERROR
 from fsm.machine.graph import Graph
 from fsm.machine.product import SystemTable
 from fsm.machine.product.system import JointEvent, Locals

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.checker.equivalence.comparison import Observable
 from fsm.machine import ANY_ERROR
-from fsm.machine.calls.rules import ASKED, BEGUN, Rules
-from fsm.machine.property.evidence import Run, RunStep, run_step
+from fsm.machine.calls import ASKED, BEGUN, Rules
+from fsm.machine.evidence import Observable, Run, RunStep, run_step
 from fsm.machine.table import Row, Table, Way
 from fsm.machine.traversal import BreadthFirst
 

@@ -27,10 +27,9 @@ from fsm.interop.promela.vocabulary import (
     size,
     steps,
 )
-from fsm.machine import Event, Machine, outcomes
+from fsm.machine import Event, Machine, claims, outcomes
+from fsm.machine.claims import Fair, Idempotent, LeadsTo
 from fsm.machine.conditions import All, Condition, Not
-from fsm.machine.property import claims
-from fsm.machine.property.claims import Fair, Idempotent, LeadsTo
 
 BROKEN: Final = 255  # value of a variable once the claim is violated
 MOST: Final = 30  # maximum number of items that take one bit each
