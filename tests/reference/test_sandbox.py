@@ -22,8 +22,8 @@ from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.container.world import Exit, Processes
 from fsm.runtimes.reference.driven import CallError, WorldError, driver
 from fsm.runtimes.reference.harness import turns
-from fsm.runtimes.reference.sandbox.controller import MACHINE, Controller, Sandbox, UpstreamController
-from fsm.runtimes.reference.sandbox.sut import PodSandboxSUT
+from fsm.runtimes.reference.pods.sandbox_controller import MACHINE, Controller, Sandbox, UpstreamController
+from fsm.runtimes.reference.pods.sut import PodSandboxSUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from fsm.machine import Level
-    from fsm.runtimes.live.call_recording import CallRecording
-    from fsm.runtimes.live.outbox import Outbox
+    from fsm.runtimes.live.call_recording import CallRecording, Outbox
     from fsm.runtimes.live.passing_calls import PassedCall
     from fsm.runtimes.live.proxy import Proxy
 

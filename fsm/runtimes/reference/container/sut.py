@@ -6,7 +6,7 @@ from itertools import cycle
 from typing import Any, Final
 
 from fsm.machine.table import tabulate
-from fsm.runtimes.reference.container.container import MACHINE, Container
+from fsm.runtimes.reference.container import MACHINE, Container
 from fsm.runtimes.reference.container.record import FLAGS, LinuxResources, Record, Resources
 from fsm.runtimes.reference.container.storage import NAME
 from fsm.runtimes.reference.container.world import KILLED, Exit, SimulatedWorld, Task
@@ -35,7 +35,7 @@ CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
 
 
 class ContainerSUT(ReferenceSUT[Container]):
-    """A :class:`~fsm.runtimes.reference.container.container.Container` under test. It conforms under every profile.
+    """A :class:`~fsm.runtimes.reference.container.Container` under test. It conforms under every profile.
 
     >>> sut = ContainerSUT()
     >>> sut.do("create"), sut.arrange("start", "begins"), sut.arrange("start", "failed")

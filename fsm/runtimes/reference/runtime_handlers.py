@@ -1,4 +1,4 @@
-"""Runtime features for the answer to Status, as containerd's CRI plugin determines them at its start.
+"""Runtime features that the CRI service lists, as containerd's CRI plugin determines them at its start.
 
 The machine ``runtime-handlers`` drives the stages from a configured runtime to its entry in the list. One stage reads
 the features document of its OCI runtime.
