@@ -20,7 +20,7 @@ from fsm.language.build.systems import joint_events, joint_place, rebuilt
 from fsm.language.read import File
 from fsm.language.read.toml import Keys
 from fsm.language.vocabularies import WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
-from fsm.machine import ANY_ERROR, outcomes
+from fsm.machine import ANY_ERROR
 from fsm.machine.conditions import Not
 from fsm.machine.product.system import System
 
@@ -330,7 +330,7 @@ class _JointMutants:
         found: dict[str, bool] = {}
         machine = part.machine.events[event]
         for state, cell in (machine.ends if ends else machine.cells).items():
-            for way in outcomes(cell, state, machine.kind) or ():
+            for way in model.outcomes(cell, state, machine.kind) or ():
                 if way.name not in part.without:
                     found[way.name] = found.get(way.name, False) or any(reply != "ok" for reply in way.reply)
         return found

@@ -18,8 +18,7 @@ from fsm.runtimes.reference.container import Container
 from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status, decode, encode
 from fsm.runtimes.reference.container.sut import FAULTS, ContainerSUT
 from fsm.runtimes.reference.container.world import Exit, SimulatedWorld, Task
-from fsm.runtimes.reference.driven import CallError
-from fsm.runtimes.reference.harness import Faults
+from fsm.runtimes.reference.driven import CallError, Faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,8 +19,7 @@ from fsm.conformance.suite import conform, replay
 from fsm.language.library import load
 from fsm.runtimes.reference.container import Container
 from fsm.runtimes.reference.container.world import Exit, Processes, SimulatedWorld
-from fsm.runtimes.reference.driven import CallError, WorldError, first_of
-from fsm.runtimes.reference.harness import turns
+from fsm.runtimes.reference.driven import CallError, WorldError, first_of, turns
 from fsm.runtimes.reference.pods import Pods
 from fsm.runtimes.reference.pods.sandbox_controller import Controller
 from fsm.runtimes.reference.pods.surroundings import (

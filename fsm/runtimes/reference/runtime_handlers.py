@@ -11,8 +11,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel, to_pascal
 
-from fsm.runtimes.reference.driven import Driven, driver
-from fsm.runtimes.reference.harness import ReferenceSUT
+from fsm.runtimes.reference.driven import Driven, ReferenceSUT, driver
 from fsm.sut import BrokenError
 
 _Kind = TypeVar("_Kind", bound=BaseModel)

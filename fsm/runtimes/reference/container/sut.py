@@ -10,8 +10,7 @@ from fsm.runtimes.reference.container import MACHINE, Container
 from fsm.runtimes.reference.container.record import FLAGS, LinuxResources, Record, Resources
 from fsm.runtimes.reference.container.storage import NAME
 from fsm.runtimes.reference.container.world import KILLED, Exit, SimulatedWorld, Task
-from fsm.runtimes.reference.driven import ABSENT, driver
-from fsm.runtimes.reference.harness import DAMAGE, Damage, Faults, ReferenceSUT, damage
+from fsm.runtimes.reference.driven import ABSENT, DAMAGE, Damage, Faults, ReferenceSUT, damage, driver
 
 FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("create", "failed"): "make",

@@ -19,7 +19,7 @@ from fsm.runtimes.reference.criservice.components import (
     Watches,
 )
 from fsm.runtimes.reference.criservice.upstream import UpstreamConstruction
-from fsm.runtimes.reference.harness import Action, K, LoopSUT, methods
+from fsm.runtimes.reference.driven import Action, K, LoopSUT, methods
 from fsm.runtimes.reference.nri import NRI
 from fsm.runtimes.reference.nri.messages import Domain
 from fsm.sut import BrokenError

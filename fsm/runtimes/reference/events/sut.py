@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Final
 
 from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.driven import Action, LoopSUT, ReferenceSUT
 from fsm.runtimes.reference.events import FIRST, MACHINE, Backlog, Backoff, HandlerError, UpstreamBackoff
 from fsm.runtimes.reference.events.queue import EventQueue, QueueShutError, Subscription, UpstreamEventQueue
-from fsm.runtimes.reference.harness import Action, LoopSUT, ReferenceSUT
 from fsm.sut import BrokenError, UnsupportedError
 
 KEY: Final = "key"

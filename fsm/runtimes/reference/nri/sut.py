@@ -17,8 +17,7 @@ from fsm.language.library import load
 from fsm.machine import Moves
 from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.driven import driver
-from fsm.runtimes.reference.harness import Action, ReferenceSUT
+from fsm.runtimes.reference.driven import Action, ReferenceSUT, driver
 from fsm.runtimes.reference.nri import NRI, PluginSyncBlock, SyncLock
 from fsm.runtimes.reference.nri.connection import Plugin
 from fsm.runtimes.reference.nri.lifecycle import RELAYS

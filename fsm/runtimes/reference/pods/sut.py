@@ -12,10 +12,11 @@ from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.names import NOT_READY, READY
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.container.world import Exit, Processes
-from fsm.runtimes.reference.driven import ABSENT, CallError
-from fsm.runtimes.reference.harness import (
+from fsm.runtimes.reference.driven import (
+    ABSENT,
     DAMAGE,
     Action,
+    CallError,
     CrashedError,
     Damage,
     Faults,
