@@ -30,7 +30,7 @@ from fsm.report.layout import Layout
 if TYPE_CHECKING:
     from fsm.machine.traversal import Explored
     from fsm.monitor.judgement import Judged
-    from fsm.monitor.judgement.stories import Telling
+    from fsm.monitor.judgement.part import Telling
 
 ORDINARY = 0o666
 """Permissions of a new file before the umask is applied."""
@@ -178,7 +178,7 @@ def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
 
 def judged_twice(judged: Judged, rewind: Callable[[], None], judge: Callable[..., Judged]) -> Judged:
     """Return *judged* with the stories of its entities, which *judge* collects from the recording after *rewind*."""
-    from fsm.monitor.judgement.stories import with_stories  # noqa: PLC0415  (slow to import)
+    from fsm.monitor.judgement.part import with_stories  # noqa: PLC0415  (slow to import)
 
     def collect(telling: Telling) -> Judged:
         rewind()

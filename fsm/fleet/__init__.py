@@ -1,26 +1,26 @@
 """Combine the judgements of many recordings, wherever the recordings were judged.
 
 Summaries can be added up in any order, with the same total. Recordings of the same node, program version, machine and
-profile are counted together.
+profile are counted together. A summary as text has the causes, each with its first place or for each node or version.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
-from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, structs
 from msgspec.json import Decoder, encode
 
-from fsm.errors import contents, encodable, harmless, refused
-from fsm.machine import Clause, Level
+from fsm.errors import contents, encodable, harmless, refused, visible
+from fsm.machine import LEVELS, Clause, Level
 from fsm.machine.findings import Deviated, Finding, Illegal, Judgement, Tolerated, Violation
 from fsm.monitor.judgement import Judged
 from fsm.recordings.line_reader import decode
-from fsm.report import ExitCode, Report, counts, why, words
+from fsm.report import ExitCode, Report, counts, severity, why, words
 from fsm.report import worst as worst_of
 from fsm.report.json_report import json_escape
+from fsm.report.layout import LABEL, PLAIN, Layout
 from fsm.trace import seen_at
 
 FORMAT: Final = "container-fsm-summary/1"
@@ -32,8 +32,6 @@ _LARGEST: Final = 1 << 28
 
 _KEPT: Final = 3
 """Maximum number of places to keep per cause. The earliest are kept."""
-
-_FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
 NEVER: Final = 1 << 63
 """The time of a place that has no time. It sorts last."""
@@ -179,27 +177,6 @@ def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
     )
 
 
-def named(files: Iterable[str]) -> dict[str, str]:
-    """Map each of *files* to its node: the name of the file, or of its folder if file names are not unique.
-
-    >>> named(["logs/node-7.v1.log.gz", "logs/node-8.log"])
-    {'logs/node-7.v1.log.gz': 'node-7.v1', 'logs/node-8.log': 'node-8'}
-    >>> named(["node-7/door.log", "node-8/door.log"])
-    {'node-7/door.log': 'node-7', 'node-8/door.log': 'node-8'}
-    """
-    paths = {file: PurePosixPath(file) for file in files}
-    for node in (lambda path: _stem(path.name), lambda path: path.parent.name):
-        found: dict[str, str] = {file: node(path) for file, path in paths.items()}
-        if all(found.values()) and len({*found.values()}) == len(found):
-            return found
-    return {file: file for file in paths}
-
-
-def _stem(name: str) -> str:
-    stem, _, suffix = name.rpartition(".")
-    return _stem(stem) if stem and f".{suffix}" in _FORMS else name
-
-
 def summary(report: Report) -> str:
     """Return the summary of *report* on one line."""
     return written(summarised(report.judged))
@@ -324,3 +301,79 @@ def _of_node(share: Share, node: str) -> Share:
             yield structs.replace(cause, first=tuple(structs.replace(place, node=node) for place in cause.first))
 
     return structs.replace(share, node=node, found=tuple(placed(share.found)), tolerated=tuple(placed(share.tolerated)))
+
+
+By: TypeAlias = Literal["clause", "version", "node"]
+
+_NODES: Final = 5
+"""Maximum number of nodes listed per cause."""
+
+
+def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:
+    """Return the whole report, ending in a newline. Violations below level *least* are reported as surprises."""
+    return "\n".join(_lines(summary, layout, by, least)) + "\n"
+
+
+def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[str]:
+    if by == "clause":
+        for share in summary.of_all().shares:
+            for word, cause in _causes(share, least):
+                yield from layout.wrapped(_head(word, cause, share), marked=word)
+                yield from _evidence(cause, layout, share, summary.nodes(share.machine, cause))
+                yield ""
+        for share in summary.of_all().shares:
+            yield from _counts(share, layout, least)
+    else:
+        for name in sorted({getattr(share, by) for share in summary.shares}):
+            group = Summary(shares=tuple(share for share in summary.shares if getattr(share, by) == name)).of_all()
+            title = name or f"no {by} is known"
+            yield from layout.kept(f"{title}: {group.answer(least).word}", "", marked=title)
+            for share in group.shares:
+                yield from _counts(share, layout, least)
+                for word, cause in _causes(share, least):
+                    yield from layout.wrapped(_head(word, cause, share), "    ", marked=word)
+            yield ""
+    counts = [words.plural(summary.notes.get("lines", 0), "line")]
+    for column in ("node", "version"):
+        names = {getattr(share, column) for share in summary.shares} - {""}
+        counts += [words.plural(len(names), column)] if names else []
+    yield from layout.wrapped(", ".join(counts))
+    yield f"  verdict: {layout.verdict(summary.answer(least))}"
+
+
+def _causes(share: Share, least: Level) -> Iterator[tuple[str, GatheredCause]]:
+    for cause in sorted(share.found, key=lambda each: (-LEVELS.index(each.level), -each.count)):
+        yield severity(fails=counts(cause.level, least)), cause
+    for cause in sorted(share.tolerated, key=attrgetter("count"), reverse=True):
+        yield "tolerated deviation", cause
+
+
+def _head(word: str, cause: GatheredCause, share: Share) -> str:
+    what = "others, too many to separate" if cause.others else words.short(cause.first[0].what)
+    on = f", on {words.plural(cause.entities, share.entity)}" if cause.entities > 1 else ""
+    return f"{word}: {what} — {words.often(cause.count)}{on}"
+
+
+def _evidence(cause: GatheredCause, layout: Layout, share: Share, nodes: tuple[str, ...]) -> Iterator[str]:
+    first = cause.first[0]
+    place = f"{first.file}:{first.line} {words.moment(first.at) if first.at < NEVER else ''}"
+    yield f"    {'first':<{LABEL}}{visible(place)}".rstrip()
+    more = f" and {len(nodes) - _NODES:,} more" if len(nodes) > _NODES else ""
+    yield from layout.row("nodes", f"{', '.join(nodes[:_NODES])}{more}")
+    yield from layout.row(share.entity if len(share.entity) < LABEL else "entity", words.short(first.entity))
+    yield from layout.row("clause", f"{cause.clause} ({cause.level}): {cause.says}")
+    yield from layout.row("source", cause.source)
+    yield from layout.row("known", cause.deviation)
+
+
+def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
+    answer = share.answer(least)
+    yield from layout.wrapped(f"{share.machine} {answer.word}", marked=answer.word)
+    found = [(word, cause.count) for word, cause in _causes(share, least)]
+    size = {"recording": share.recordings, share.entity: share.entities, "observation": share.observations}
+    yield from layout.wrapped(", ".join(words.tally_of(found, size, share.notes)), "    ")
+    for reason, count in share.unknown.items():
+        yield from layout.wrapped(f"unknown of {words.plural(count, 'recording')}: {reason}", "    ")
+    exercised = sum(1 for row in share.cells.values() for count in row.values() if count)
+    pairs = words.plural(sum(map(len, share.cells.values())), "(event, state) pair")
+    yield from layout.wrapped(f"exercised {exercised} of {pairs}", "    ")

@@ -13,8 +13,8 @@ from machines import DOOR, edited, machine_of
 from real_parts import program
 
 from fsm.diagrams.compare import Where, compare
-from fsm.diagrams.draw import text_pictures
 from fsm.diagrams.draw import dot as graphviz
+from fsm.diagrams.draw import text_pictures
 from fsm.diagrams.draw.dot import DARK, dot, svg
 from fsm.diagrams.draw.picture import ANY, Marks, picture
 from fsm.diagrams.draw.text_pictures import mermaid, plantuml

@@ -19,7 +19,7 @@ from fsm.machine import Machine
 from fsm.machine.calls import Rules
 from fsm.machine.product import SystemTable
 from fsm.machine.table import tabulate
-from fsm.monitor.judgement.stories import TOLD
+from fsm.monitor.judgement.part import TOLD
 from fsm.report.page import STEPS, document
 from fsm.report.page.machine_data import machine_data, system_data, walks
 
