@@ -205,11 +205,11 @@ def command(
     part = Part(since=since, until=until, entity=entity)
     _check(part, ctx.params)
     if master:
-        from fsm.cli.judge_elsewhere import on_cluster  # noqa: PLC0415  (slow to import, and rarely needed)
+        from fsm.cli.judge_modes import on_cluster  # noqa: PLC0415  (slow to import, and rarely needed)
 
         return on_cluster(ctx.params, master)
     if follow:
-        from fsm.cli.judge_elsewhere import follow as judge_followed  # noqa: PLC0415  (slow to import, and rarely needed)
+        from fsm.cli.judge_modes import follow as judge_followed  # noqa: PLC0415  (slow to import, and rarely needed)
 
         return judge_followed(ctx.params, part)
     traces = tuple(dict.fromkeys(file for name in traces for file in matching(name)))
