@@ -1,7 +1,7 @@
 """Two modes of ``fsm judge``: judge a recording while it is being written, or judge recordings on a cluster.
 
-The option ``--follow`` selects the first. With ``--engine spark``, each recording is judged in a task of the cluster, and
-the results are combined.
+The option ``--follow`` selects the first. With ``--engine spark``, each recording is judged in a task of the cluster,
+and the results are combined.
 """
 
 from __future__ import annotations

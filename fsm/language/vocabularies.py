@@ -1,7 +1,7 @@
-"""The vocabularies of property, system and fault files, and all vocabularies by place in a file.
+"""The vocabularies of property, system and fault files, and schemas of all input files.
 
-The vocabulary of models is in :mod:`.machine_file`. By place in a file, vocabularies serve as JSON Schema for editors,
-and for hints.
+The vocabulary of models is in :mod:`.machine_file`. Schemas show vocabularies as JSON Schema for editors, and
+by place in a file for hints.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

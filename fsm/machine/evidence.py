@@ -1,4 +1,4 @@
-"""The checker's conclusions with their evidence, as data: about properties, and about two machines it compares."""
+"""The checker's conclusions, with their evidence, as data: on properties, and on whether two machines are equivalent."""
 
 from __future__ import annotations
 

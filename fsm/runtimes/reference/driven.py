@@ -1,4 +1,4 @@
-"""Shared bases of the reference: of code driven by a machine, and of the SUTs that test this code.
+"""Shared bases of the reference implementation: for code driven by a machine, and for the SUTs that test this code.
 
 Code has its driver, choice of outcomes, and conversion of errors to replies. SUTs have replies, faults, a scratch
 directory, and event loop turns.
