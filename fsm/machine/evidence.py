@@ -1,4 +1,4 @@
-"""The checker's conclusions, with their evidence, as data: on properties, and on whether two machines are equivalent."""
+"""The checker's conclusions and their evidence, as data: on properties, and on the equivalence of machines."""
 
 from __future__ import annotations
 
