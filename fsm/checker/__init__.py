@@ -18,13 +18,10 @@ from fsm.checker.safety import check_always, check_idempotent, check_never, chec
 from fsm.diagrams.compare import Comparison, Where, choose
 from fsm.diagrams.read import find
 from fsm.language import library
-from fsm.machine import Machine, Silent
+from fsm.machine import Machine, Silent, claims
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.product import SystemTable, tables_of
-from fsm.machine.product.system import System
-from fsm.machine.property import claims
-from fsm.machine.property.claims import Counts, MatchesDiagram
-from fsm.machine.property.evidence import (
+from fsm.machine.claims import Counts, MatchesDiagram
+from fsm.machine.evidence import (
     Checked,
     Conclusion,
     DrawnItem,
@@ -36,6 +33,8 @@ from fsm.machine.property.evidence import (
     Unwritten,
     Vacuous,
 )
+from fsm.machine.product import SystemTable, tables_of
+from fsm.machine.product.system import System
 from fsm.machine.table import UNSPECIFIED, Done, Table, TransitionSystem, in_progress, tabulate
 from fsm.machine.traversal import Explored, LimitError
 from fsm.machine.versions import meant

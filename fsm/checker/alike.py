@@ -8,9 +8,9 @@ from typing import Generic, Self, TypeAlias, TypeVar
 
 from msgspec import structs
 
+from fsm.machine.claims import Claim, Counts, Follows, MatchesDiagram, Refines, Requires
+from fsm.machine.evidence import Conclusion
 from fsm.machine.product import SystemTable
-from fsm.machine.property.claims import Claim, Counts, Follows, MatchesDiagram, Refines, Requires
-from fsm.machine.property.evidence import Conclusion
 from fsm.machine.table import InProgress, Table, tabulate
 from fsm.machine.traversal import Numbering
 

@@ -14,11 +14,11 @@ from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
 from fsm.checker.cones import Cones, relaxed
 from fsm.checker.instants import StepCache, system_table
 from fsm.checker.safety import DONE, SequenceAutomaton, in_order, retaken
+from fsm.machine.claims import Always, Claim, Never, Property, Reachable, Specification
 from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.machine.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, RunStep, Vacuous
 from fsm.machine.product.crowd import Crowd, NoCrowdError
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Always, Claim, Never, Property, Reachable, Specification
-from fsm.machine.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, RunStep, Vacuous
 from fsm.machine.traversal import LimitError
 from fsm.verdict import Unknown
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
+from fsm.machine.claims import Counts
+from fsm.machine.evidence import RunStep
 from fsm.machine.graph import steps
 from fsm.machine.product import SystemTable
-from fsm.machine.property.claims import Counts
-from fsm.machine.property.evidence import RunStep
 from fsm.machine.table import UNSPECIFIED, InProgress, Table, TransitionSystem, in_progress
 from fsm.machine.traversal import BreadthFirst, Explored
 

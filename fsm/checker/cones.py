@@ -15,6 +15,17 @@ from fsm.checker.instants import InstantStep, StepCache, system_table
 from fsm.checker.refinement import OutputListener
 from fsm.checker.safety import IdempotenceAutomaton, N, SequenceAutomaton, in_order, needed, retaken, same_states
 from fsm.machine import Machine, conditions
+from fsm.machine.claims import (
+    Always,
+    Claim,
+    Counts,
+    Follows,
+    Idempotent,
+    LeadsTo,
+    Never,
+    Reachable,
+    conditions_of,
+)
 from fsm.machine.conditions import (
     All,
     Atom,
@@ -30,21 +41,10 @@ from fsm.machine.conditions import (
     left_at,
     with_atoms,
 )
+from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Unwritten, Vacuous
 from fsm.machine.product import SystemTable, read
-from fsm.machine.product.influence import Influence
+from fsm.machine.product.reduction import Influence
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import (
-    Always,
-    Claim,
-    Counts,
-    Follows,
-    Idempotent,
-    LeadsTo,
-    Never,
-    Reachable,
-    conditions_of,
-)
-from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Unwritten, Vacuous
 from fsm.machine.table import Table, tabulate
 
 NOTHING: Final = Emits(output="")

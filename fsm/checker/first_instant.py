@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final, cast
 from fsm.checker.breadth_first import Limit, SearchEdge
 from fsm.checker.instants import Instant, StepCache, Successors, codes, holds
 from fsm.machine import conditions
+from fsm.machine.claims import Counts
 from fsm.machine.conditions import All, At, Atom, Condition, In, Not, Some
-from fsm.machine.property.claims import Counts
 from fsm.machine.traversal import BreadthFirst, LimitError
 
 if TYPE_CHECKING:
-    from fsm.machine.property.evidence import RunStep
+    from fsm.machine.evidence import RunStep
 
 MOST: Final = 10_000
 """Maximum number of instants to number.  Beyond it, numbering does not pay off."""

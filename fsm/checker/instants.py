@@ -12,12 +12,12 @@ from fsm.checker.alike import Conclusions
 from fsm.checker.breadth_first import Limit, SearchEdge, reachable_size, size_of_states
 from fsm.checker.packing import foldable, packed
 from fsm.machine import ANY_ERROR, conditions
+from fsm.machine.claims import Counts
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
+from fsm.machine.evidence import Run, RunStep, run_step
 from fsm.machine.graph import steps
 from fsm.machine.product import SystemTable
-from fsm.machine.product.symmetry import Orbits, Symmetry
-from fsm.machine.property.claims import Counts
-from fsm.machine.property.evidence import Run, RunStep, run_step
+from fsm.machine.product.reduction import Orbits, Symmetry
 from fsm.machine.table import InProgress, Table, TransitionSystem, Way, in_progress
 from fsm.machine.traversal import closure
 

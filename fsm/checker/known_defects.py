@@ -12,9 +12,9 @@ from typing import Final
 from fsm.checker import decide, stepping_of
 from fsm.language.library import claims, specified, systems
 from fsm.machine import Machine
+from fsm.machine.claims import KnownFailure, Property, Specification
+from fsm.machine.evidence import Checked, Proved, Refuted, Run
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import KnownFailure, Property, Specification
-from fsm.machine.property.evidence import Checked, Proved, Refuted, Run
 
 UPSTREAM: Final = "upstream"
 """Profile that reproduces the defects of the modelled code."""

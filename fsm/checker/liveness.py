@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds
+from fsm.machine.claims import Counts, Fair, LeadsTo
+from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, Vacuous
 from fsm.machine.graph import components
-from fsm.machine.property.claims import Counts, Fair, LeadsTo
-from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, Vacuous
 from fsm.machine.traversal import BreadthFirst
 
 

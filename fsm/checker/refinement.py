@@ -20,18 +20,18 @@ from fsm.checker.alike import Behaviour
 from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, search
 from fsm.checker.instants import InstantStep, Successors, machine_table
 from fsm.machine import ANY_ERROR, Event, Machine
+from fsm.machine.calls import ASKED, BEGUN, ENDED, FREE, CallInstant, Rules
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
-from fsm.machine.calls.rules import ASKED, BEGUN, ENDED, FREE, CallInstant, Rules
-from fsm.machine.property.claims import Counts
-from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous, run_step
+from fsm.machine.claims import Counts
+from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous, run_step
 from fsm.machine.table import Table, TransitionSystem
 from fsm.machine.traversal import Numbering
 from fsm.trace import Key
 
 
 class OpenCall(NamedTuple):
-    """A call in progress: its row, and its stage as defined in :mod:`fsm.machine.calls.rules`."""
+    """A call in progress: its row, and its stage as defined in :mod:`fsm.machine.calls`."""
 
     row: int
     stage: int

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from fsm.checker.breadth_first import UNLIMITED, Limit, SearchEdge, SearchResult, along, search
 from fsm.checker.first_instant import first_instants
 from fsm.checker.instants import Instant, InstantStep, SequenceNode, StepCache, Successors, holds, system_table
+from fsm.machine.claims import Always, Counts, Idempotent, Never, Reachable
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
-from fsm.machine.property.claims import Always, Counts, Idempotent, Never, Reachable
-from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous, run_step
+from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous, run_step
 
 if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedSearch

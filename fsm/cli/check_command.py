@@ -26,15 +26,14 @@ from fsm.cli.options import (
     require_profiles,
     require_properties,
 )
-from fsm.cli.output import put, whole_or_nothing
-from fsm.cli.progress import CommandProgress, progress
+from fsm.cli.output import CommandProgress, progress, put, whole_or_nothing
 from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
 from fsm.language.library import claims, composed, of_copies, specified, systems
 from fsm.machine import Machine, Profile
+from fsm.machine.claims import Specification, is_of
+from fsm.machine.evidence import Examined, Refuted
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Specification, is_of
-from fsm.machine.property.evidence import Examined, Refuted
 from fsm.machine.versions import within
 from fsm.report import check_report
 from fsm.report import findings_report as report

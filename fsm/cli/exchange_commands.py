@@ -28,12 +28,11 @@ from fsm.interop.draft import machine_of
 from fsm.interop.formats import FORMS, ToolFormat, dot, imported
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError
-from fsm.interop.transitions import transitions
-from fsm.interop.transitions_object import FoundMachine, draft_of, found
+from fsm.interop.transitions import FoundMachine, draft_of, found, transitions
 from fsm.interop.yaml_nodes import LARGEST
 from fsm.language.library import load, specification
 from fsm.machine import Machine
-from fsm.machine.property.claims import Property
+from fsm.machine.claims import Property
 from fsm.mutation.starter import drawn_machine, starter
 from fsm.report import machine_report
 from fsm.report.words import plural

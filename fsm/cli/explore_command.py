@@ -11,15 +11,14 @@ import click
 from fsm.checker import examine
 from fsm.cli.check_command import search_ending
 from fsm.cli.options import complete_models_and_systems, require_profiles, sizes, standard_output_if_dash
-from fsm.cli.output import drawing, judged_twice, put, read_again, same
-from fsm.cli.progress import progress
+from fsm.cli.output import drawing, judged_twice, progress, put, read_again, same
 from fsm.command_options import profile_option
 from fsm.errors import UNDECIDED, InputError, is_file
 from fsm.interruption import INTERRUPTION
 from fsm.language.library import claims, load, load_any, names, systems
 from fsm.machine import Machine
+from fsm.machine.evidence import Examined
 from fsm.machine.product.system import System
-from fsm.machine.property.evidence import Examined
 from fsm.monitor.judgement import judge
 from fsm.recordings.line_reader import STDIN
 from fsm.report import Report

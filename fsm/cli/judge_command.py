@@ -28,14 +28,12 @@ from fsm.cli.options import (
     sizes,
     text_option,
 )
-from fsm.cli.output import drawing, judged_twice, put, read_again, same
-from fsm.cli.progress import progress
+from fsm.cli.output import drawing, judged_twice, progress, put, read_again, same
 from fsm.command_options import fail_on_option, profile_option
 from fsm.errors import InputError, is_file
 from fsm.monitor.judgement import judge
 from fsm.monitor.judgement.coverage import merged
-from fsm.monitor.judgement.part import Part
-from fsm.monitor.judgement.stories import up_to
+from fsm.monitor.judgement.part import Part, up_to
 from fsm.recordings import matching
 from fsm.recordings.form import foreign_forms, own_forms
 from fsm.recordings.line_reader import STDIN
@@ -57,7 +55,7 @@ if TYPE_CHECKING:
 
 FORMATS: Final[Mapping[str, str]] = {
     "json": "fsm.report.json_report",
-    "summary": "fsm.fleet.summary",
+    "summary": "fsm.fleet",
     "html": "fsm.report.page",
 }
 """Maps each format of this command only to its module, which is loaded on demand."""
@@ -207,11 +205,11 @@ def command(
     part = Part(since=since, until=until, entity=entity)
     _check(part, ctx.params)
     if master:
-        from fsm.cli.judge_fleet import on_cluster  # noqa: PLC0415  (slow to import, and rarely needed)
+        from fsm.cli.judge_modes import on_cluster  # noqa: PLC0415  (slow to import, and rarely needed)
 
         return on_cluster(ctx.params, master)
     if follow:
-        from fsm.cli.judge_follow import follow as judge_followed  # noqa: PLC0415  (slow to import, and rarely needed)
+        from fsm.cli.judge_modes import follow as judge_followed  # noqa: PLC0415  (slow to import, and rarely needed)
 
         return judge_followed(ctx.params, part)
     traces = tuple(dict.fromkeys(file for name in traces for file in matching(name)))

@@ -22,8 +22,7 @@ from fsm.cli.options import (
 from fsm.command_options import profile_option
 from fsm.language.library import Role, foreign_models, is_system, load, load_any, load_system, roles
 from fsm.language.machine_file import Form, Written
-from fsm.language.schema import schema
-from fsm.language.vocabularies import Stated, WrittenFaults, WrittenSystem
+from fsm.language.vocabularies import Stated, WrittenFaults, WrittenSystem, schema
 from fsm.machine import Machine
 from fsm.machine.graph import explore
 from fsm.machine.product.flatten import flatten

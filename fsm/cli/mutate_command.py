@@ -21,16 +21,15 @@ from fsm.cli.options import (
     require_properties,
     restarts_option,
 )
-from fsm.cli.output import put
-from fsm.cli.progress import progress
+from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
 from fsm.errors import InputError
 from fsm.language.library import claims, composition, load, single, specified, systems
 from fsm.machine import Machine
+from fsm.machine.claims import Specification, is_of
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Specification, is_of
 from fsm.machine.versions import within
-from fsm.mutation.mutants import JointMutant, Mutant, joint_mutants, mutants
+from fsm.mutation import JointMutant, Mutant, joint_mutants, mutants
 from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, mutation_outcomes
 from fsm.mutation.power import power_over
 from fsm.mutation.suggestions import suggested

@@ -73,7 +73,7 @@ def complete_suts(_: click.Context) -> Iterable[str]:
 
 
 if TYPE_CHECKING:
-    from fsm.machine.property.claims import Specification
+    from fsm.machine.claims import Specification
     from fsm.report.cases import Cases
 
 WIDEST = 100
@@ -93,8 +93,8 @@ def choice_option(choices: Iterable[str], about: str = "Output format.") -> Call
 
 format_option: Final = choice_option(["text", "json"])
 
-CASE_FORMATS: Final = {"junit": "junit", "sarif": "annotations", "github": "annotations"}
-"""Maps each case format of another tool to the module of :mod:`fsm.report` with its writer, of the same name."""
+CASE_FORMATS: Final = ("junit", "sarif", "github")
+"""The case formats of other tools. The writer of each has its name in :mod:`fsm.report.case_formats`."""
 
 cases_format_option: Final = choice_option(
     ["text", "json", *CASE_FORMATS],
@@ -109,8 +109,8 @@ def print_report(form: str, *, text: Callable[[], str], json: Callable[[], str],
 
 
 def case_report(form: str, cases: Cases) -> str:
-    """Return *cases* in a format of another tool, whose module is loaded on demand: an XML library loads slowly."""
-    writer: Callable[[Cases], str] = getattr(import_module(f"fsm.report.{CASE_FORMATS[form]}"), form)
+    """Return *cases* in a format of another tool. The module of these formats is loaded on demand."""
+    writer: Callable[[Cases], str] = getattr(import_module("fsm.report.case_formats"), form)
     return writer(cases)
 
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fsm.cli.options import choice_option, model_option, output_option, restart_options, rotated_option, sizes
-from fsm.cli.output import failed, put, put_text, replacing
-from fsm.cli.progress import progress
+from fsm.cli.output import failed, progress, put, put_text, replacing
 from fsm.command_options import fail_on_option, profile_option
 from fsm.errors import InputError, encodable, of_extra, refused
-from fsm.fleet import summary_report
-from fsm.fleet.summary import read, total, written
+from fsm.fleet import read, total, written
+from fsm.fleet import text as summary_text
 from fsm.monitor.judgement import Judged, judge
 from fsm.recordings import open_recording
 from fsm.recordings.form import HISTORY
@@ -160,8 +159,7 @@ def convert_command(
 
 if TYPE_CHECKING:
     from fsm.errors import Problem
-    from fsm.fleet.summary import Summary
-    from fsm.fleet.summary_report import By
+    from fsm.fleet import By, Summary
     from fsm.machine import Level
 
 
@@ -202,5 +200,5 @@ def merge_command(summaries: tuple[str, ...], by: By, fail_on: Level, form: str,
     if form == "json":
         put(written(whole).encode(), output)
     else:
-        put_text(lambda layout: summary_report.text(whole, layout, by=by, least=fail_on), output)
+        put_text(lambda layout: summary_text(whole, layout, by=by, least=fail_on), output)
     return whole.answer(fail_on).value

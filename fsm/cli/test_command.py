@@ -27,8 +27,7 @@ from fsm.cli.options import (
     require_properties,
     under,
 )
-from fsm.cli.output import put
-from fsm.cli.progress import progress
+from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
 from fsm.conformance import suite
 from fsm.conformance.concurrency import repeated
@@ -86,7 +85,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from fsm.conformance.tested import Tested  # at run time, pytest would collect this class as a test
-    from fsm.machine.property.claims import Property
+    from fsm.machine.claims import Property
     from fsm.sut import SUT
 
 _FOREIGN: Final = "fsm.foreign schemes"

@@ -17,7 +17,7 @@ from fsm.conformance.scheme import SutRequest, foreign_schemes, own_schemes, sch
 from fsm.errors import InputError, documented, nearest, of_extra, refused
 from fsm.language.library import is_system, load, load_system
 from fsm.machine import ANY_ERROR, Machine
-from fsm.machine.calls.rules import ASKED, BEGUN, Rules
+from fsm.machine.calls import ASKED, BEGUN, Rules
 from fsm.machine.product.flatten import flatten
 from fsm.machine.table import Way, tabulate
 from fsm.machine.versions import meant, within

@@ -7,9 +7,9 @@ from typing import Final, Protocol, runtime_checkable
 
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
 from fsm.machine import Machine
+from fsm.machine.calls import HELD
 from fsm.machine.calls.belief import Dynamics, dynamics, shown, stepped
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, released
-from fsm.machine.calls.rules import HELD
 from fsm.machine.findings import Covered, Violation
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import explain

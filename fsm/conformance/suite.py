@@ -20,12 +20,12 @@ from fsm.conformance.stateful import random_failure, shrink
 from fsm.conformance.tested import Tested, obstacles
 from fsm.conformance.tours import DistinguishingSequences, FrugalTour
 from fsm.machine import Machine, Moves
+from fsm.machine.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
 from fsm.machine.conditions import Emits, EmitsOnly, StepEmits, atoms
+from fsm.machine.evidence import Run, RunStep
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.product.flatten import flatten
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
-from fsm.machine.property.evidence import Run, RunStep
 from fsm.machine.traversal import BreadthFirst
 from fsm.monitor.extra_rules import held_to
 from fsm.monitor.grouping import Folder

@@ -1,1 +1,379 @@
-"""Combine the judgements of many recordings, wherever the recordings were judged."""
+"""Combine the judgements of many recordings, wherever the recordings were judged.
+
+Summaries can be added up in any order, with the same total. Recordings of the same node, program version, machine and
+profile are counted together. A summary as text has the causes, each with its first place or for each node or version.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct, structs
+from msgspec.json import Decoder, encode
+
+from fsm.errors import contents, encodable, harmless, refused, visible
+from fsm.machine import LEVELS, Clause, Level
+from fsm.machine.findings import Deviated, Finding, Illegal, Judgement, Tolerated, Violation
+from fsm.monitor.judgement import Judged
+from fsm.recordings.line_reader import decode
+from fsm.report import ExitCode, Report, counts, severity, why, words
+from fsm.report import worst as worst_of
+from fsm.report.json_report import json_escape
+from fsm.report.layout import LABEL, PLAIN, Layout
+from fsm.trace import seen_at
+
+FORMAT: Final = "container-fsm-summary/1"
+
+_HINT: Final = "'fsm judge --format summary' writes one"
+
+_LARGEST: Final = 1 << 28
+"""Maximum size of a summary in bytes."""
+
+_KEPT: Final = 3
+"""Maximum number of places to keep per cause. The earliest are kept."""
+
+NEVER: Final = 1 << 63
+"""The time of a place that has no time. It sorts last."""
+
+
+class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
+    """The place of a violation, ordered by time. ``what`` describes the violation in words."""
+
+    at: int
+    node: str
+    file: str
+    line: int
+    entity: str
+    what: str
+
+
+class GatheredCause(Struct, frozen=True, kw_only=True):
+    """The violations of one cause (of many if ``others`` is true), or the tolerated deviations of one name."""
+
+    clause: str
+    level: Level
+    says: str
+    source: str
+    cause: str
+    event: str
+    illegal: str
+    deviation: str
+    count: int
+    entities: int
+    first: tuple[FirstPlace, ...]
+    others: bool = False
+
+    def plus(self, other: "GatheredCause") -> "GatheredCause":
+        """Return the sum of both causes, which must have the same :func:`_key`."""
+        first = tuple(sorted({*self.first, *other.first}))[:_KEPT]
+        return structs.replace(
+            min(self, other, key=attrgetter("clause", "says", "source", "cause", "event", "illegal", "deviation")),
+            count=self.count + other.count,
+            entities=self.entities + other.entities,
+            first=first,
+        )
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """The results for one node, program version, ``machine`` and ``profile``.
+
+    ``unknown`` maps each reason to the number of recordings that could not be judged fully because of it.
+    """
+
+    node: str
+    version: str
+    machine: str
+    entity: str
+    profile: str
+    recordings: int
+    entities: int
+    observations: int
+    unknown: Mapping[str, int]
+    notes: Mapping[str, int]
+    cells: Mapping[str, Mapping[str, int]]
+    fields: Mapping[str, int]
+    found: tuple[GatheredCause, ...]
+    tolerated: tuple[GatheredCause, ...]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.node, self.version, self.machine, self.profile
+
+    def plus(self, other: "Share") -> "Share":
+        """Return the sum of both shares, which must have the same ``key``."""
+        return structs.replace(
+            self,
+            entity=min(self.entity, other.entity),
+            recordings=self.recordings + other.recordings,
+            entities=self.entities + other.entities,
+            observations=self.observations + other.observations,
+            unknown=_sum(self.unknown, other.unknown),
+            notes=_sum(self.notes, other.notes),
+            cells={
+                event: _sum(self.cells.get(event, {}), other.cells.get(event, {}))
+                for event in sorted({*self.cells, *other.cells})
+            },
+            fields=_sum(self.fields, other.fields),
+            found=_merged((*self.found, *other.found)),
+            tolerated=_merged((*self.tolerated, *other.tolerated)),
+        )
+
+    def answer(self, least: Level) -> ExitCode:
+        """Return the exit code if only violations of clauses of level *least* or stronger count."""
+        if any(counts(cause.level, least) for cause in self.found):
+            return ExitCode.FAILS
+        return ExitCode.UNKNOWN if self.unknown else ExitCode.HOLDS
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """Shares, sorted by ``key`` without duplicates. ``notes`` counts all lines, and the notes on them."""
+
+    format: str = FORMAT
+    notes: Mapping[str, int] = {}
+    shares: tuple[Share, ...]
+
+    def __add__(self, other: "Summary") -> "Summary":
+        return total((self, other))
+
+    def of_all(self) -> "Summary":
+        """Return this summary with one share per machine, over all nodes, versions and profiles."""
+        shares = (structs.replace(share, node="", version="", profile="") for share in self.shares)
+        return total([structs.replace(self, shares=tuple(shares))])
+
+    def nodes(self, machine: str, cause: GatheredCause) -> tuple[str, ...]:
+        """Return the nodes on which *cause* was found or tolerated for *machine*."""
+        shares = (share for share in self.shares if share.machine == machine and share.node)
+        known = _key(cause)
+        return tuple(
+            sorted({each.node for each in shares if any(_key(one) == known for one in (*each.found, *each.tolerated))})
+        )
+
+    def answer(self, least: Level = "MUST") -> ExitCode:
+        return worst_of([share.answer(least) for share in self.shares])
+
+
+_DECODER: Final = Decoder(Summary)
+
+
+def total(summaries: Iterable[Summary], node: str = "") -> Summary:
+    """Return the sum of *summaries*. Assign shares without a node to *node*."""
+    shares: dict[tuple[str, ...], Share] = {}
+    notes: Counter[str] = Counter()
+    for summary in summaries:
+        notes.update(summary.notes)
+        for share in summary.shares:
+            own = _of_node(share, node) if node and not share.node else share
+            known = shares.get(own.key)
+            shares[own.key] = known.plus(own) if known else own
+    return Summary(notes=dict(sorted(notes.items())), shares=tuple(shares[key] for key in sorted(shares)))
+
+
+def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
+    """Summarise the recordings in *judged*, all of which are from *node*."""
+    return total(
+        Summary(notes=one.notes, shares=tuple(_share(judgement, one, node) for judgement in one.judgements))
+        for one in judged
+    )
+
+
+def summary(report: Report) -> str:
+    """Return the summary of *report* on one line."""
+    return written(summarised(report.judged))
+
+
+def written(found: Summary) -> str:
+    r"""Return the summary *found* on one line, with control characters as JSON escapes.
+
+    >>> print(written(Summary(notes={"a\x7f": 1}, shares=())), end="")
+    {"format":"container-fsm-summary/1","notes":{"a\u007f":1},"shares":[]}
+    """
+    return harmless(encode(found).decode(), json_escape) + "\n"
+
+
+def read(path: str) -> Summary:
+    """Read the summary in the file at *path*. Raise :class:`InputError` if the file has no summary."""
+    data = contents(path, most=_LARGEST, code="FSM218", hint=_HINT, dash=True)
+    try:
+        found = decode(data, _DECODER)
+    except ValueError as error:
+        raise refused(path, "FSM218", f"is not a summary: {error}", _HINT) from error
+    if found.format != FORMAT:
+        raise refused(path, "FSM218", f"is a summary in the format '{found.format}', not {FORMAT}", _HINT)
+    return found
+
+
+def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
+    cells: dict[str, dict[str, int]] = {}
+    for (event, state), count in sorted(judgement.covered.cells.items()):
+        cells.setdefault(event, {})[state] = count
+    verdict = judgement.verdict
+    found = verdict.findings if isinstance(verdict, Illegal) else ()
+    reason = why(judgement)
+    return Share(
+        node=node,
+        version=judged.version,
+        machine=judgement.machine.name,
+        entity=judgement.machine.entity,
+        profile=judged.profile,
+        recordings=1,
+        entities=judgement.entities,
+        observations=judgement.observations,
+        unknown={reason: 1} if reason else {},
+        notes=_sum(judgement.notes, {}),
+        cells=cells,
+        fields=_sum(judgement.covered.fields, {}),
+        found=_merged(_cause(finding, node) for finding in found),
+        tolerated=_merged(_tolerated(deviated, node) for deviated in judgement.tolerated),
+    )
+
+
+def _cause(finding: Finding, node: str) -> GatheredCause:
+    violation = finding.first[0]
+    deviation = ", ".join(sorted({deviation.name for deviation in violation.resembles}))
+    own = {
+        "cause": violation.cause.value,
+        "event": violation.observation.event,
+        "illegal": violation.illegal,
+        "deviation": deviation,
+    }
+    return _gathered(
+        violation.clause,
+        count=finding.count,
+        entities=finding.entities,
+        first=tuple(sorted(_place(each, words.what(each), node) for each in finding.first))[:_KEPT],
+        others=finding.others,
+        **({} if finding.others else own),
+    )
+
+
+def _tolerated(deviated: Deviated, node: str) -> GatheredCause:
+    first = deviated.first
+    return _gathered(
+        first.deviation.clause,
+        event=first.deviation.event,
+        deviation=", ".join(sorted({deviation.name for deviation in (first.deviation, *first.others)})),
+        count=deviated.count,
+        entities=0,
+        first=(_place(first, words.tolerated(first), node),),
+    )
+
+
+def _gathered(clause: Clause, **others: Any) -> GatheredCause:  # noqa: ANN401  (the fields of the result)
+    texts = dict.fromkeys(("cause", "event", "illegal", "deviation"), "")
+    own: dict[str, Any] = {"clause": clause.name, "level": clause.level, "says": clause.says, "source": clause.source}
+    return GatheredCause(**own, **(texts | others))
+
+
+def _place(found: Violation | Tolerated, what: str, node: str) -> FirstPlace:
+    at = seen_at(found.observation)
+    return FirstPlace(
+        at=NEVER if at is None else at,
+        node=node,
+        file=encodable(found.file),
+        line=found.line,
+        entity=found.observation.entity,
+        what=what,
+    )
+
+
+def _key(cause: GatheredCause) -> tuple[str, ...]:
+    if cause.others:
+        return cause.level, "others"
+    return cause.level, cause.clause, cause.event, cause.cause, cause.illegal, cause.deviation
+
+
+def _merged(causes: Iterable[GatheredCause]) -> tuple[GatheredCause, ...]:
+    found: dict[tuple[str, ...], GatheredCause] = {}
+    for cause in causes:
+        known = found.get(_key(cause))
+        found[_key(cause)] = known.plus(cause) if known else cause
+    return tuple(found[key] for key in sorted(found))
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
+
+
+def _of_node(share: Share, node: str) -> Share:
+    def placed(causes: Iterable[GatheredCause]) -> Iterator[GatheredCause]:
+        for cause in causes:
+            yield structs.replace(cause, first=tuple(structs.replace(place, node=node) for place in cause.first))
+
+    return structs.replace(share, node=node, found=tuple(placed(share.found)), tolerated=tuple(placed(share.tolerated)))
+
+
+By: TypeAlias = Literal["clause", "version", "node"]
+
+_NODES: Final = 5
+"""Maximum number of nodes listed per cause."""
+
+
+def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:
+    """Return the whole report, ending in a newline. Violations below level *least* are reported as surprises."""
+    return "\n".join(_lines(summary, layout, by, least)) + "\n"
+
+
+def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[str]:
+    if by == "clause":
+        for share in summary.of_all().shares:
+            for word, cause in _causes(share, least):
+                yield from layout.wrapped(_head(word, cause, share), marked=word)
+                yield from _evidence(cause, layout, share, summary.nodes(share.machine, cause))
+                yield ""
+        for share in summary.of_all().shares:
+            yield from _counts(share, layout, least)
+    else:
+        for name in sorted({getattr(share, by) for share in summary.shares}):
+            group = Summary(shares=tuple(share for share in summary.shares if getattr(share, by) == name)).of_all()
+            title = name or f"no {by} is known"
+            yield from layout.kept(f"{title}: {group.answer(least).word}", "", marked=title)
+            for share in group.shares:
+                yield from _counts(share, layout, least)
+                for word, cause in _causes(share, least):
+                    yield from layout.wrapped(_head(word, cause, share), "    ", marked=word)
+            yield ""
+    counts = [words.plural(summary.notes.get("lines", 0), "line")]
+    for column in ("node", "version"):
+        names = {getattr(share, column) for share in summary.shares} - {""}
+        counts += [words.plural(len(names), column)] if names else []
+    yield from layout.wrapped(", ".join(counts))
+    yield f"  verdict: {layout.verdict(summary.answer(least))}"
+
+
+def _causes(share: Share, least: Level) -> Iterator[tuple[str, GatheredCause]]:
+    for cause in sorted(share.found, key=lambda each: (-LEVELS.index(each.level), -each.count)):
+        yield severity(fails=counts(cause.level, least)), cause
+    for cause in sorted(share.tolerated, key=attrgetter("count"), reverse=True):
+        yield "tolerated deviation", cause
+
+
+def _head(word: str, cause: GatheredCause, share: Share) -> str:
+    what = "others, too many to separate" if cause.others else words.short(cause.first[0].what)
+    on = f", on {words.plural(cause.entities, share.entity)}" if cause.entities > 1 else ""
+    return f"{word}: {what} — {words.often(cause.count)}{on}"
+
+
+def _evidence(cause: GatheredCause, layout: Layout, share: Share, nodes: tuple[str, ...]) -> Iterator[str]:
+    first = cause.first[0]
+    place = f"{first.file}:{first.line} {words.moment(first.at) if first.at < NEVER else ''}"
+    yield f"    {'first':<{LABEL}}{visible(place)}".rstrip()
+    more = f" and {len(nodes) - _NODES:,} more" if len(nodes) > _NODES else ""
+    yield from layout.row("nodes", f"{', '.join(nodes[:_NODES])}{more}")
+    yield from layout.row(share.entity if len(share.entity) < LABEL else "entity", words.short(first.entity))
+    yield from layout.row("clause", f"{cause.clause} ({cause.level}): {cause.says}")
+    yield from layout.row("source", cause.source)
+    yield from layout.row("known", cause.deviation)
+
+
+def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
+    answer = share.answer(least)
+    yield from layout.wrapped(f"{share.machine} {answer.word}", marked=answer.word)
+    found = [(word, cause.count) for word, cause in _causes(share, least)]
+    size = {"recording": share.recordings, share.entity: share.entities, "observation": share.observations}
+    yield from layout.wrapped(", ".join(words.tally_of(found, size, share.notes)), "    ")
+    for reason, count in share.unknown.items():
+        yield from layout.wrapped(f"unknown of {words.plural(count, 'recording')}: {reason}", "    ")
+    exercised = sum(1 for row in share.cells.values() for count in row.values() if count)
+    pairs = words.plural(sum(map(len, share.cells.values())), "(event, state) pair")
+    yield from layout.wrapped(f"exercised {exercised} of {pairs}", "    ")

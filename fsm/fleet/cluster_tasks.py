@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from msgspec import Struct, structs
 
 from fsm.errors import InputError
-from fsm.fleet.summary import NEVER, GatheredCause, Share, Summary, summarised, total
+from fsm.fleet import NEVER, GatheredCause, Share, Summary, summarised, total
 from fsm.machine import Machine
 from fsm.machine.findings import NOTHING_CONCERNS, NOTHING_MET, tells_of_none
 from fsm.monitor.grouping import NAMED

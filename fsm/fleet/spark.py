@@ -8,9 +8,9 @@ arrive. A lost task is run again, with the same result.
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -21,8 +21,8 @@ from pyspark.sql import functions as F  # noqa: N812  (the name that users of Sp
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from fsm.errors import refused
+from fsm.fleet import Summary, total
 from fsm.fleet import cluster_tasks as tasks
-from fsm.fleet.summary import Summary, total
 from fsm.language.library import is_path, load
 from fsm.machine import Machine
 from fsm.recordings.observation_columns import ABOUT, ROW
@@ -33,6 +33,8 @@ ORDERS: Final = (ROW, "line", "at")
 
 Division: TypeAlias = Literal["node", "entity"]
 """Work of one task: a whole recording, or some of its entities."""
+
+_FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
 _LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
 """Matches a local master that sets no number of tries. Its job would fail when the first worker dies."""
@@ -213,3 +215,24 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
 def _sent(models: Sequence[str | Machine]) -> list[str | Machine]:
     """Replace paths in *models* by machines, because the workers may not have the files."""
     return [load(model) if isinstance(model, str) and is_path(model) else model for model in models]
+
+
+def named(files: Iterable[str]) -> dict[str, str]:
+    """Map each of *files* to its node: the name of the file, or of its folder if file names are not unique.
+
+    >>> named(["logs/node-7.v1.log.gz", "logs/node-8.log"])
+    {'logs/node-7.v1.log.gz': 'node-7.v1', 'logs/node-8.log': 'node-8'}
+    >>> named(["node-7/door.log", "node-8/door.log"])
+    {'node-7/door.log': 'node-7', 'node-8/door.log': 'node-8'}
+    """
+    paths = {file: PurePosixPath(file) for file in files}
+    for node in (lambda path: _stem(path.name), lambda path: path.parent.name):
+        found: dict[str, str] = {file: node(path) for file, path in paths.items()}
+        if all(found.values()) and len({*found.values()}) == len(found):
+            return found
+    return {file: file for file in paths}
+
+
+def _stem(name: str) -> str:
+    stem, _, suffix = name.rpartition(".")
+    return _stem(stem) if stem and f".{suffix}" in _FORMS else name

@@ -25,8 +25,8 @@ from fsm.language.machine_file import Written
 from fsm.language.read import F, File, content, form_of, parse, with_meaning
 from fsm.language.vocabularies import MOST_COUNTED, Stated, WrittenSystem
 from fsm.machine import Machine
+from fsm.machine.claims import Specification, is_of
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Specification, is_of
 from fsm.scratch import ScratchFolder
 
 T = TypeVar("T")

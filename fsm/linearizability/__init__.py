@@ -8,7 +8,7 @@ separately.
 The time needed is exponential in the number of simultaneous operations, but not in the length of the history
 (:mod:`~fsm.linearizability.frontier`).
 
-Calls follow the rules of :mod:`fsm.machine.calls.rules`, at instants between their call and their return.  A look also
+Calls follow the rules of :mod:`fsm.machine.calls`, at instants between their call and their return.  A look also
 takes an instant, which ends its operation.  For calls that take time, this is interval-linearizability (Castañeda,
 Rajsbaum and Raynal, 2018), with intervals that the machine defines.  An operation that never returned may have taken
 effect completely, partly or not at all.  Hidden events may happen at any instant.
@@ -23,7 +23,7 @@ from fsm.linearizability.frontier import End, Frontier, Window, ends, smallest
 from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Moves, Outputs, Possible, Seen, Situation, Step
 from fsm.machine import ANY_ERROR, Machine
-from fsm.machine.calls.rules import Rules
+from fsm.machine.calls import Rules
 from fsm.machine.findings import Cause, Stretch
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from fsm.linearizability.history import Operation
 from fsm.linearizability.moves import OVER, Best, Moves, Place, Situation
-from fsm.machine.calls.rules import ASKED, BEGUN
+from fsm.machine.calls import ASKED, BEGUN
 from fsm.machine.findings import Stretch
 from fsm.machine.traversal import LimitError
 

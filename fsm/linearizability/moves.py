@@ -1,6 +1,6 @@
 """Situations of an entity, the operations on it, and the changes that one instant can make.
 
-Instants follow the rules of calls (:mod:`fsm.machine.calls.rules`).  Looks, and operations that change nothing in any
+Instants follow the rules of calls (:mod:`fsm.machine.calls`).  Looks, and operations that change nothing in any
 state in which their reply is possible, take effect as soon as they can, because waiting gains nothing.  Operations of
 one kind that never returned take effect in the order in which they were called.
 """
@@ -14,8 +14,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from fsm.linearizability.history import Operation
 from fsm.machine import Deviation
+from fsm.machine.calls import ASKED, BEGUN, CUT, CallInstant, Rules
 from fsm.machine.calls.configuration import numbers
-from fsm.machine.calls.rules import ASKED, BEGUN, CUT, CallInstant, Rules
 from fsm.machine.traversal import Numbering
 
 LOOKING: Final = -101

@@ -1,6 +1,6 @@
 """Conditions on an instant: on the state before a step, the step itself, and the state after it.
 
-:mod:`fsm.machine.property.claims` defines instants.  :mod:`fsm.language.build.grammar` parses conditions.
+:mod:`fsm.machine.claims` defines instants.  :mod:`fsm.language.build.grammar` parses conditions.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from fsm.errors import require_machine
 from fsm.machine import ANY_ERROR, Machine
-from fsm.machine.calls.rules import ASKED, Rules
+from fsm.machine.calls import ASKED, Rules
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import closure
 from fsm.trace import Observation

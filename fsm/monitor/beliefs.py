@@ -14,9 +14,9 @@ from typing import Final
 
 from fsm.errors import require_machine
 from fsm.machine import Machine
+from fsm.machine.calls import CUT, LOST
 from fsm.machine.calls.belief import Remainder, dynamics
 from fsm.machine.calls.configuration import FRESH, Configurations
-from fsm.machine.calls.rules import CUT, LOST
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.table import Table, tabulate

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Final
 
 from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
+from fsm.machine.calls import ASKED, BEGUN, LOST, finals
 from fsm.machine.calls.configuration import Configuration, Configurations, bits, each_of
-from fsm.machine.calls.rules import ASKED, BEGUN, LOST, finals
 from fsm.machine.calls.unobserved import tried
 from fsm.machine.findings import Cause, Edit, Permitted, Repair, TimeLimit, Violation
 from fsm.machine.table import Table, Way

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from fsm.machine import Clause
+from fsm.machine.calls import CallInstant
 from fsm.machine.calls.configuration import Configuration, bits, numbers
-from fsm.machine.calls.rules import CallInstant
 from fsm.machine.calls.unobserved import TooManyError
+from fsm.machine.evidence import Sight, UsedCell, run_step, used_cell
 from fsm.machine.findings import Cause, Permitted
-from fsm.machine.property.evidence import Sight, UsedCell, run_step, used_cell
 from fsm.machine.table import UNSPECIFIED, Way
 from fsm.monitor.diagnosis import reasons
 from fsm.monitor.scene import Scene

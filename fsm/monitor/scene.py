@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from fsm.machine.calls import ASKED, CUT
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations, bits, numbers
-from fsm.machine.calls.rules import ASKED, CUT
 from fsm.machine.calls.unobserved import tried
 from fsm.machine.findings import Cause
 from fsm.machine.table import Table

@@ -19,14 +19,14 @@ from fsm.checker.cones import Cones, families
 from fsm.checker.equivalence import StepsOf, bisimilar, bisimilar_systems
 from fsm.checker.instants import StepCache, machine_table
 from fsm.machine import Machine
+from fsm.machine.claims import Follows, MatchesDiagram, Property, Refines, Specification
+from fsm.machine.evidence import Checked, Proved, Undecided
 from fsm.machine.graph import explore
 from fsm.machine.product import SystemTable, tables_of
-from fsm.machine.product.influence import Influence
+from fsm.machine.product.reduction import Influence
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Follows, MatchesDiagram, Property, Refines, Specification
-from fsm.machine.property.evidence import Checked, Proved, Undecided
 from fsm.machine.table import tabulate
-from fsm.mutation.mutants import JointMutant, Mutant, mutants
+from fsm.mutation import JointMutant, Mutant, mutants
 
 _CONES: Final = 4  # maximum number of cones of a system whose reachable states are cached
 M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)

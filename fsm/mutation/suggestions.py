@@ -18,11 +18,11 @@ from fsm.language.read import parse
 from fsm.language.vocabularies import Stated
 from fsm.language.write import array_of
 from fsm.machine import Machine
-from fsm.machine.property.claims import NO_PROFILE, Property
-from fsm.machine.property.evidence import Proved, Refuted
+from fsm.machine.claims import NO_PROFILE, Property
+from fsm.machine.evidence import Proved, Refuted
 from fsm.machine.table import tabulate
+from fsm.mutation import mutants
 from fsm.mutation.candidates import Candidate, candidates
-from fsm.mutation.mutants import mutants
 from fsm.mutation.outcomes import killers, steps_of
 
 CATCHES: Final = 2  # maximum number of mutants that a suggested property names

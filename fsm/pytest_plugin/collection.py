@@ -21,8 +21,8 @@ from fsm.conformance.lookup import find
 from fsm.conformance.suite import conform, run_property_test
 from fsm.errors import InputError, nearest, printable
 from fsm.language.library import load, names, specification
-from fsm.machine.property.claims import NO_PROFILE, Requires
-from fsm.machine.property.evidence import Examined
+from fsm.machine.claims import NO_PROFILE, Requires
+from fsm.machine.evidence import Examined
 from fsm.machine.table import tabulate
 from fsm.monitor.property_watch import untestable
 from fsm.pytest_plugin import AGAINST, ALL, BY_OPTION, UNREACHED
@@ -92,7 +92,7 @@ def _names_of_model(path: Path) -> set[str]:
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
-    from fsm.machine.property.claims import Property, Specification
+    from fsm.machine.claims import Property, Specification
 
 
 def _sut(config: pytest.Config, model: str) -> str:

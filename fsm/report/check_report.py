@@ -5,18 +5,17 @@ from enum import Enum
 from itertools import groupby
 from typing import Final, assert_never
 
-from fsm.machine import Clause, Machine, Moves
+from fsm.machine import Clause, Machine, Moves, evidence
+from fsm.machine.claims import Counts, LeadsTo, Property
 from fsm.machine.conditions import All, At, Condition, Not, Some
+from fsm.machine.evidence import UsedCell, used_cells
 from fsm.machine.product.system import System
-from fsm.machine.property import evidence
-from fsm.machine.property.claims import Counts, LeadsTo, Property
-from fsm.machine.property.evidence import UsedCell, used_cells
 from fsm.report import ExitCode, worst
-from fsm.report.belief_chain import cited, used
 from fsm.report.cases import Case, Cases, CaseStatus, near
 from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import PLAIN, Layout
-from fsm.report.runs import data, steps
+from fsm.report.machine_report import data, steps
+from fsm.report.text import cited, used
 from fsm.report.words import either, plural, tally
 from fsm.verdict import Unknown
 

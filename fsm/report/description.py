@@ -4,8 +4,8 @@ from typing import TypeAlias, assert_never
 
 from fsm.conformance.tested import Tested
 from fsm.linearizability import Linearizability, Linearizable, NotLinearizable
+from fsm.machine.evidence import Examined
 from fsm.machine.findings import Judgement, Violation
-from fsm.machine.property.evidence import Examined
 from fsm.monitor.judgement import Judged
 from fsm.recordings.form import TRACE
 from fsm.report import Report, check_report, conformance_report, words

@@ -6,15 +6,15 @@ from typing import Final, assert_never
 
 import graphviz
 
-from fsm.checker.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why
 from fsm.diagrams.draw.dot import DIM, FONT, INK, LINE
 from fsm.diagrams.read import Location
 from fsm.errors import harmless, visible
+from fsm.machine.evidence import Branching, Distinguished, EquivalenceResult, Equivalent, Observable
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import COLOURS, Layout
-from fsm.report.runs import data, steps
+from fsm.report.machine_report import data, steps
 from fsm.report.words import either, grouped, plural
 from fsm.verdict import Fails, Unknown
 

@@ -8,7 +8,7 @@ from fsm.machine.product.system import System
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import Layout
-from fsm.report.runs import data, steps
+from fsm.report.machine_report import data, steps
 from fsm.report.words import plural
 
 

@@ -13,9 +13,9 @@ from typing import Final
 import tomlkit
 
 from fsm.machine import Machine
+from fsm.machine.claims import Specification
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Specification
-from fsm.mutation.mutants import JointMutant, Mutant
+from fsm.mutation import JointMutant, Mutant
 from fsm.mutation.outcomes import MutationOutcome
 from fsm.mutation.power import ANSWERS, EditAnswer, Planted, Power
 from fsm.mutation.suggestions import CATCHES, Suggested, Suggestion, table_of

@@ -21,8 +21,8 @@ DOMAIN: Final = Domain(
         "nri-pod": "fsm.runtimes.reference.nri.sut:NriPodSUT",
         "plugin-sync": "fsm.runtimes.reference.nri.plugin_sut:PluginSyncSUT",
         "pod-sandbox": "fsm.runtimes.reference.pods.sut:PodsSUT",
-        "runtime-handlers": "fsm.runtimes.reference.runtime_handlers.introspection:RuntimeHandlersSUT",
-        "sandbox-controller": "fsm.runtimes.reference.sandbox.sut:PodSandboxSUT",
+        "runtime-handlers": "fsm.runtimes.reference.runtime_handlers:RuntimeHandlersSUT",
+        "sandbox-controller": "fsm.runtimes.reference.pods.sut:PodSandboxSUT",
         "service-construction": "fsm.runtimes.reference.criservice.parts_sut:ConstructionSUT",
     },
     examples={

@@ -19,14 +19,14 @@ from unittest.mock import patch
 from fsm.checker import examine, packing
 from fsm.checker.any_number import examine_any
 from fsm.language.library import claims, composed
+from fsm.machine.claims import Always, Never, is_of
+from fsm.machine.evidence import Proved
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Always, Never, is_of
-from fsm.machine.property.evidence import Proved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fsm.machine.property.evidence import Examined
+    from fsm.machine.evidence import Examined
 
 
 def taken(asked: Callable[[], Examined]) -> tuple[Examined, float]:

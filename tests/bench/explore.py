@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from fsm.checker.packed.packed_graph import PackedGraph
+    from fsm.machine.claims import Property
     from fsm.machine.product.system import System
-    from fsm.machine.property.claims import Property
 
 DIGITS = 9
 """Maximum value of a counter."""

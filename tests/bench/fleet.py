@@ -26,7 +26,6 @@ from pyarrow import parquet
 from tables import judged, written
 
 from fsm.fleet import spark
-from fsm.fleet.summary import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +94,7 @@ def spent(session: SparkSession, path: Path, by: spark.Division) -> float:
     """Return the seconds until the summary of the table is complete."""
     start = time.perf_counter()
     if path.is_dir():
-        judging = spark.judge_files(session, named(map(str, path.iterdir())), models=MODELS)
+        judging = spark.judge_files(session, spark.named(map(str, path.iterdir())), models=MODELS)
     else:
         judging = spark.judge(session.read.parquet(str(path)), models=MODELS, by=by)
     summary, problems = judging.summary()

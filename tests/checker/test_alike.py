@@ -15,15 +15,15 @@ from fsm.checker.alike import Alike
 from fsm.checker.cones import Cones
 from fsm.language.library import claims, load, load_system
 from fsm.machine import Clause, Deviation, Event
+from fsm.machine.claims import Refines
 from fsm.machine.conditions import At
-from fsm.machine.property.claims import Refines
 from fsm.machine.table import Table, Way, in_progress, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fsm.machine.evidence import Examined
     from fsm.machine.product.system import Part
-    from fsm.machine.property.evidence import Examined
 
 NAMES = ["cri-pod", "nri-pod", "nri-container", "plugin-sync", "shared-ids", "late-updates"]
 

@@ -11,7 +11,7 @@ from random_systems import system_of
 from toy_systems import stated_of
 
 from fsm.machine import Machine
-from fsm.machine.property.claims import Follows
+from fsm.machine.claims import Follows
 
 HEAD = """\
 [machine]

@@ -17,13 +17,13 @@ from fsm.checker import decide, examine, stepping_of
 from fsm.checker.breadth_first import WITHIN
 from fsm.checker.instants import StepCache
 from fsm.language import library
+from fsm.machine.evidence import Proved, Refuted, Unwritten
 from fsm.machine.product import SystemTable
-from fsm.machine.property.evidence import Proved, Refuted, Unwritten
 from fsm.machine.table import in_progress, tabulate
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
-    from fsm.machine.property.evidence import Checked
+    from fsm.machine.evidence import Checked
 
 HEAD = '[machine]\nname = "toy"\ntitle = "T"\nabout = "T"\nsource = "none"\ninitial = "a"\n[states]\n' + "".join(
     f'{state} = {{ about = "A state." }}\n' for state in "abcd"

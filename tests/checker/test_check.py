@@ -12,7 +12,7 @@ from thorough import TIMES
 from fsm.checker import check, examine
 from fsm.errors import InputError
 from fsm.language.library import claims, load, load_system, specified
-from fsm.machine.property.evidence import Proved, Refuted
+from fsm.machine.evidence import Proved, Refuted
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from fsm.checker.instants import StepCache, holds
 from fsm.language.build.specification import specify
 from fsm.language.read import parse
 from fsm.language.vocabularies import Stated
+from fsm.machine.claims import Reachable
 from fsm.machine.conditions import At
-from fsm.machine.property.claims import Reachable
-from fsm.machine.property.evidence import Proved, Refuted, Run, Unexplained, Unreached, Unwritten, Vacuous
+from fsm.machine.evidence import Proved, Refuted, Run, Unexplained, Unreached, Unwritten, Vacuous
 from fsm.machine.table import in_progress, tabulate
 from fsm.verdict import Unknown
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fsm.machine import Machine
-    from fsm.machine.property.claims import Property
-    from fsm.machine.property.evidence import Conclusion
+    from fsm.machine.claims import Property
+    from fsm.machine.evidence import Conclusion
 
 STUBBORN = edited(DOOR, 'ignores = ["gone"]', 'refuses = { gone = "NOT_FOUND" }')
 RESTLESS = edited(

@@ -19,11 +19,11 @@ from fsm.checker import decide, stepping_of
 from fsm.checker.any_number import examine_any
 from fsm.checker.cones import Cones
 from fsm.checker.instants import system_table
-from fsm.machine.property.evidence import Proved, Refuted
+from fsm.machine.evidence import Proved, Refuted
 
 if TYPE_CHECKING:
+    from fsm.machine.claims import Specification
     from fsm.machine.product.system import System
-    from fsm.machine.property.claims import Specification
 
 HEAD = '[machine]\nname = "toy"\ntitle = "T"\nabout = "T"\nsource = "none"\ninitial = "off"\n'
 LAMP = (

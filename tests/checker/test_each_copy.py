@@ -10,9 +10,9 @@ from toy_systems import OFFICE, specification_of
 
 from fsm.checker import examine
 from fsm.language.library import claims, composed, of_copies, systems
+from fsm.machine.claims import is_of
+from fsm.machine.evidence import Proved, Refuted
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import is_of
-from fsm.machine.property.evidence import Proved, Refuted
 
 TURN = """
 [event.clear]

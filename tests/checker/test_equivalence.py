@@ -20,20 +20,20 @@ from random_tests import changed, random_test
 from thorough import TIMES
 
 from fsm.checker.equivalence import bisimilar, compare
-from fsm.checker.equivalence.comparison import Branching, Distinguished, Equivalent, Observable, Side
 from fsm.language.library import load, names
 from fsm.machine import Moves, Silent
+from fsm.machine.evidence import Branching, Distinguished, Equivalent, Observable, Side
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from fsm.checker.equivalence.comparison import EquivalenceResult
     from fsm.machine import Cell, Event, Machine, Outcome
+    from fsm.machine.evidence import EquivalenceResult
 
 Kind = TypeVar("Kind", bound="Cell")
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import random
 
     from fsm.machine import Machine
-    from fsm.machine.property.claims import Property
-    from fsm.machine.property.evidence import Checked
+    from fsm.machine.claims import Property
+    from fsm.machine.evidence import Checked
 
 KINDS = ("always", "never", "reachable")
 

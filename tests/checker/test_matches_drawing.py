@@ -13,14 +13,14 @@ from fsm.checker import decide
 from fsm.cli.check_command import command
 from fsm.errors import InputError
 from fsm.language.library import load
-from fsm.machine.property.claims import MatchesDiagram, Property
-from fsm.machine.property.evidence import DrawnItem, Misdrawn, Proved, Refuted
+from fsm.machine.claims import MatchesDiagram, Property
+from fsm.machine.evidence import DrawnItem, Misdrawn, Proved, Refuted
 from fsm.machine.table import tabulate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fsm.machine.property.evidence import Checked
+    from fsm.machine.evidence import Checked
 
 
 def checked(text: str, folder: Path) -> Checked:

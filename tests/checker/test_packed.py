@@ -34,18 +34,18 @@ from fsm.checker.packed.packed_graph import MOST_KEPT, WINDOW, PackedGraph
 from fsm.checker.packed.programs import StateVector, TooWideError
 from fsm.checker.packing import packed
 from fsm.language.library import claims, load_system, systems
+from fsm.machine.evidence import Proved, Refuted
 from fsm.machine.graph import steps
 from fsm.machine.product import SystemTable
-from fsm.machine.product.influence import Influence
-from fsm.machine.property.evidence import Proved, Refuted
+from fsm.machine.product.reduction import Influence
 from fsm.machine.traversal import BreadthFirst, LimitError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fsm.machine.claims import Property
+    from fsm.machine.evidence import Checked
     from fsm.machine.product.system import System
-    from fsm.machine.property.claims import Property
-    from fsm.machine.property.evidence import Checked
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
 """Seeds of random generators; examples that Hypothesis draws itself are mostly too small."""

@@ -19,19 +19,19 @@ from thorough import TIMES
 from fsm.checker.breadth_first import Limit
 from fsm.checker.refinement import check_refines
 from fsm.language.library import load, specified
-from fsm.machine.property.claims import Refines
-from fsm.machine.property.evidence import Proved, Refuted, Unexplained
+from fsm.machine.claims import Refines
+from fsm.machine.evidence import Proved, Refuted, Unexplained
 from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants
 from fsm.trace import Observation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from fsm.machine import Machine
-    from fsm.machine.property.evidence import Run
+    from fsm.machine.evidence import Run
 
 LIMIT = Limit(states=20_000)
 

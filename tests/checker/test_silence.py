@@ -12,7 +12,7 @@ from fsm.language.library import load, names
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
 from fsm.machine import Machine
-from fsm.machine.property.claims import Specification
+from fsm.machine.claims import Specification
 from fsm.report.check_report import json, text
 from fsm.runtimes.recordings.runtime_forms import CALLS, EVENTS, LOG
 

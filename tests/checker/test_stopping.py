@@ -14,8 +14,8 @@ from toy_systems import specification_of, stated_of
 
 from fsm.checker import decide, examine
 from fsm.checker.cones import Cones
-from fsm.machine.property.claims import NO_PROFILE, Counts, Specification
-from fsm.machine.property.evidence import Proved
+from fsm.machine.claims import NO_PROFILE, Counts, Specification
+from fsm.machine.evidence import Proved
 from fsm.report import ExitCode
 from fsm.report.check_report import answer, text
 from fsm.verdict import Unknown

@@ -11,8 +11,8 @@ from fsm.checker import examine
 from fsm.language.library import claims
 from fsm.machine import Machine
 from fsm.machine.conditions import At, predicate
+from fsm.machine.evidence import Refuted, Run, UsedCell, used_cells
 from fsm.machine.product import read
-from fsm.machine.property.evidence import Refuted, Run, UsedCell, used_cells
 from fsm.machine.table import UNSPECIFIED
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pytest
 from commands import FSM, HOLDING, PLAIN, fsm
 
-from fsm.cli.progress import progress
+from fsm.cli.output import progress
 from fsm.interruption import Interruption
 
 if TYPE_CHECKING:

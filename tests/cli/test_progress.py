@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from fsm.cli import progress
+from fsm.cli import output
 from fsm.cli.check_command import search_ending
-from fsm.cli.progress import PAUSE, CommandProgress
+from fsm.cli.output import PAUSE, CommandProgress
 from fsm.interruption import OUT_OF_TIME
 from fsm.machine.traversal import Explored
 
@@ -50,11 +50,11 @@ def test_work_that_takes_long_is_reported_every_few_seconds(
     monkeypatch: pytest.MonkeyPatch, shown: str, *, terminal: bool
 ) -> None:
     """A pipe gets lines and a terminal gets a clock, even while a single piece of work takes long."""
-    monkeypatch.setattr(progress, "REPORTING", 0.02)
+    monkeypatch.setattr(output, "REPORTING", 0.02)
     for size in (7, 0):
         file = Terminal() if terminal else io.StringIO()
         monkeypatch.setattr(sys, "stderr", file)
-        with progress.progress("testing", size) as bar:
+        with output.progress("testing", size) as bar:
             if size:
                 bar.advance()
             time.sleep(0.2)

@@ -14,8 +14,8 @@ from fsm.conformance.suite import conform, replay, run_property_test
 from fsm.conformance.tested import Obstacle
 from fsm.errors import InputError
 from fsm.hypothesis_tests import stateful
+from fsm.machine.claims import Idempotent, Property
 from fsm.machine.graph import reachable_pairs
-from fsm.machine.property.claims import Idempotent, Property
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
 from fsm.report import ExitCode, conformance_report

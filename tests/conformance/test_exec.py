@@ -17,8 +17,8 @@ from machines import DOOR, PURSE, counter, edited, machine_of
 from real_parts import headers_of_c, program
 
 from fsm.conformance.concurrency import concurrently
+from fsm.conformance.exec import LONGEST, Process, TalkError
 from fsm.conformance.exec.adapter import child
-from fsm.conformance.exec.transport import LONGEST, Process, TalkError
 from fsm.conformance.lookup import Simulated
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay

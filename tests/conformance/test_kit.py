@@ -20,7 +20,6 @@ from thorough import TIMES
 
 from fsm import sut
 from fsm.checker.equivalence import compare
-from fsm.checker.equivalence.comparison import Distinguished
 from fsm.conformance.failure import METHODS, raised
 from fsm.conformance.lookup import Simulated
 from fsm.conformance.plan import Plan, Point, steps
@@ -29,8 +28,9 @@ from fsm.conformance.suite import conform, replay
 from fsm.conformance.tested import LeftOut, Obstacle
 from fsm.language.library import load, names
 from fsm.machine import Moves
+from fsm.machine.evidence import Distinguished
 from fsm.machine.table import tabulate
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants
 from fsm.report import conformance_report
 from fsm.report.conformance_report import failure_text
 from fsm.report.description import describe

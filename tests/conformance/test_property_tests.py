@@ -11,12 +11,12 @@ from thorough import TIMES
 from fsm.conformance.lookup import Simulated
 from fsm.conformance.suite import run_property_test
 from fsm.language.library import names
-from fsm.machine.property.claims import Reachable, Requires
+from fsm.machine.claims import Reachable, Requires
 from fsm.monitor.property_watch import untestable
 
 if TYPE_CHECKING:
-    from fsm.machine.property.claims import Property
-    from fsm.mutation.mutants import Mutant
+    from fsm.machine.claims import Property
+    from fsm.mutation import Mutant
 
 HELD = [
     (name, stated)

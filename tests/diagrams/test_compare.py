@@ -14,7 +14,7 @@ from machines import DOOR, JOB, door, edited, job, machine_of
 from random_machines import machines
 from thorough import TIMES, amount
 
-from fsm.diagrams import abstraction
+from fsm.diagrams import drawing
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why, choose, compare
 from fsm.diagrams.draw.ascii import Outline, drawn, outline
 from fsm.diagrams.draw.dot import dot
@@ -94,9 +94,9 @@ def test_every_single_change_is_named(model: str, change: Change) -> None:
 def called(model: str, what: str) -> set[str]:
     """Return all names that the model has for the changed element, in lower case."""
     old = what.split()[-1 if what.startswith(("no head", "no line")) else 0]
-    meant = abstraction.LabelMeanings(load(model)).meant([old])
+    meant = drawing.LabelMeanings(load(model)).meant([old])
     events = {meaning.event for _, meaning in meant if meaning}
-    states = {state for own in abstraction.groups(load(model), {old: ()}).values() for state in own}
+    states = {state for own in drawing.groups(load(model), {old: ()}).values() for state in own}
     return {
         word.lower() for word in (*events, *states, old, *(["run"] if "(run)" in old.lower() or old == "Start" else []))
     }

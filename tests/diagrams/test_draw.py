@@ -18,10 +18,9 @@ from random_machines import machines
 from readers import read_by_mermaid, read_by_plantuml
 from real_parts import program
 
-from fsm.diagrams.draw.captions import footer, origin
 from fsm.diagrams.draw.dot import digest, dot, png, svg
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Marks, picture
-from fsm.diagrams.draw.text_pictures import markdown, mermaid, plantuml
+from fsm.diagrams.draw.text_pictures import footer, markdown, mermaid, origin, plantuml
 from fsm.language.library import load, names
 
 if TYPE_CHECKING:

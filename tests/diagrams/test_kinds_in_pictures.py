@@ -13,8 +13,8 @@ from machines import DOOR, edited, machine_of
 from real_parts import program
 
 from fsm.diagrams.compare import Where, compare
-from fsm.diagrams.draw import captions
 from fsm.diagrams.draw import dot as graphviz
+from fsm.diagrams.draw import text_pictures
 from fsm.diagrams.draw.dot import DARK, dot, svg
 from fsm.diagrams.draw.picture import ANY, Marks, picture
 from fsm.diagrams.draw.text_pictures import mermaid, plantuml
@@ -50,7 +50,7 @@ def contrast(one: str, other: str) -> float:
 
 def test_letters_stand_out_in_light_and_dark() -> None:
     """The text of a state has enough contrast to the fill of the state, or to the page."""
-    fills = [graphviz.HEAT, (each.fill for each in (captions.UNSTATED, *captions.LOOKS.values()))]
+    fills = [graphviz.HEAT, (each.fill for each in (text_pictures.UNSTATED, *text_pictures.LOOKS.values()))]
     pairs = [(graphviz.INK, fill) for each in fills for fill in each]
     pages = [(each, "#ffffff") for each in (graphviz.INK, graphviz.DIM, graphviz.RED, graphviz.OTHER, graphviz.BAD)]
 
@@ -62,9 +62,9 @@ def test_letters_stand_out_in_light_and_dark() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        [(each.style, each.width, each.lines) for each in captions.LOOKS.values()],
-        [each.mermaid for each in captions.LOOKS.values()],
-        [each.plantuml for kind, each in captions.LOOKS.items() if kind != "initial"],
+        [(each.style, each.width, each.lines) for each in text_pictures.LOOKS.values()],
+        [each.mermaid for each in text_pictures.LOOKS.values()],
+        [each.plantuml for kind, each in text_pictures.LOOKS.items() if kind != "initial"],
     ],
     ids=["graphviz", "mermaid", "plantuml"],
 )
@@ -84,8 +84,8 @@ def test_a_kind_looks_the_same_in_every_picture(name: str) -> None:
         by_id = rf'fillcolor="(\S+)" fontcolor=\S+ id="{name}:state:{node.name}" penwidth=\S+ peripheries=(\d)'
         found = re.search(by_id, written)
         assert found
-        assert (found[1], int(found[2])) == (captions.look(node).fill, captions.look(node).lines)
-    for kind in captions.LOOKS:
+        assert (found[1], int(found[2])) == (text_pictures.look(node).fill, text_pictures.look(node).lines)
+    for kind in text_pictures.LOOKS:
         assert (f"&#160;{kind}" in written) == (kind in met)
         assert (f"classDef {kind} " in mermaid(drawing)) == (kind in met)
         assert (f"> {kind} </back>" in plantuml(drawing)) == (kind in met)
@@ -98,9 +98,9 @@ def test_a_machine_without_kinds_has_no_legend() -> None:
     """
     plain, told = picture(machine_of(DOOR)), picture(machine_of(NURSED))
 
-    assert captions.legend(plain) == ()
+    assert text_pictures.legend(plain) == ()
     assert "legend" not in plantuml(plain)
-    assert captions.legend(told) == ("initial", "pending", "active", "final")
+    assert text_pictures.legend(told) == ("initial", "pending", "active", "final")
 
 
 # -- profiles ----------------------------------------------------------------------

@@ -14,8 +14,8 @@ from fsm.checker.known_defects import known_defects
 from fsm.diagrams.draw.sequence import chart, mermaid
 from fsm.diagrams.draw.sequence_svg import svg
 from fsm.language.library import claims, load
+from fsm.machine.evidence import Run, RunStep
 from fsm.machine.product.system import System
-from fsm.machine.property.evidence import Run, RunStep
 
 if TYPE_CHECKING:
     from fsm.checker.known_defects import KnownDefect

@@ -15,9 +15,8 @@ from commands import RECORDINGS, fsm
 from judged import content
 from msgspec.json import decode
 
-from fsm.fleet import cluster_tasks
+from fsm.fleet import Summary, cluster_tasks, summarised, total
 from fsm.fleet.cluster_tasks import ClusterTask, added_up, causes, put_together
-from fsm.fleet.summary import Summary, summarised, total
 from fsm.machine.findings import NOTHING_CONCERNS
 from fsm.monitor.judgement import judge
 

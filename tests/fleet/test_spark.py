@@ -17,7 +17,7 @@ from msgspec.json import decode, encode
 from spark_cluster import Cluster, cluster
 
 from fsm.errors import InputError
-from fsm.fleet.summary import Summary, named, summarised, total
+from fsm.fleet import Summary, summarised, total
 from fsm.monitor.judgement import judge
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cl
         name = NAMES[number % len(NAMES)]
         files.append(tmp_path / f"node-{number}.{name.partition('.')[2]}")
         files[-1].write_bytes((RECORDINGS / name).read_bytes())
-    nodes = named(map(str, files))
+    nodes = spark().named(map(str, files))
     found: list[tuple[Summary, tuple[str, ...]]] = []
     judging = threading.Thread(target=lambda: found.append(spark().judge_files(session, nodes).summary()))
     tracker = session.sparkContext.statusTracker()
@@ -208,7 +208,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 def test_the_command(tmp_path: Path) -> None:
     """The command ``fsm judge`` runs Spark on this machine, and prints a summary or text."""
     files = [str(RECORDINGS / name) for name in NAMES[:2]]
-    expected = total(summarised([judge(each)], node=node) for each, node in named(files).items())
+    expected = total(summarised([judge(each)], node=node) for each, node in spark().named(files).items())
     (tmp_path / "all.json").write_bytes(encode(expected))
 
     summary = command("--engine", "spark[2]", "--format", "summary", *files)
@@ -242,7 +242,7 @@ def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
 
     ran = command("--engine", "spark[1]", "--format", "summary", *files, PYTHONPATH=str(tmp_path))
 
-    expected = total(summarised([judge(each)], node=node) for each, node in named(files).items())
+    expected = total(summarised([judge(each)], node=node) for each, node in spark().named(files).items())
     assert marker.exists()
     assert (ran.returncode, decode(ran.stdout, type=Summary)) == (1, expected), ran.stderr
 

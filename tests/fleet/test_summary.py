@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from msgspec.json import decode, encode
 
-from fsm.fleet.summary import FirstPlace, GatheredCause, Share, Summary, summarised, total
+from fsm.fleet import FirstPlace, GatheredCause, Share, Summary, summarised, total
 from fsm.monitor.judgement import judge
 from fsm.report import ExitCode
 

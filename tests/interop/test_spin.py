@@ -21,8 +21,7 @@ from shipped import specification
 from fsm.checker import decide
 from fsm.interop.promela import promela
 from fsm.language.library import load, names, specified
-from fsm.machine.graph import Transition, steps
-from fsm.machine.property.claims import (
+from fsm.machine.claims import (
     Always,
     Counts,
     Follows,
@@ -33,7 +32,8 @@ from fsm.machine.property.claims import (
     Refines,
     Requires,
 )
-from fsm.machine.property.evidence import Proved, Refuted
+from fsm.machine.evidence import Proved, Refuted
+from fsm.machine.graph import Transition, steps
 from fsm.machine.table import in_progress, tabulate
 from fsm.machine.traversal import BreadthFirst
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.machine import Machine
-    from fsm.machine.property.claims import Claim, Property
+    from fsm.machine.claims import Claim, Property
 
 BATCH = 50
 """Number of random machines in one test."""

@@ -15,15 +15,15 @@ from fsm.language.codes import RULES
 from fsm.language.library import specification
 from fsm.language.read import parse
 from fsm.language.vocabularies import Stated
+from fsm.machine.claims import KnownFailure, Never, Reachable, Refines
 from fsm.machine.conditions import In, WrittenCondition
-from fsm.machine.property.claims import KnownFailure, Never, Reachable, Refines
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.errors import Problem
     from fsm.machine import Machine
-    from fsm.machine.property.claims import Specification
+    from fsm.machine.claims import Specification
 
 EVERYWHERE = '{ under = "*", about = "So it is.", length = 1 }'
 TWICE = PROPERTIES.replace("fails = {", f"fails = [{EVERYWHERE}, {{").replace("length = 2 }", "length = 2 }]")

@@ -19,7 +19,7 @@ from toml_text import toml_text
 
 import fsm.language.machine_file
 from fsm.language.library import home
-from fsm.language.schema import Vocabulary, schema
+from fsm.language.vocabularies import Vocabulary, schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,7 @@ import pytest
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.runtimes.names import EVENTS, POD_EVENTS
-from fsm.runtimes.reference.driven import driver
-from fsm.runtimes.reference.harness import LoopSUT
+from fsm.runtimes.reference.driven import LoopSUT, driver
 from fsm.runtimes.reference.nri.messages import NRIError, RegistrationError
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.nri_link import PLUGIN, NriLink, PluginChanges, RelayedEvent, mask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from fsm.runtimes.live.outbox import Outbox
+from fsm.runtimes.live.call_recording import Outbox
 
 
 def test_everything_is_taken_in_order() -> None:

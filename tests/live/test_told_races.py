@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from fsm.runtimes.reference.node.command import Limits
+    from fsm.runtimes.reference.node.workloads import Limits
 
 _UPDATE, _REMOVE = NodeContainers._update, NodeContainers._remove  # noqa: SLF001  (what the twins spoil)
 

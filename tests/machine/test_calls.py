@@ -26,7 +26,7 @@ from fsm.linearizability.history import History, Operation
 from fsm.machine import fits
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants
 from fsm.sut import Response, Stimulus
 from fsm.trace import Observation
 from fsm.verdict import Fails, Holds

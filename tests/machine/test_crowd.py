@@ -17,12 +17,12 @@ from fsm.checker import examine
 from fsm.checker.any_number import examine_any
 from fsm.errors import InputError
 from fsm.language.library import claims, composed, load_system
+from fsm.machine.claims import Specification, is_of
+from fsm.machine.evidence import Proved, Refuted, Vacuous
 from fsm.machine.graph import explore
 from fsm.machine.product import SystemTable
 from fsm.machine.product.crowd import SOME, Crowd, NoCrowdError
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Specification, is_of
-from fsm.machine.property.evidence import Proved, Refuted, Vacuous
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:

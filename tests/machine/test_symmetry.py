@@ -18,17 +18,17 @@ from fsm.checker import decide, instants, packing
 from fsm.checker.breadth_first import Limit, reachable_size, size_of_states
 from fsm.checker.cones import Cones
 from fsm.language.library import claims, load_system
+from fsm.machine.claims import Always, Never, Reachable, is_of
+from fsm.machine.evidence import Proved, Refuted, Run
 from fsm.machine.graph import explore
 from fsm.machine.product import SystemTable
-from fsm.machine.product.symmetry import Exchange, Orbits, Symmetry
+from fsm.machine.product.reduction import Exchange, Orbits, Symmetry
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Always, Never, Reachable, is_of
-from fsm.machine.property.evidence import Proved, Refuted, Run
 
 if TYPE_CHECKING:
+    from fsm.machine.claims import Property
+    from fsm.machine.evidence import Conclusion
     from fsm.machine.product.system import Locals
-    from fsm.machine.property.claims import Property
-    from fsm.machine.property.evidence import Conclusion
 
 LARGEST = 300
 """Maximum number of states of a random system in a test."""

@@ -25,19 +25,19 @@ from fsm.language.library import claims, load_system
 from fsm.language.read import parse
 from fsm.language.vocabularies import WrittenSystem
 from fsm.machine import Moves, outcomes
+from fsm.machine.claims import Always, LeadsTo
 from fsm.machine.conditions import At, Not, Some
+from fsm.machine.evidence import Proved, Refuted, Run, Unexplained, Vacuous
 from fsm.machine.graph import explore
 from fsm.machine.product import SystemTable
 from fsm.machine.product.flatten import flatten
-from fsm.machine.product.influence import Influence
-from fsm.machine.property.claims import Always, LeadsTo
-from fsm.machine.property.evidence import Proved, Refuted, Run, Unexplained, Vacuous
+from fsm.machine.product.reduction import Influence
 from fsm.machine.table import InProgress
 
 if TYPE_CHECKING:
+    from fsm.machine.claims import Property
+    from fsm.machine.evidence import Conclusion
     from fsm.machine.product.system import System
-    from fsm.machine.property.claims import Property
-    from fsm.machine.property.evidence import Conclusion
 
 LARGEST = 400
 """Maximum number of states of a random system in a test."""

@@ -11,8 +11,8 @@ from fsm.checker import check
 from fsm.errors import InputError
 from fsm.language.library import load, load_system
 from fsm.machine import Profile
+from fsm.machine.evidence import Refuted
 from fsm.machine.findings import Illegal
-from fsm.machine.property.evidence import Refuted
 from fsm.machine.versions import has, of_version, unknown_profile
 from fsm.monitor.judgement import judge
 from fsm.verdict import Holds

@@ -8,7 +8,7 @@ import pytest
 
 from fsm.language.library import load_system
 from fsm.machine.product import SystemTable
-from fsm.machine.product.influence import WaitsFor, waiting
+from fsm.machine.product.reduction import WaitsFor, waiting
 
 DEADLOCKS = [
     (

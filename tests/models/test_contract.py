@@ -16,7 +16,7 @@ import pytest
 
 from fsm.language.library import load, load_system
 from fsm.machine.product import SystemTable
-from fsm.machine.product.influence import Influence
+from fsm.machine.product.reduction import Influence
 from fsm.machine.table import tabulate
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from thorough import TIMES
 from fsm.checker import decide, examine
 from fsm.checker.cones import Cones
 from fsm.language.library import composition, load, load_system, names, single, specified, systems
+from fsm.machine.claims import NO_PROFILE, Reachable, Requires, Specification, is_of
+from fsm.machine.evidence import Proved, Refuted, Undecided
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import NO_PROFILE, Reachable, Requires, Specification, is_of
-from fsm.machine.property.evidence import Proved, Refuted, Undecided
 from fsm.machine.table import tabulate
-from fsm.mutation.mutants import JointMutant, joint_mutants
+from fsm.mutation import JointMutant, joint_mutants
 from fsm.mutation.outcomes import joint_mutation_outcomes, mutation_outcomes
 
 FEW = 8

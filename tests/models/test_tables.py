@@ -18,8 +18,8 @@ from built_tables import AGAIN, differences, machine_table, normal_form, propert
 from fsm.language.build.grammar import MachineGrammar
 from fsm.language.library import claims, load, load_system
 from fsm.machine import Ignores, Refuses
+from fsm.machine.claims import Always, is_of
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Always, is_of
 
 if TYPE_CHECKING:
     from built_tables import Data

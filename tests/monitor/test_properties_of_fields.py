@@ -15,8 +15,8 @@ from fsm.checker import check
 from fsm.conformance.suite import run_property_test
 from fsm.errors import InputError
 from fsm.language.library import load, specification
+from fsm.machine.evidence import Undecided
 from fsm.machine.findings import Illegal
-from fsm.machine.property.evidence import Undecided
 from fsm.monitor.judgement import judge
 from fsm.verdict import Holds
 

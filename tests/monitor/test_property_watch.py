@@ -23,9 +23,9 @@ from fsm.checker.instants import StepCache
 from fsm.conformance.plan import IDLE, Plan, Point, steps
 from fsm.language.library import load, specified
 from fsm.machine import Silent, outcomes
-from fsm.machine.calls.rules import BEGUN, Rules
-from fsm.machine.property.claims import LeadsTo, Reachable, Refines
-from fsm.machine.property.evidence import Refuted, Run, Unexplained, Vacuous
+from fsm.machine.calls import BEGUN, Rules
+from fsm.machine.claims import LeadsTo, Reachable, Refines
+from fsm.machine.evidence import Refuted, Run, Unexplained, Vacuous
 from fsm.machine.table import tabulate
 from fsm.monitor.property_watch import Violated, Watch, automata, untestable
 from fsm.monitor.property_watch.property_product import PropertyProduct
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from fsm.conformance.plan import Edge
     from fsm.machine import Machine
-    from fsm.machine.property.evidence import RunStep
+    from fsm.machine.evidence import RunStep
     from fsm.machine.table import Way
     from fsm.sut import StimulusStage
 

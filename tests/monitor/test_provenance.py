@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from fsm.machine import Machine
-    from fsm.machine.property.evidence import UsedCell
+    from fsm.machine.evidence import UsedCell
 
 
 def chain(

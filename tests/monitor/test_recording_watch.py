@@ -21,16 +21,16 @@ from fsm.checker import decide
 from fsm.language.library import specification
 from fsm.machine import Machine
 from fsm.machine.calls.belief import dynamics
+from fsm.machine.claims import Property
+from fsm.machine.evidence import Proved, Refuted
 from fsm.machine.findings import Illegal, Violation
-from fsm.machine.property.claims import Property
-from fsm.machine.property.evidence import Proved, Refuted
 from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
 from fsm.monitor.judgement.properties import PropertyWatch
 from fsm.monitor.property_watch import Watch, untestable
 from fsm.monitor.property_watch.recording_watch import unwatchable
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants
 from fsm.sut import Response, Stimulus
 from fsm.trace import Line, Observation
 

@@ -15,8 +15,8 @@ from random_machines import random_machine
 from thorough import amount
 
 from fsm.machine import Moves, fits
+from fsm.machine.calls import Rules
 from fsm.machine.calls.configuration import Configuration, Covering, Due
-from fsm.machine.calls.rules import Rules
 from fsm.machine.calls.unobserved import Unobserved
 from fsm.machine.findings import Cause, Illegal, Judgement, Violation
 from fsm.machine.simulation import simulate

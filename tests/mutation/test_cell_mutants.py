@@ -18,9 +18,9 @@ from random_machines import random_machine
 from thorough import TIMES, amount
 
 from fsm.checker import decide
-from fsm.machine.property.evidence import Proved, Refuted
+from fsm.machine.evidence import Proved, Refuted
 from fsm.machine.table import tabulate
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants
 from fsm.mutation.outcomes import as_stated, mutation_outcomes
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.machine import Machine
-    from fsm.mutation.mutants import Mutant
+    from fsm.mutation import Mutant
     from fsm.mutation.outcomes import MutationOutcome
 
 Ways = frozenset[tuple[str, frozenset[str], tuple[str, ...], bool]]

@@ -15,7 +15,7 @@ from fsm.checker import decide
 from fsm.checker.instants import StepCache
 from fsm.language.library import load, specification
 from fsm.machine.table import tabulate
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants
 from fsm.mutation.outcomes import as_stated
 
 if TYPE_CHECKING:

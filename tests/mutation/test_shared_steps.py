@@ -11,7 +11,7 @@ from fsm.checker.equivalence import StepsOf
 from fsm.language.library import composition, load_system
 from fsm.machine.graph import explore
 from fsm.machine.product import SystemTable
-from fsm.mutation.mutants import joint_mutants
+from fsm.mutation import joint_mutants
 
 if TYPE_CHECKING:
     from fsm.machine.graph import Graph

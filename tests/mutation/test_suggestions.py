@@ -19,10 +19,9 @@ from fsm.language.build.specification import specify
 from fsm.language.library import home, load, names
 from fsm.language.read import parse
 from fsm.language.vocabularies import Stated
-from fsm.machine.property.evidence import Proved
+from fsm.machine.evidence import Proved
 from fsm.machine.table import tabulate
-from fsm.mutation import suggestions
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants, suggestions
 from fsm.mutation.outcomes import as_stated, mutation_outcomes
 from fsm.mutation.suggestions import suggested
 

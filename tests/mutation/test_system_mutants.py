@@ -20,10 +20,10 @@ from fsm.checker import decide
 from fsm.checker.cones import Cones
 from fsm.language.read import parse
 from fsm.language.vocabularies import WrittenSystem
+from fsm.machine.claims import Specification
+from fsm.machine.evidence import Proved
 from fsm.machine.product.flatten import flatten
-from fsm.machine.property.claims import Specification
-from fsm.machine.property.evidence import Proved
-from fsm.mutation.mutants import joint_mutants
+from fsm.mutation import joint_mutants
 from fsm.mutation.outcomes import joint_mutation_outcomes
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from fsm.machine import Machine
     from fsm.machine.product.system import JointEvent, System
-    from fsm.mutation.mutants import JointMutant
+    from fsm.mutation import JointMutant
     from fsm.mutation.outcomes import MutationOutcome
 
 WORK = """

@@ -12,7 +12,7 @@ from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.reference.clock import Clock, TurnedClock
-from fsm.runtimes.reference.events.backoff import FIRST, Backlog, Backoff, HandlerError, UpstreamBackoff
+from fsm.runtimes.reference.events import FIRST, Backlog, Backoff, HandlerError, UpstreamBackoff
 from fsm.runtimes.reference.events.sut import BackoffSUT
 
 if TYPE_CHECKING:

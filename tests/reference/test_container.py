@@ -14,12 +14,11 @@ from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
 from fsm.language.library import load as machine
 from fsm.machine.driver import CannotHappenError
-from fsm.runtimes.reference.container.container import Container
+from fsm.runtimes.reference.container import Container
 from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status, decode, encode
 from fsm.runtimes.reference.container.sut import FAULTS, ContainerSUT
 from fsm.runtimes.reference.container.world import Exit, SimulatedWorld, Task
-from fsm.runtimes.reference.driven import CallError
-from fsm.runtimes.reference.harness import Faults
+from fsm.runtimes.reference.driven import CallError, Faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

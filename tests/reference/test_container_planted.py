@@ -12,7 +12,7 @@ import pytest
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.machine.findings import Cause
-from fsm.runtimes.reference.container.container import Container
+from fsm.runtimes.reference.container import Container
 from fsm.runtimes.reference.container.record import Status, encode
 from fsm.runtimes.reference.container.storage import StatusStorage
 from fsm.runtimes.reference.container.sut import ContainerSUT

@@ -10,7 +10,7 @@ from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
 from fsm.language.library import load
-from fsm.runtimes.reference.container.container import Container
+from fsm.runtimes.reference.container import Container
 from fsm.runtimes.reference.container.sut import ContainerSUT
 
 if TYPE_CHECKING:

@@ -21,6 +21,16 @@ from fsm.language.library import load, load_system
 from fsm.machine.driver import CannotHappenError
 from fsm.machine.product.flatten import flatten
 from fsm.runtimes.reference.clock import TurnedClock, cancel_others
+from fsm.runtimes.reference.criservice import (
+    CloseError,
+    Construction,
+    ConstructionError,
+    CRIService,
+    Makers,
+    Parts,
+    RunError,
+    exit_process,
+)
 from fsm.runtimes.reference.criservice.components import (
     MACHINE,
     Component,
@@ -34,21 +44,11 @@ from fsm.runtimes.reference.criservice.components import (
     until,
 )
 from fsm.runtimes.reference.criservice.parts_sut import ConstructionSUT, Feed, MonitorSUT
-from fsm.runtimes.reference.criservice.service import (
-    CloseError,
-    Construction,
-    ConstructionError,
-    CRIService,
-    Makers,
-    Parts,
-    RunError,
-    exit_process,
-)
 from fsm.runtimes.reference.criservice.sut import CRIServiceSUT
 from fsm.runtimes.reference.criservice.upstream import UpstreamConstruction, UpstreamService, UpstreamSyncer
 from fsm.runtimes.reference.driven import driver
-from fsm.runtimes.reference.events.backoff import HandlerError
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.events import HandlerError
+from fsm.runtimes.reference.nri import NRI
 from fsm.runtimes.reference.nri.messages import Container, Domain, Domains, Pod
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.runtimes.reference.driven import CallError, WorldError
+from fsm.runtimes.reference.node import ServedNode
 from fsm.runtimes.reference.node.commands import script
-from fsm.runtimes.reference.node.node_service import ServedNode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri import NRI
 from fsm.runtimes.reference.nri.lifecycle import EntityStates
 from fsm.runtimes.reference.nri.messages import NOTHING, Container, ContainerState, NRIError
 from fsm.runtimes.reference.nri.sut import FIRST, SECOND, NriContainerSUT, NriPodSUT

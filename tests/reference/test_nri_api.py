@@ -15,12 +15,11 @@ from nri_parts import ONE, POD
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri import NRI, PluginSyncBlock, SyncLock
 from fsm.runtimes.reference.nri.connection import Connection, finish
 from fsm.runtimes.reference.nri.messages import NOTHING, BlockedError, NRIError, NRIStoppedError, ReentrantError
 from fsm.runtimes.reference.nri.session import Config
 from fsm.runtimes.reference.nri.sut import FakePlugin, NriApiSUT
-from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from thorough import TIMES
 from fsm.conformance.concurrency import concurrently
 from fsm.language.library import load
 from fsm.linearizability import NotLinearizable
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri import NRI
 from fsm.runtimes.reference.nri.sut import NriContainerSUT, NriPodSUT
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from nri_parts import ONE, POD, TWO, adjusted, always, domain_of_two
 
-from fsm.runtimes.reference.nri import sut
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri import NRI, sut
 from fsm.runtimes.reference.nri.messages import (
     Answer,
     ChangesFailedError,

@@ -18,7 +18,7 @@ from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri import NRI
 from fsm.runtimes.reference.nri.connection import Connection, UpstreamConnection, finish
 from fsm.runtimes.reference.nri.lifecycle import Plugins, relay_merged
 from fsm.runtimes.reference.nri.messages import (

@@ -10,8 +10,8 @@ import pytest
 from fsm.conformance.suite import conform
 from fsm.language.library import load_system
 from fsm.machine.product.flatten import flatten
+from fsm.runtimes.reference.nri import PluginSyncBlock, SyncLock, UpstreamSyncLock
 from fsm.runtimes.reference.nri.plugin_sut import PluginSyncSUT
-from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock, UpstreamSyncLock
 from fsm.sut import BrokenError
 
 if TYPE_CHECKING:

@@ -12,12 +12,11 @@ from nri_parts import ONE, POD, domain_of_two
 from fsm.language.library import load
 from fsm.machine.driver import Driver
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri import CALL, NRI, PLUGIN, PluginSyncBlock, SyncLock, UpstreamSyncLock
 from fsm.runtimes.reference.nri.connection import finish
 from fsm.runtimes.reference.nri.messages import Answer, BlockedError, Container, Domains, NRIStoppedError, Request
 from fsm.runtimes.reference.nri.session import Config
 from fsm.runtimes.reference.nri.sut import FakePlugin
-from fsm.runtimes.reference.nri.sync_lock import CALL, PLUGIN, PluginSyncBlock, SyncLock, UpstreamSyncLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

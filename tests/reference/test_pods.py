@@ -17,11 +17,11 @@ from upstream_pods import UpstreamPods, UpstreamPodsSUT
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
 from fsm.language.library import load
-from fsm.runtimes.reference.container.container import Container
+from fsm.runtimes.reference.container import Container
 from fsm.runtimes.reference.container.world import Exit, Processes, SimulatedWorld
-from fsm.runtimes.reference.driven import CallError, WorldError, first_of
-from fsm.runtimes.reference.harness import turns
-from fsm.runtimes.reference.pods.service import Pods
+from fsm.runtimes.reference.driven import CallError, WorldError, first_of, turns
+from fsm.runtimes.reference.pods import Pods
+from fsm.runtimes.reference.pods.sandbox_controller import Controller
 from fsm.runtimes.reference.pods.surroundings import (
     Containers,
     Leases,
@@ -33,7 +33,6 @@ from fsm.runtimes.reference.pods.surroundings import (
     Stage,
 )
 from fsm.runtimes.reference.pods.sut import NAME, PodsSUT
-from fsm.runtimes.reference.sandbox.controller import Controller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -14,7 +14,7 @@ from real_parts import program
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.machine.driver import CannotHappenError
-from fsm.runtimes.reference.runtime_handlers.introspection import (
+from fsm.runtimes.reference.runtime_handlers import (
     FEATURES,
     RUNTIME_INFO,
     Introspection,
@@ -29,14 +29,14 @@ from fsm.runtimes.reference.runtime_handlers.introspection import (
     RuntimeInfo,
     cri_userns,
 )
-from fsm.runtimes.reference.runtime_handlers.introspection import Features as Document
+from fsm.runtimes.reference.runtime_handlers import Features as Document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pydantic import JsonValue
 
-    from fsm.runtimes.reference.runtime_handlers.introspection import Options
+    from fsm.runtimes.reference.runtime_handlers import Options
 
 IDMAP = {"idmap": {"enabled": True}}
 RUNSC = "io.containerd.runsc.v1"

@@ -20,10 +20,9 @@ from fsm.language.library import load
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.container.world import Exit, Processes
-from fsm.runtimes.reference.driven import CallError, WorldError, driver
-from fsm.runtimes.reference.harness import turns
-from fsm.runtimes.reference.sandbox.controller import MACHINE, Controller, Sandbox, UpstreamController
-from fsm.runtimes.reference.sandbox.sut import PodSandboxSUT
+from fsm.runtimes.reference.driven import CallError, WorldError, driver, turns
+from fsm.runtimes.reference.pods.sandbox_controller import MACHINE, Controller, Sandbox, UpstreamController
+from fsm.runtimes.reference.pods.sut import PodSandboxSUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from fsm.conformance.exec import adapter, transport
+from fsm.conformance.exec import KEPT, LONGEST, adapter
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "exec-protocol.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -80,6 +80,6 @@ def test_every_request_is_shown() -> None:
 
 def test_the_limits_are_those_that_are_said() -> None:
     assert (adapter.START, adapter.TIMEOUT, adapter.GRACE) == (30, 5, 2)
-    assert (transport.LONGEST, transport.KEPT) == (2**20, 5)
+    assert (LONGEST, KEPT) == (2**20, 5)
     for each in ("within 30 seconds", "within 5 seconds", "two seconds later", "a mebibyte", "the last five lines"):
         assert each in " ".join(TEXT.split())

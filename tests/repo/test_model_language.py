@@ -11,7 +11,7 @@ import pytest
 from fsm.language.build import build
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
-from fsm.language.schema import schema
+from fsm.language.vocabularies import schema
 from fsm.machine.table import tabulate
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "model-language.md"

@@ -14,13 +14,12 @@ from fsm.language.build.grammar import WORDS
 from fsm.language.build.specification import KINDS, specify
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
-from fsm.language.schema import schema
-from fsm.language.vocabularies import Stated
-from fsm.machine.property.evidence import Proved
+from fsm.language.vocabularies import Stated, schema
+from fsm.machine.evidence import Proved
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
-    from fsm.machine.property.claims import Specification
+    from fsm.machine.claims import Specification
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 TEXT = (DOCS / "property-language.md").read_text(encoding="utf-8")

@@ -13,8 +13,7 @@ from fsm.language.build.grammar import PART_WORDS
 from fsm.language.build.systems import build_system
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
-from fsm.language.schema import schema
-from fsm.language.vocabularies import WrittenSystem
+from fsm.language.vocabularies import WrittenSystem, schema
 from fsm.machine.graph import explore
 from fsm.machine.product import SystemTable
 

@@ -18,13 +18,11 @@ PATHS = sorted(path for path in PACKAGE.rglob("*.py") if "_shipped" not in path.
 
 MODULES = {
     "ascii": "drawings in characters, read or written",
-    "container": "one container: its reference, in the room of the same name",
     "dot": "the language of Graphviz, read or written",
     "histories": "histories of concurrent operations: as read, and as judged",
     "names": "names that are written in one place: of what models may contain, and of CRI's states and NRI's events",
     "recordings": "recordings: their forms in general, and those of container runtimes",
     "read": "text of one format to data",
-    "service": "the calls of the CRI service, whole or for pods",
     "sut": "what a system under test shows; in a reference's room, that reference as one",
 }
 """Names that several modules share, each with the one meaning that they share."""

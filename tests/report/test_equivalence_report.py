@@ -15,8 +15,8 @@ from fsm.report import ExitCode, diff_report
 from fsm.report.layout import Layout
 
 if TYPE_CHECKING:
-    from fsm.checker.equivalence.comparison import EquivalenceResult
     from fsm.machine import Machine
+    from fsm.machine.evidence import EquivalenceResult
 
 
 def compared(first: Machine, second: Machine, limit: int = 100_000) -> EquivalenceResult:

@@ -14,8 +14,8 @@ from commands import fsm
 from readers import read_by_mermaid
 from real_parts import program
 
-from fsm.fleet.summary import Summary
-from fsm.fleet.summary import written as written_summary
+from fsm.fleet import Summary
+from fsm.fleet import written as written_summary
 
 if TYPE_CHECKING:
     from pathlib import Path

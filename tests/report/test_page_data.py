@@ -16,13 +16,12 @@ from real_parts import program
 
 from fsm.language.library import load, load_system, names
 from fsm.machine import Machine
-from fsm.machine.calls.rules import Rules
+from fsm.machine.calls import Rules
 from fsm.machine.product import SystemTable
 from fsm.machine.table import tabulate
-from fsm.monitor.judgement.stories import TOLD
-from fsm.report.page import document
+from fsm.monitor.judgement.part import TOLD
+from fsm.report.page import STEPS, document
 from fsm.report.page.machine_data import machine_data, system_data, walks
-from fsm.report.page.result_data import STEPS
 
 
 class Elements(HTMLParser):

@@ -12,7 +12,7 @@ from browser import NARROW, SCREENS, SETTLED, made, planted, shown
 from page_parts import offered, state, unfolded, walk
 
 from fsm.language.library import load
-from fsm.machine.calls.rules import BEGUN, Rules
+from fsm.machine.calls import BEGUN, Rules
 from fsm.machine.table import tabulate
 
 if TYPE_CHECKING:

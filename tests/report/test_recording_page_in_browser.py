@@ -9,7 +9,7 @@ import pytest
 from browser import SCREENS, made, planted, shown
 from commands import FAILING, fsm
 
-from fsm.diagrams.draw.captions import TIMES
+from fsm.diagrams.draw.text_pictures import TIMES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -36,16 +36,16 @@ from fsm.checker.refinement import check_refines
 from fsm.errors import InputError
 from fsm.linearizability import linearize
 from fsm.machine import Machine
+from fsm.machine.claims import Counts, Follows, Property, conditions_of
+from fsm.machine.evidence import Checked, Conclusion, Proved, Refuted, Run, Vacuous
 from fsm.machine.findings import Illegal
 from fsm.machine.product import SystemTable
-from fsm.machine.product.influence import Influence
+from fsm.machine.product.reduction import Influence
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import Counts, Follows, Property, conditions_of
-from fsm.machine.property.evidence import Checked, Conclusion, Proved, Refuted, Run, Vacuous
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
 from fsm.monitor import Monitor
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fsm.language.library import claims, load, load_system, names, systems
 from fsm.machine import Machine, Override
+from fsm.machine.claims import MatchesDiagram
 from fsm.machine.conditions import All, At, In, Not, Some, WrittenCondition
 from fsm.machine.product.system import Copy, JointEvent, System, Variant
-from fsm.machine.property.claims import MatchesDiagram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from fsm.machine.claims import Specification
     from fsm.machine.conditions import Condition
-    from fsm.machine.property.claims import Specification
 
 Data: TypeAlias = "dict[str, Data] | list[Data] | str | int | bool | None"
 

@@ -49,7 +49,7 @@ def fsm(
         given.buffer.write(stdin)
         given.seek(0)
         with (
-            mock.patch("fsm.cli.progress.REPORTING", 600.0),  # no progress reports, even on a slow machine
+            mock.patch("fsm.cli.output.REPORTING", 600.0),  # no progress reports, even on a slow machine
             mock.patch.multiple(sys, argv=argv, stdin=given, stdout=out, stderr=err, __stdout__=out),
             mock.patch.dict(os.environ, PLAIN | dict(env or {}), clear=True),
         ):

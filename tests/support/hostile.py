@@ -33,7 +33,7 @@ from pyarrow import ipc, parquet
 from toml_text import toml_text
 
 from fsm.language.library import home
-from fsm.language.schema import schema
+from fsm.language.vocabularies import schema
 
 if TYPE_CHECKING:
     import subprocess

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import naive
 
-from fsm.checker.equivalence.comparison import Observable
+from fsm.machine.evidence import Observable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fsm.machine import Event, Machine
-    from fsm.machine.property.evidence import Run
+    from fsm.machine.evidence import Run
 
 MOST_CALLS = 2
 GONE = "?"

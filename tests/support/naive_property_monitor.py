@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from brute_force.steps import Configuration, Step
 
     from fsm.machine import Machine
-    from fsm.machine.property.claims import Property
+    from fsm.machine.claims import Property
     from fsm.sut import Response, Stimulus
 
 CODES = frozenset({"BUSY", "GONE"})

@@ -9,7 +9,7 @@ from fsm.runtimes.reference.nri.messages import Answer, Container, Domain, Pod
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from fsm.runtimes.reference.nri.api import NRI
+    from fsm.runtimes.reference.nri import NRI
     from fsm.runtimes.reference.nri.messages import Fields, Request
 
 POD = Pod(id="p1")

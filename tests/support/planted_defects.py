@@ -25,13 +25,11 @@ from fsm.linearizability import moves
 from fsm.linearizability.frontier import Frontier
 from fsm.linearizability.moves import Moves
 from fsm.machine import product
-from fsm.machine.calls import belief, unobserved
-from fsm.machine.calls.rules import Rules
-from fsm.machine.product import symmetry
-from fsm.machine.product.influence import Influence
-from fsm.machine.product.symmetry import Orbits, Symmetry
+from fsm.machine.calls import Rules, belief, unobserved
+from fsm.machine.evidence import Proved
+from fsm.machine.product import reduction
+from fsm.machine.product.reduction import Influence, Orbits, Symmetry
 from fsm.machine.product.system import JointMove
-from fsm.machine.property.evidence import Proved
 from fsm.machine.table import UNSPECIFIED, InProgress
 
 if TYPE_CHECKING:
@@ -306,10 +304,10 @@ CONES: Final[dict[str, Plant]] = {
 }  # fmt: skip
 
 FOLDED: Final[dict[str, Plant]] = {
-    "all neighbours can be exchanged": returning(symmetry, "keeps", value=True),
+    "all neighbours can be exchanged": returning(reduction, "keeps", value=True),
     "no claim tells copies apart": wrapped(Symmetry, "orbits", lambda right: lambda self, _: right(self, [])),
     "an orbit is one state": returning(Orbits, "size", value=1),
-    "steps that are exchanged may be in any order": returning(symmetry, "commute", value=True),
+    "steps that are exchanged may be in any order": returning(reduction, "commute", value=True),
 }  # fmt: skip
 
 

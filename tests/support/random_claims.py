@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import random
 
     from fsm.machine import Machine
-    from fsm.machine.property.claims import Property, Specification
+    from fsm.machine.claims import Property, Specification
 
 KINDS = ("idempotent", "always", "never", "never", "reachable", "leads-to", "leads-to")
 

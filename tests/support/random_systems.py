@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fsm.machine import Machine
+    from fsm.machine.claims import Property
     from fsm.machine.product.system import System
-    from fsm.machine.property.claims import Property
 
 
 def system_of(text: str, machines: dict[str, Machine]) -> System:

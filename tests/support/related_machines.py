@@ -10,7 +10,7 @@ from random_machines import CODES, ELSEWHERE, OUTPUTS, random_text
 
 from fsm.errors import InputError
 from fsm.machine import Moves, Silent
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants
 
 if TYPE_CHECKING:
     import random

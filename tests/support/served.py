@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fsm.runtimes.live.call_recording import CallRecording
-from fsm.runtimes.reference.node.node_service import ServedNode
+from fsm.runtimes.reference.node import ServedNode
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer, CriClient
 from fsm.runtimes.sockets.cri_server import serving

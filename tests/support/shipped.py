@@ -6,13 +6,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from fsm.language import library
-from fsm.mutation.mutants import mutants
+from fsm.mutation import mutants
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
+    from fsm.machine.claims import Specification
     from fsm.machine.product.system import System
-    from fsm.machine.property.claims import Specification
-    from fsm.mutation.mutants import Mutant
+    from fsm.mutation import Mutant
 
 
 @cache

@@ -9,8 +9,8 @@ from fsm.language.read import parse
 from fsm.language.vocabularies import Stated
 
 if TYPE_CHECKING:
+    from fsm.machine.claims import Property, Specification
     from fsm.machine.product.system import System
-    from fsm.machine.property.claims import Property, Specification
 
 OFFICE = """\
 [system]

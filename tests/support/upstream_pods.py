@@ -12,7 +12,8 @@ from typing import Final
 from fsm.machine.driver import Position
 from fsm.runtimes.names import NOT_READY, READY
 from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_of
-from fsm.runtimes.reference.pods.service import MACHINE, Pods
+from fsm.runtimes.reference.pods import MACHINE, Pods
+from fsm.runtimes.reference.pods.sandbox_controller import UpstreamController
 from fsm.runtimes.reference.pods.surroundings import (
     FAILURES,
     MakeError,
@@ -25,7 +26,6 @@ from fsm.runtimes.reference.pods.surroundings import (
     unmake,
 )
 from fsm.runtimes.reference.pods.sut import PodsSUT
-from fsm.runtimes.reference.sandbox.controller import UpstreamController
 
 NAME_AND_METADATA: Final = 2
 """The number of stages that remain when only the name and the metadata are left."""

@@ -5,11 +5,14 @@ states, outcomes and clauses are not observed, and neither are hidden events.  B
 equivalence, because choices must also be made at the same time.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
-from fsm.checker.equivalence.comparison import (
+from fsm.checker.equivalence.moments import Observer, Play, play, refine, saturated, trace
+from fsm.machine import ANY_ERROR
+from fsm.machine.calls import Rules
+from fsm.machine.evidence import (
     Branching,
     Distinguished,
     EquivalenceResult,
@@ -18,9 +21,6 @@ from fsm.checker.equivalence.comparison import (
     Round,
     Side,
 )
-from fsm.checker.equivalence.observer import Observer, observers
-from fsm.checker.equivalence.partition import Play, play, refine, saturated, trace
-from fsm.machine import ANY_ERROR
 from fsm.machine.graph import Graph
 from fsm.machine.product import SystemTable
 from fsm.machine.product.system import JointEvent, Locals
@@ -47,7 +47,7 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
     >>> type(compare(table, table)).__name__
     'Equivalent'
     """
-    pair = _Pair(observers(first, second))
+    pair = _Pair(_observers(first, second))
     if not pair.explore(limit):
         return Unknown(why=f"the machines have more than {limit:,} moments")
     weak = saturated(pair.hidden, pair.seen)
@@ -66,7 +66,7 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
 
 def bisimilar(first: Table, second: Table) -> bool:
     """Check whether the two machines are weakly bisimilar, with up to two overlapping calls."""
-    pair = _Pair(observers(first, second))
+    pair = _Pair(_observers(first, second))
     pair.explore()
     return not refine(saturated(pair.hidden, pair.seen)).separated(*_START)
 
@@ -189,6 +189,47 @@ def _differing(one: JointEvent, other: JointEvent) -> frozenset[str]:
 def _effects(of: SystemTable, at: Locals, event: str, ways: frozenset[str], *, named: bool) -> Collection[object]:
     effects = of.effects(at, event, ways)
     return effects if named else {each[1:] for each in effects}
+
+
+def _observers(first: Table, second: Table) -> tuple[Observer, Observer]:
+    """Return observers of both machines that treat events with the same name or RPC name as the same event."""
+    ours = first.machine.words()
+    own = {name: name for name in first.machine.events}
+    theirs = {
+        event.name: next((ours[word].name for word in event.words if word in ours), event.name)
+        for event in second.machine.events.values()
+    }
+    indefinite = _indefinite((first, second))
+    codes = _observed_codes(((first, own), (second, theirs)), indefinite)
+
+    def observer(table: Table, names: Mapping[str, str]) -> Observer:
+        own_indefinite = tuple(each for each in table.machine.indefinite if each in indefinite)
+        return Observer(rules=Rules(table), names=names, codes=codes, indefinite=own_indefinite)
+
+    return observer(first, own), observer(second, theirs)
+
+
+def _observed_codes(
+    both: Collection[tuple[Table, Mapping[str, str]]], indefinite: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for table, names in both:
+        for way, (row, _) in zip(table.ways, table.origin, strict=True):
+            replies = found.setdefault(names[table.rows[row].event.name], dict.fromkeys(indefinite))
+            replies |= dict.fromkeys(way.reply)
+    return {name: tuple(each for each in replies if each not in {"ok", ANY_ERROR}) for name, replies in found.items()}
+
+
+def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
+    """Return the replies that leave open whether a call took effect.
+
+    Return no replies if both machines list the same ones and do not mention them elsewhere.
+    """
+    lists = [table.machine.indefinite for table in both]
+    every = tuple(dict.fromkeys(reply for each in lists for reply in each))
+    mentioned = {reply for table in both for way in table.ways for reply in way.reply}
+    alike = len({frozenset(each) for each in lists}) == 1
+    return () if alike and not mentioned.intersection(every) else every
 
 
 def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> bool:

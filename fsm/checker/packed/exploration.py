@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Expansion, Width, Words, expand, written
 from fsm.checker.packed.programs import StateVector
 from fsm.compiled import ZERO, Number, Numbers, lean, lean_inner
-from fsm.machine.product.symmetry import Orbits
+from fsm.machine.product.reduction import Orbits
 
 
 def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:

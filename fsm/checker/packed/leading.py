@@ -24,7 +24,7 @@ from fsm.checker.packed.walk import (
     steps_of,
 )
 from fsm.compiled import Number, Numbers, compiled, inner, lean
-from fsm.machine.property.claims import Counts, Fair, LeadsTo
+from fsm.machine.claims import Counts, Fair, LeadsTo
 
 
 class Links(NamedTuple):

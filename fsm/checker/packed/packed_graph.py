@@ -34,9 +34,9 @@ from fsm.checker.packed.exploration import (
 )
 from fsm.checker.packed.programs import StateVector, Writing
 from fsm.compiled import Numbers
+from fsm.machine.claims import Counts
 from fsm.machine.product import SystemTable
 from fsm.machine.product.system import Locals
-from fsm.machine.property.claims import Counts
 from fsm.machine.traversal import Explored, LimitError
 
 S = TypeVar("S", bound=np.generic)

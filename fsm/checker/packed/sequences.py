@@ -27,10 +27,10 @@ from fsm.checker.packed.walk import (
     walk,
 )
 from fsm.compiled import Number
+from fsm.machine.claims import Counts
 from fsm.machine.conditions import All, At, Atom, Condition, Emits, Happens, In, Replies, SilentOn, StateChanges, atoms
 from fsm.machine.product import read
 from fsm.machine.product.system import Locals
-from fsm.machine.property.claims import Counts
 from fsm.machine.table import Way
 from fsm.machine.traversal import LimitError
 

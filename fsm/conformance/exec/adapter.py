@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import msgspec
 
 from fsm.conformance.crash import WHOLE
-from fsm.conformance.exec.transport import EndedError, Process, TalkError, shown
+from fsm.conformance.exec import EndedError, Process, TalkError, shown
 from fsm.errors import documented
 from fsm.recordings.line_reader import decode
 from fsm.scratch import ScratchFolder

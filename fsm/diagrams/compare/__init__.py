@@ -8,10 +8,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from fsm.diagrams.abstraction import Abstraction, Act, LabelMeanings, Meaning, Move, groups, parts, proposed
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, Why, side_of
+from fsm.diagrams.drawing import (
+    Abstraction,
+    Act,
+    Arrow,
+    ArrowLabel,
+    Drawing,
+    LabelMeanings,
+    Meaning,
+    Move,
+    groups,
+    parts,
+    proposed,
+)
 from fsm.diagrams.read import Location
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing
 from fsm.errors import InputError, Problem
 from fsm.machine import Event, Machine, State
 from fsm.machine.table import tabulate

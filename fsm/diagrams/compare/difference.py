@@ -4,7 +4,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from enum import Enum
 
-from fsm.diagrams.read.drawing import Location
+from fsm.diagrams.drawing import Location
 
 
 class Where(Enum):

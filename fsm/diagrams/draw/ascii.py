@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from fsm.diagrams.abstraction import THEN, Abstraction, Act, LabelMeanings, Meaning, parts, plain, proposed
+from fsm.diagrams.drawing import THEN, Abstraction, Act, LabelMeanings, Meaning, parts, plain, proposed
 from fsm.machine import Event, Machine
 from fsm.machine.traversal import closure
 

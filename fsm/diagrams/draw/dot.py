@@ -18,7 +18,8 @@ from xml.etree import ElementTree as ET
 
 import graphviz
 
-from fsm.diagrams.draw.captions import (
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge, PictureNode
+from fsm.diagrams.draw.text_pictures import (
     DEVIATE,
     FAILS,
     LOOKS,
@@ -33,7 +34,6 @@ from fsm.diagrams.draw.captions import (
     remarks,
     times,
 )
-from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge, PictureNode
 from fsm.scratch import ScratchFolder
 
 FONT: Final = "DejaVu Sans,Verdana,sans-serif"

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from fsm.machine import Machine
+from fsm.machine.claims import LeadsTo, Property
+from fsm.machine.evidence import Run, RunStep
 from fsm.machine.product import read
-from fsm.machine.product.influence import waiting
+from fsm.machine.product.reduction import waiting
 from fsm.machine.product.system import System
-from fsm.machine.property.claims import LeadsTo, Property
-from fsm.machine.property.evidence import Run, RunStep
 from fsm.machine.table import Done
 
 CALLER: Final = "caller"  # the participant that makes calls

@@ -1,12 +1,187 @@
-"""Pictures as text: Mermaid, PlantUML, and the complete table in Markdown."""
+"""Pictures as text: captions and identifiers for all picture formats, Mermaid, PlantUML, and the table in Markdown."""
 
 import re
-from collections.abc import Collection, Mapping
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, assert_never
 
-from fsm.diagrams.draw.captions import LOOKS, footer, identifiers, legend, look, origin, remarks, worded
-from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Marks, Picture, PictureNode
-from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Outcome, Refuses, Silent
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Marks, Picture, PictureEdge, PictureNode
+from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Outcome, Refuses, Silent, StateKind
+
+OWN: Final = "↗"  # sign for an output that has the same name as its event
+WIDTH: Final = 80
+
+FAILS: Final = "✗"  # sign for an error reply
+DEVIATE: Final = "deviations"  # first word of the line that names the profiles whose deviations are drawn
+GATHERED: Final = 3  # edges from any state start from one shared word if there are at least this many of them
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
+
+# Reserved words of Mermaid or PlantUML, which cannot name a state.
+_RESERVED: Final = re.compile(
+    "acc(descr|title)|(de)?activate|as|class(def)?|click|default|direction|else|end(if|legend|note|uml)?|footer|fork"
+    "|frame|hide|href|if|join|json|legend|namespace|note|rect|remove|root_(end|start)|scale|skinparam|start|state"
+    "|statediagram|stop|style|subgraph|tb|then|title",
+    re.IGNORECASE,
+)
+
+
+def caption(label: EdgeLabel, *, emits: bool = True) -> str:
+    """Return *label* in a few words, including its outputs if *emits* is true.
+
+    >>> caption(EdgeLabel(event="finish", kind="signal", emits=("Finished",)))
+    'finish / Finished'
+    >>> caption(EdgeLabel(event="stop-wash", kind="call", emits=("StopWash",)))
+    'stop-wash ↗'
+    >>> caption(EdgeLabel(event="start", kind="call", ends=True, outcome="failed", error="error"))
+    'start: failed ✗'
+    """
+    words = ": ".join(filter(None, (label.event, label.outcome)))
+    if label.ends and not label.outcome and not label.error:
+        words += " ends"
+    if label.cell == "silent":
+        words += " ?"
+    if label.cell == "ignores":
+        words = f"({words})"
+    if label.error:
+        words += f" {FAILS}" if label.error == "error" else f" {FAILS} {label.error}"
+    if label.emits and emits:
+        own = len(label.emits) == 1 and _letters(label.emits[0]) == _letters(label.event)
+        words += f" {OWN}" if own else f" / {', '.join(label.emits)}"
+    return words
+
+
+def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iterator[tuple[PictureEdge, str, str]]:
+    """Yield each edge, the word that it starts from if its source is not a node, and the caption beside it.
+
+    ``line(text)`` formats a label with its count, if that is known.  *separator* joins the lines.
+    """
+    told: set[str] = set()
+    for edge in picture.edges:
+        words = (", " if edge.source == ELSEWHERE else separator).join(
+            line(" ".join(filter(None, (caption(label), count))))
+            for label, count in zip(edge.labels, times(edge), strict=True)
+        )
+        begins = origin(edge, picture)
+        word = {ANY: "any state", ELSEWHERE: words}.get(edge.source, "") if begins not in told else ""
+        told.add(begins)
+        yield edge, word, "" if edge.source == ELSEWHERE else words
+
+
+def times(edge: PictureEdge) -> list[str]:
+    """Return a text for the use count of each label's cell, empty if the count is unknown, 0, or at another edge."""
+    if not edge.counts:
+        return [""] * len(edge.labels)
+    return [
+        f"{count.met:,}{TIMES}{' in all' if count.shared else ''}" if count.met and count.told else ""
+        for count in edge.counts
+    ]
+
+
+def remarks(node: PictureNode) -> list[str]:
+    """Return the lines below the name of *node*: the value it shows, the profiles that reach it, and its visits."""
+    only = f"only under {' or '.join(node.only)}" if node.only else ""
+    return [*filter(None, (node.shows, only, "" if node.count is None else f"met {node.count:,}"))]
+
+
+def footer(picture: Picture) -> list[str]:
+    """Return the lines of text below a picture."""
+    labels = [label for edge in picture.edges for label in edge.labels]
+    lines = []
+    if any(caption(label).endswith(OWN) for label in labels):
+        lines.append(f"{OWN} emits an output of its own name")
+    if any(label.error for label in labels):
+        lines.append(f"{FAILS} replies an error")
+    if picture.profiles:
+        lines.append(f"{DEVIATE} of {', '.join(picture.profiles)} included")
+    if any(node.count is not None for node in picture.nodes):
+        lines.append("darker: visited more often")
+    if any(edge.counts for edge in picture.edges):
+        lines.append(f"{TIMES}: how often the event occurred there; in all: with any outcome")
+    for profiles in dict.fromkeys(names for _, names in picture.unreached):
+        states = [state for state, names in picture.unreached if names == profiles]
+        lines.append(f"only under {' or '.join(profiles)}: {', '.join(states)}")
+    strays = {label.event for edge in picture.edges if edge.source == ELSEWHERE for label in edge.labels}
+    for says, left_out in (
+        ("not drawn", [event for event in picture.left_out if event not in strays]),
+        ("drawn only to states that nothing else leads to", [event for event in picture.left_out if event in strays]),
+    ):
+        if left_out:
+            lines.append(f"{says}: {', '.join(left_out)}")
+    return [short for line in lines for short in textwrap.wrap(line, WIDTH, break_on_hyphens=False)]
+
+
+def identifiers(picture: Picture) -> dict[str, str]:
+    """Return a unique name of letters, digits and underscores for each node, and for each source that is not a node."""
+    names: dict[str, str] = {}
+    wanted = {node.name: node.name for node in picture.nodes}
+    for edge in picture.edges:
+        if edge.source in {ANY, ELSEWHERE}:
+            word = "before" if edge.source == ELSEWHERE else "any"
+            begins = origin(edge, picture)
+            wanted[begins] = f"{word}_{edge.target}" if begins != ANY else word
+    for name, wish in wanted.items():
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", wish)
+        while _RESERVED.fullmatch(plain) or plain in names.values():
+            plain += "_"
+        names[name] = plain
+    return names
+
+
+def origin(edge: PictureEdge, picture: Picture) -> str:
+    """Return the node or word where *edge* starts.  If there are many edges from any state, they share one word."""
+    gathered = sum(each.source == ANY for each in picture.edges) >= GATHERED
+    alone = edge.source == ELSEWHERE or (edge.source == ANY and not gathered)
+    return f"{edge.source} {edge.target}" if alone else edge.source
+
+
+def _letters(name: str) -> str:
+    """Reduce *name* to letters and digits, so that ``StopWash`` and ``stop-wash`` compare equal."""
+    return "".join(filter(str.isalnum, name)).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Style of a box.  An empty ``style`` means square corners.  ``line`` describes the border for a legend."""
+
+    fill: str
+    dark: str
+    style: str = "rounded"
+    width: str = "1.2"
+    lines: int = 1
+    mermaid: str = ""
+    plantuml: str = ""
+    line: str = ""
+
+
+_ERROR: Final = "stroke-width:3px,stroke-dasharray:1 3"
+LOOKS: Final[Mapping[StateKind, Look]] = {
+    "initial": Look("#ffffff", "#0d1117", mermaid="stroke-width:1px", line="a thin line"),
+    "pending": Look("#fff3bf", "#3a2f0b", "rounded,dashed", "1.2", 1, "stroke-dasharray:4", "dashed", "dashed"),
+    "active": Look("#cfe6ff", "#0c3566", width="2.4", mermaid="stroke-width:3px", line="a thick line"),
+    "final": Look("#dfe3e8", "#30363d", "rounded", "1.2", 2, "stroke-width:6px", "bold", "the thickest line"),
+    "error": Look("#ffd9cc", "#5a1e10", "", "2.4", 1, _ERROR, "dotted", "dotted"),
+}
+# Styles of a state whose kind the model does not state, and of one in which a call is in progress.
+UNSTATED: Final = Look("#f6f8fa", "#161b22")
+PASSING: Final = Look("#f6f8fa", "#161b22", "rounded,dashed", mermaid="stroke-dasharray:4", plantuml="dashed")
+
+
+def look(node: PictureNode) -> Look:
+    """Return the style of *node*."""
+    return LOOKS[node.kind] if node.kind else PASSING if node.passing else UNSTATED
+
+
+def legend(picture: Picture) -> tuple[StateKind, ...]:
+    """Return the kinds of state to explain: the kinds of all nodes, or none if no node has a kind except initial."""
+    met = {node.kind for node in picture.nodes}
+    return tuple(kind for kind in LOOKS if kind in met) if met - {"initial", None} else ()
+
+
+def ink(picture: Picture) -> bool:
+    """Check whether fills show how often states were met instead of their kinds."""
+    return any(node.count is not None for node in picture.nodes)
+
 
 LEGEND = (
     "`→` moves to, and replies `ok` unless another reply is given; `…` a call has begun and is in progress; "

@@ -17,10 +17,10 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
+from fsm.diagrams.drawing import Arrow, ArrowLabel, Drawing, Location
 from fsm.diagrams.read import ascii as characters
 from fsm.diagrams.read import dot
 from fsm.diagrams.read.canvas import Canvas, canvas, strokes
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location
 from fsm.diagrams.read.state_diagrams import mermaid_drawings, plantuml_drawings
 from fsm.errors import InputError, Problem, contents, decoded_text, refused
 

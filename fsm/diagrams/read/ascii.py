@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from operator import not_
 from typing import Final
 
+from fsm.diagrams.drawing import Arrow, Drawing
 from fsm.diagrams.read.canvas import STARTS, Box, Canvas, GridCell, boxes
-from fsm.diagrams.read.drawing import Arrow, Drawing
 from fsm.diagrams.read.nets import Labels, Net, NetEnd, Nets, PlacedLabel
 from fsm.diagrams.read.wires import Stroke, Wires, phrases
 from fsm.errors import Problem

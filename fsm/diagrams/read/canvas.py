@@ -14,7 +14,7 @@ from itertools import compress, groupby, product
 from operator import attrgetter, itemgetter, not_
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from fsm.diagrams.read.drawing import Location
+from fsm.diagrams.drawing import Location
 
 Direction: TypeAlias = Literal["N", "E", "S", "W"]
 GridCell: TypeAlias = tuple[int, int]  # row and column, counted from 0

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from html import unescape
 from typing import Final, NamedTuple
 
-from fsm.diagrams.read.drawing import MOST, Arrow, ArrowLabel, Drawing, Location, only_step
+from fsm.diagrams.drawing import MOST, Arrow, ArrowLabel, Drawing, Location, only_step
 from fsm.diagrams.read.state_diagrams import NOWHERE
 from fsm.errors import Problem
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from fsm.diagrams.drawing import ArrowLabel
 from fsm.diagrams.read.canvas import HEADS, OPPOSITE, STARTS, STRAIGHT, Direction, GridCell, beyond, reaches
-from fsm.diagrams.read.drawing import ArrowLabel
 from fsm.diagrams.read.wires import Phrase, Stroke, Wires, names, stacked
 
 # Maximum number of blanks between an arrowhead and its word, and between the two parts of a broken line.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.diagrams.read.drawing import MOST, Arrow, Drawing, Location, only_step
+from fsm.diagrams.drawing import MOST, Arrow, Drawing, Location, only_step
 from fsm.errors import Problem
 
 NOWHERE: Final = "[*]"  # the pseudostate, which is initial as a source and final as a target

@@ -10,7 +10,7 @@ from fsm.language.build.problems import Problems, implied
 from fsm.language.machine_file import Cells, Written, WrittenEvent, WrittenOutcome
 from fsm.language.read.toml import Keys
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent
-from fsm.machine.calls.rules import begun_in, found_in
+from fsm.machine.calls import begun_in, found_in
 
 REST: Final = "*"  # stands for every state that is not mentioned elsewhere
 STAYS: Final = ""  # placeholder for the target of an outcome that stays, until its state is known

@@ -24,11 +24,10 @@ from fsm.language.machine_file import WrittenDemand
 from fsm.language.read import File
 from fsm.language.read.toml import Keys
 from fsm.language.vocabularies import Stated, WrittenProperty
-from fsm.machine import Machine
+from fsm.machine import Machine, claims
+from fsm.machine.claims import ANY_PROFILE, NO_PROFILE, Claim, Counts, KnownFailure, M, Property, Specification
 from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.machine.product.system import System
-from fsm.machine.property import claims
-from fsm.machine.property.claims import ANY_PROFILE, NO_PROFILE, Claim, Counts, KnownFailure, M, Property, Specification
 
 Parsed = TypeVar("Parsed")
 

@@ -20,8 +20,7 @@ from pydantic_core import ErrorDetails
 from fsm.errors import InputError, Problem, contents, control_character, nearest
 from fsm.language.machine_file import Form, Written
 from fsm.language.read.toml import LARGEST, Keys, Lines, document, locate
-from fsm.language.schema import Vocabulary, schema
-from fsm.language.vocabularies import Stated, WrittenSystem
+from fsm.language.vocabularies import Stated, Vocabulary, WrittenSystem, schema
 
 _LARGE: Final = 2**64
 

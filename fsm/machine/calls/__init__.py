@@ -1,7 +1,208 @@
-"""Semantics of calls in progress, shared by all engines.
+"""Semantics of calls in progress, shared by all engines: how calls proceed, and which replies fit.
 
 - :mod:`~fsm.machine.calls.configuration`: states together with the calls in progress, and which of them are redundant
-- :mod:`~fsm.machine.calls.rules`: how calls proceed, which replies fit, and how a whole call may end
 - :mod:`~fsm.machine.calls.unobserved`: what may happen between observations
 - :mod:`~fsm.machine.calls.belief`: the effect of an observation or a test step
+
+A call takes effect at some instant between its request and its reply.  A call that takes time begins, continues and
+ends at separate instants.  There are six rules:
+
+1. An *asked* call takes effect according to the cell of its event in the current state.  It either *begins* or ends
+   with an outcome of that cell.
+2. A *begun* call continues according to the ``ends`` of the current state, even if other events have moved the entity.
+   If that state has no ``ends``, the reply of the call is unspecified.  The call has *ended*, the state does not
+   change, and nothing is emitted.
+3. If the specification is silent, any state may follow.  A call that takes effect there becomes free or begins.
+4. An interrupting event cuts off begun calls.  They have no further effect and can only get an indefinite reply.  An
+   ended call may still be answered, and an asked call may still take effect.  If the interruption is observed, all
+   calls in progress are over.
+5. A reply fits a call that ended with an outcome if it is a reply of that outcome.  Any reply fits other calls that
+   ended, and free calls.  An indefinite reply also fits a call that has not taken effect.  Such a call then never takes
+   effect.
+6. A *lost* call, whose caller gave up, may take effect at any later time, repeatedly, or never, until it is
+   interrupted.
+
+Engines differ in the calls that they distinguish and in their additional knowledge.  :class:`Rules` covers everything
+else.
 """
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Final, NamedTuple
+
+from fsm.machine import Cell, Event, Machine, Moves, outcomes
+from fsm.machine.table import Table, Way
+from fsm.machine.traversal import closure
+
+ASKED: Final = -1
+"""The request was observed, but the call has not taken effect."""
+CUT: Final = -2
+"""The call had begun when it was interrupted.  It can only get an indefinite reply."""
+BEGUN: Final = -3
+"""The call has begun and has not ended.  Other events may happen in the meantime."""
+HELD: Final = -4
+"""Like :data:`BEGUN`, but the call continues only when the test lets it."""
+FREE: Final = -5
+"""The specification is silent about the call.  It may have had any effect, and may have emitted anything."""
+ENDED: Final = -6
+"""The call has ended in a state without ``ends``.  Its reply is unspecified, and it emitted nothing."""
+LOST: Final = -7
+"""The caller gave up.  The call may take effect at any time, repeatedly, or never, so retries add no further call."""
+LOST_BEGUN: Final = -8
+"""Like :data:`LOST`, but the call has begun."""
+
+_ACTING: Final = frozenset({ASKED, BEGUN, LOST, LOST_BEGUN})
+
+
+class CallInstant(NamedTuple):
+    """One instant of an event or call: the ``way`` taken in ``row``, or ``None`` if it is unspecified.
+
+    ``stage`` is the resulting stage of a call: begun, free, ended, or the index of the way that ended it.
+    """
+
+    row: int
+    way: Way | None
+    to: int
+    stage: int
+
+    @property
+    def emits(self) -> tuple[str, ...]:
+        return self.way.emits if self.way else ()
+
+
+class Rules:
+    """The rules applied to *table*.  ``instants``, ``moving`` and ``special`` are cached.
+
+    >>> from fsm.language.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> rules = Rules(tabulate(load("examples/models/washer.toml")))
+    >>> begun = rules.instants(rules.table.states.index("idle"), rules.table.row["start"])[0]
+    >>> rules.table.states[begun.to], begun.stage == BEGUN
+    ('filling', True)
+    >>> [each.way.name for each in rules.instants(begun.to, begun.row, BEGUN)]
+    ['started', 'failed']
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.instants = cache(self._instants)
+        self.moving = cache(self._moving)
+        self.special = cache(self._special)
+        self._moves = cache(self._moves_within)
+
+    def _instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
+        """Return the instants possible in *state* for an event of *row*, or for a call at *stage*, in model order.
+
+        Return an empty tuple if the event cannot happen or the call can have no further effect.
+        """
+        return self._found(state, row, begun=stage in {BEGUN, LOST_BEGUN}) if stage in _ACTING else ()
+
+    def _moving(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
+        """Return the instants, except those at which an asked or lost call ends without changing the state."""
+        left_out = self._staying(state, row) if stage in {ASKED, LOST} else ()
+        return tuple(each for each in self.instants(state, row, stage) if each not in left_out)
+
+    def _staying(self, state: int, row: int) -> tuple[CallInstant, ...]:
+        """Return the instants at which an asked call of *row* ends immediately, without changing *state*."""
+        found = self.instants(state, row)
+        return tuple(each for each in found if each.way is not None and each.stage >= 0 and each.to == state)
+
+    def _special(self, state: int, row: int) -> tuple[CallInstant, ...]:
+        """Return the instants at which an asked call ends without moving, but emits outputs or sets a time limit."""
+        return tuple(each for each in self._staying(state, row) if each.way and (each.way.emits or each.way.within))
+
+    def moves(self, row: int) -> bool:
+        """Check whether there is a state in which an event of *row* can move, begin, or set a time limit."""
+        return self._moves(row, len(self.table.states))  # some tables add states on demand
+
+    def _moves_within(self, row: int, states: int) -> bool:
+        cells = ((state, self.table.step(state, row)) for state in range(states))
+        return any(
+            ways is None or any(way.to != state or way.begins or way.within for way in ways) for state, ways in cells
+        )
+
+    def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
+        end = self.table.end.get(row)
+        row = end if begun and end is not None else row
+        ways = self.table.step(state, row)
+        if ways is None:
+            stages = (FREE,) if begun or end is None else (FREE, BEGUN)
+            return tuple(CallInstant(row, None, to, stage) for stage in stages for to in range(len(self.table.states)))
+        if begun and not ways:
+            return (CallInstant(row, None, state, ENDED),)
+        return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
+
+    def interrupts(self, row: int) -> bool:
+        return self.table.rows[row].event.interrupts
+
+    def indefinite(self, reply: str) -> bool:
+        """Check whether *reply* leaves open whether the call took effect.  An empty reply was not observed."""
+        return not reply or reply in self.table.machine.indefinite
+
+    def fits(self, stage: int, reply: str) -> bool:
+        """Check whether a call at *stage* may have given *reply*."""
+        if stage >= 0:
+            return self.indefinite(reply) or self.table.ways[stage].replies(reply)
+        return stage in {FREE, ENDED} or (stage in {ASKED, CUT} and self.indefinite(reply))
+
+
+def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:
+    """Return the ways in which an event of *row* that happens in *state* may end, or ``None`` if any end is possible.
+
+    If *displaced* is true, other events may have moved the entity while the call was in progress.
+    """
+    ways = table.step(state, row)
+    if ways is None or not any(way.begins for way in ways):
+        return ways
+    event = table.rows[row].event
+    end = table.end[row]
+    first = [way.to for way in ways if way.begins]
+    begun = {*closure(first, lambda each: [way.to for way in table.step(each, end) or () if way.begins])}
+    if displaced:
+        begun |= {table.states.index(name) for name in found_in(table.machine, event)}
+        if any(table.states[each] not in event.ends for each in begun):
+            return None
+    ends = [way for each in sorted(begun) for way in table.step(each, end) or ()]
+    return tuple(way for way in (*ways, *ends) if not way.begins)
+
+
+def begun_in(event: Event) -> dict[str, int]:
+    """Return the states that a call of *event* enters when it begins, each mapped to its line in the model."""
+    found: dict[str, int] = {}
+    for cell in (*event.cells.values(), *event.ends.values()):
+        for way in cell.outcomes if isinstance(cell, Moves) else ():
+            if way.begins:
+                found.setdefault(way.to, cell.line)
+    return found
+
+
+def found_in(machine: Machine, event: Event) -> set[str]:
+    """Return the states in which the entity may be during a call of *event*, including those after other events."""
+    begun = begun_in(event)
+    alone = _reached(machine, event, begun, twice=False)
+    # If a second call of the event can begin in one of these states, the end of that call may also move the entity.
+    twice = any(way.begins for state in alone for way in outcomes(event.cells[state], state, event.kind) or ())
+    return _reached(machine, event, begun, twice=True) if twice else alone
+
+
+def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
+    """Return the states reachable from *begun* while a call of *event* is in progress.
+
+    If *twice* is true, another call of *event* may end in the meantime.
+    """
+
+    def leads(state: str) -> Iterator[str]:
+        for cell, other in _beside(machine, event, state, twice=twice):
+            ways = outcomes(cell, state, other.kind)
+            yield from machine.states if ways is None else (way.to for way in ways if way.to in machine.states)
+
+    return {*closure((state for state in begun if state in machine.states), leads)}
+
+
+def _beside(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
+    """Yield the cells that may apply in *state* while a call of *event* stays in progress, with their events."""
+    for other in machine.events.values():
+        if not other.interrupts:
+            yield other.cells[state], other
+            if state in other.ends and (other is not event or twice):
+                yield other.ends[state], other

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from fsm.machine.calls import ASKED, BEGUN, CUT, ENDED, FREE, HELD, LOST, LOST_BEGUN, CallInstant, Rules, finals
 from fsm.machine.calls.configuration import (
     Configuration,
     Configurations,
@@ -22,7 +23,6 @@ from fsm.machine.calls.configuration import (
     plus,
     released,
 )
-from fsm.machine.calls.rules import ASKED, BEGUN, CUT, ENDED, FREE, HELD, LOST, LOST_BEGUN, CallInstant, Rules, finals
 from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
 from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure

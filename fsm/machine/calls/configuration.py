@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN, Rules
+from fsm.machine.calls import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN, Rules
 
 
 class Pending(NamedTuple):
-    """A call in progress: its row, its stage (:mod:`fsm.machine.calls.rules`) and the states it may have met.
+    """A call in progress: its row, its stage (:mod:`fsm.machine.calls`) and the states it may have met.
 
     ``met`` is a bit set: the states of the entity since the request, or the state in which the call took effect.
     """

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from fsm.machine.calls import ASKED, BEGUN, HELD, LOST, LOST_BEGUN, CallInstant, Rules
 from fsm.machine.calls.configuration import (
     FRESH,
     NOW,
@@ -24,7 +25,6 @@ from fsm.machine.calls.configuration import (
     passing,
     plus,
 )
-from fsm.machine.calls.rules import ASKED, BEGUN, HELD, LOST, LOST_BEGUN, CallInstant, Rules
 from fsm.machine.table import Table, Way
 
 ASSUMED: Final = "assumed "

@@ -4,8 +4,8 @@ A system's state consists of a state for each copy of each part.  A joint event 
 together form one step of the system.  Each of these is a :meth:`fsm.machine.table.Table.step` of the machine of a part.
 A way is enabled only if all its steps are.
 
-A question about a few copies is answered on their cone of influence (:mod:`fsm.machine.product.influence`).  States
-that differ only by interchangeable copies are treated as one (:mod:`fsm.machine.product.symmetry`).
+A question about a few copies is answered on their cone of influence (:mod:`fsm.machine.product.reduction`).  States
+that differ only by interchangeable copies are treated as one (:mod:`fsm.machine.product.reduction`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fsm.machine.table import Done, InProgress, Row, Table, Way, closed, in_prog
 from fsm.machine.traversal import Numbering
 
 if TYPE_CHECKING:
-    from fsm.machine.product.symmetry import Orbits
+    from fsm.machine.product.reduction import Orbits
 
 
 class _Outcome(NamedTuple):

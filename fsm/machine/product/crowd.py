@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from fsm.machine import Cannot, Clause, Event, Machine, Moves, Outcome, State
 from fsm.machine.conditions import All, At, Atom, Condition, Happens, Not, Replies, Some, mapped
 from fsm.machine.product import SystemTable
-from fsm.machine.product.symmetry import Symmetry, commute, same
+from fsm.machine.product.reduction import Symmetry, commute, same
 from fsm.machine.product.system import Copy, JointEvent, JointWay, Part, PartStep, System
 
 if TYPE_CHECKING:

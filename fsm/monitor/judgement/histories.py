@@ -17,7 +17,7 @@ from fsm.linearizability import Linearizable, NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Step
 from fsm.machine import Clause, Deviation, Machine
-from fsm.machine.calls.rules import finals
+from fsm.machine.calls import finals
 from fsm.machine.findings import (
     NOTHING_MET,
     Cause,

@@ -15,6 +15,7 @@ from fsm.language.library import specification
 from fsm.machine import Clause, Deviation, Machine
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.unobserved import TooManyError
+from fsm.machine.claims import KnownFailure, Property, Requires
 from fsm.machine.findings import (
     Cause,
     Deviated,
@@ -26,7 +27,6 @@ from fsm.machine.findings import (
     Violation,
     WatchedProperty,
 )
-from fsm.machine.property.claims import KnownFailure, Property, Requires
 from fsm.machine.versions import within
 from fsm.monitor.extra_rules import held_to
 from fsm.monitor.grouping import Folder

@@ -18,12 +18,12 @@ from typing import Final, NamedTuple, TypeAlias
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.safety import DONE
 from fsm.machine import Machine
+from fsm.machine.calls import HELD
 from fsm.machine.calls.belief import Dynamics, dynamics, stepped
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending
-from fsm.machine.calls.rules import HELD
+from fsm.machine.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable
 from fsm.machine.conditions import SilentOn, atoms
-from fsm.machine.property.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable
-from fsm.machine.property.evidence import Run
+from fsm.machine.evidence import Run
 from fsm.machine.table import Way, tabulate
 from fsm.machine.traversal import BreadthFirst, Numbering
 from fsm.monitor.property_watch.automata import Broken, Owing, parts

@@ -11,9 +11,9 @@ from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine
 from fsm.checker.liveness import LeadsToGraph
 from fsm.checker.refinement import BeliefTable, OutputListener
 from fsm.checker.safety import DONE, CallPair, IdempotenceAutomaton, SequenceAutomaton, breaches
+from fsm.machine import claims
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
-from fsm.machine.property import claims
 from fsm.machine.table import tabulate
 from fsm.trace import Key
 

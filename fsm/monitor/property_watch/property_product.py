@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from fsm.checker.instants import InstantStep, StepCache, machine_table
 from fsm.machine import ANY_ERROR
+from fsm.machine.calls import CallInstant, Rules
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations, Covering
-from fsm.machine.calls.rules import CallInstant, Rules
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.property.claims import Claim, conditions_of
+from fsm.machine.claims import Claim, conditions_of
 from fsm.machine.table import UNSPECIFIED, Table, Way
 from fsm.monitor.property_watch.automata import Broken, Progress, memory
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final, NamedTuple
 
+from fsm.machine.calls import ASKED, BEGUN
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_of, interrupted, passing
-from fsm.machine.calls.rules import ASKED, BEGUN
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.property.claims import LeadsTo, Property, Reachable, Refines
+from fsm.machine.claims import LeadsTo, Property, Reachable, Refines
 from fsm.monitor.property_watch import untestable
 from fsm.monitor.property_watch.automata import Broken
 from fsm.monitor.property_watch.property_product import PropertyProduct

@@ -24,7 +24,7 @@ from fsm.diagrams.read import Arrow, Drawing
 from fsm.diagrams.read.state_diagrams import NOWHERE
 from fsm.errors import InputError, Problem, refused
 from fsm.interop.draft import Draft, DraftState, DraftTransition, machine_of
-from fsm.interop.transitions_object import FoundMachine
+from fsm.interop.transitions import FoundMachine
 from fsm.language.build import build
 from fsm.language.machine_file import Written
 from fsm.language.read import parse

@@ -6,19 +6,33 @@ This module computes the possible next steps from the tables.  The page's script
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
+from itertools import islice, pairwise
+from typing import Any, Final, NamedTuple
 
+from fsm.diagrams.draw import sequence_svg
+from fsm.diagrams.draw.sequence import breaks_at, chart
 from fsm.errors import visible
-from fsm.machine import Machine
+from fsm.machine import Machine, evidence
+from fsm.machine.claims import Property
+from fsm.machine.evidence import Checked, Examined, Run
+from fsm.machine.findings import Finding, Judgement, Violation, WatchedProperty
 from fsm.machine.product.system import System
-from fsm.machine.property.evidence import Examined
-from fsm.monitor.judgement import unprofiled
-from fsm.report import Report, words
+from fsm.monitor.judgement import Judged, unprofiled
+from fsm.monitor.judgement.part import Step, Story
+from fsm.monitor.provenance import Provenance, provenance
+from fsm.report import Report, single, why, words
+from fsm.report.check_report import reason, status
 from fsm.report.json_report import Json, picked
-from fsm.report.page.machine_data import machine_data, system_data
-from fsm.report.page.result_data import property_data, recording_data, watched_data
+from fsm.report.lanes import stretched, violation_chart
+from fsm.report.machine_report import happens, parts
+from fsm.report.page.machine_data import clause_data, machine_data, system_data
+from fsm.report.text import noted, rows
+from fsm.trace import Line, seen_at
 
 
 def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
@@ -122,3 +136,268 @@ def embedded(data: Json) -> str:
     '"\\u003c/script>\\u2028"'
     """
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+_STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)  # the style element of a chart, the same in all charts
+WITNESSES: Final = 2  # maximum number of witnesses kept for a property that asks for possible runs
+
+
+class _Shown(NamedTuple):
+    """A run, and the name of the property that it breaks, or an empty string if it breaks no property."""
+
+    run: Run
+    broken: str
+
+
+def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
+    """Return the properties in order, each with its verdicts, and the runs without duplicates."""
+    runs: dict[_Shown, int] = {}
+    found: dict[str, dict[str, Json]] = {}
+    verdicts: dict[str, dict[str, Json]] = {}
+    for examination in examined:
+        for checked in examination.checked:
+            found.setdefault(checked.of.name, clause_data(checked.of.clause))
+            verdicts.setdefault(checked.of.name, {})[examination.profile or ""] = _verdict(checked, runs)
+    stated = {checked.of.name: checked.of for each in examined for checked in each.checked}
+    shown = [_run(run.run, examined[0].machine, stated.get(run.broken)) for run in runs]
+    style = next((_STYLE.findall(each["chart"])[0] for each in shown), "")
+    return {
+        "list": [{**each, "verdicts": verdicts[name]} for name, each in found.items()],
+        "runs": [{**each, "chart": _STYLE.sub("", each["chart"])} for each in shown],
+        "style": style,
+    }
+
+
+def _verdict(checked: Checked, runs: dict[_Shown, int]) -> Json:
+    known = picked(checked.expected, known="about", link="link") if checked.expected else {"known": "", "link": ""}
+    broken = checked.of.name if isinstance(checked.verdict, evidence.Refuted) else ""
+    shown = (runs.setdefault(_Shown(run, broken), len(runs)) for run in _shown(checked))
+    return {
+        "status": status(checked).word,
+        "why": reason(checked),
+        **known,
+        "runs": [*shown],
+    }
+
+
+def _shown(checked: Checked) -> Iterable[Run]:
+    match checked.verdict:
+        case evidence.Refuted() as refuted:
+            return [refuted.run] if refuted.run else []
+        case evidence.Proved(witnesses=witnesses):
+            return islice(witnesses, WITNESSES)
+        case _:
+            return []
+
+
+def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, Any]:
+    drawn = chart(run, of, broken)
+    return {
+        "initial": run.initial,
+        "steps": [
+            {
+                "what": happens(each),
+                **picked(each, "source", "target"),
+                "parts": [*parts(each)],
+                "moved": {done.copy: done.target for done in each.done if done.source != done.target},
+            }
+            for each in (*run.steps, *run.cycle)
+        ],
+        "cycle": len(run.steps) if run.cycle else -1,
+        "stopped": run.stopped,
+        "breaks": breaks_at(run) if broken is not None else 0,
+        "waits": [
+            f"{row.source} waits for {row.target}{row.text.removeprefix(row.kind)}"
+            for row in drawn.rows
+            if row.kind == "waits"
+        ],
+        "chart": sequence_svg.svg(drawn).decode(),
+    }
+
+
+def watched_data(watched: Sequence[WatchedProperty]) -> dict[str, Json]:
+    """Return the results of the properties against which a recording was checked."""
+    return {
+        "list": [
+            {
+                **clause_data(each.clause),
+                "verdicts": {"": {"status": each.status, "why": each.why, "known": "", "link": "", "runs": []}},
+            }
+            for each in watched
+        ],
+        "runs": [],
+    }
+
+
+STEPS: Final = 200  # maximum number of observations of an entity that a page shows
+AROUND: Final = 12  # number of observations shown on each side of a violation when there are too many to show
+FINDINGS: Final = 100  # maximum number of findings of a machine that a page shows
+LONGEST: Final = 600  # maximum number of characters of a text from the recording
+# Maximum number of findings of a machine with a sequence chart, which shows the first violation of each.
+CHARTS: Final = 20
+
+
+def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
+    """Return the data of one recording of *report*."""
+    known: dict[object, Provenance] = {}
+    return {
+        "name": visible(words.file(judged.name)),
+        "kind": judged.form.title,
+        "version": visible(judged.version),
+        "detected": visible(judged.detected),
+        "verdict": report.of(judged).word,
+        "notes": [visible(noted(judged, note)) for note in judged.notes],
+        "judgements": [_judgement(report, judged, judgement) for judgement in judged.judgements],
+        "stories": [_story(report, judged, story, known) for story in judged.stories],
+        "left": max(0, sum(each.entities for each in judged.judgements) - len(judged.stories)),
+    }
+
+
+def _text(text: str) -> str:
+    return visible(text if len(text) <= LONGEST else f"{text[:LONGEST]} …")
+
+
+def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Json:
+    found = report.findings(judgement)
+    cells = judgement.covered.cells
+    return {
+        **picked(judgement.machine, "profile", "entity", machine="name"),
+        "verdict": report.answer(judgement).word,
+        "why": visible(why(judgement)),
+        **picked(judgement, "entities", "observations"),
+        "met": sum(1 for count in cells.values() if count),
+        "cells": len(cells),
+        "findings": [
+            _finding(report, each, judgement.machine, _chart(judged, each) if number < CHARTS else "")
+            for number, each in enumerate(found[:FINDINGS])
+        ],
+        "left": len(found[FINDINGS:]),
+        "tolerated": [
+            {
+                "name": words.tolerated(deviated.first),
+                "profile": deviated.first.deviation.profile,
+                "often": words.often(deviated.count),
+                "what": words.done(deviated.first),
+                "clause": clause_data(deviated.first.deviation.clause),
+                "line": deviated.first.line,
+            }
+            for deviated in judgement.tolerated
+        ],
+        "assumed": [visible(words.assumed(event)) for event in judgement.assumed],
+        "coverage": {row: {state: count for (name, state), count in cells.items() if name == row} for row, _ in cells},
+    }
+
+
+def _chart(judged: Judged, finding: Finding) -> str:
+    first = finding.first[0]
+    for story in judged.stories:
+        if story.machine.name == first.machine and story.entity == first.observation.entity:
+            place = Line(first.file, first.line)
+            for number, step in enumerate(story.steps):
+                if step.violations and step.place == place:
+                    return sequence_svg.svg(violation_chart(story, number, judged.form)).decode()
+    return ""
+
+
+def _finding(report: Report, finding: Finding, machine: Machine, chart: str) -> Json:
+    return {
+        "word": report.word(finding),
+        "times": words.times(finding, machine.entity),
+        "count": finding.count,
+        "chart": chart,
+        "first": _violation(finding.first[0]),
+        "also": [
+            {"file": visible(words.file(each.file)), "line": each.line, "entity": visible(each.observation.entity)}
+            for each in finding.first[1:]
+        ],
+    }
+
+
+def _violation(violation: Violation) -> dict[str, Json]:
+    seen = violation.observation
+    return {
+        "what": _text(words.what(violation)),
+        "file": visible(words.file(violation.file)),
+        "line": violation.line,
+        "at": visible(words.moment(seen.at)),
+        "entity": visible(seen.entity),
+        "message": _text(seen.detail),
+        "before": visible(words.before(violation)),
+        "allowed": visible(words.allowed(violation)),
+        "legal": visible(words.edits(violation)),
+        "lines": visible(words.places(violation)),
+        "clause": clause_data(violation.clause),
+        "known": [visible(each) for each in words.known(violation)],
+        "links": [*dict.fromkeys(deviation.link for deviation in violation.resembles if deviation.link)],
+        "stretch": [visible(each) for each in stretched(violation)],
+    }
+
+
+def _story(report: Report, judged: Judged, story: Story, known: dict[object, Provenance]) -> Json:
+    kept = [*_step_numbers(story.steps)]
+    return {
+        "machine": story.machine.name,
+        "entity": visible(story.entity),
+        "names": [visible(name) for name in story.names],
+        "steps": [
+            {
+                **_step(report, judged, number, story.steps[number], story.machine, known),
+                **_cell_counts("met", story.steps[number : number + 1], len(story.machine.states)),
+                **_cell_counts("meanwhile", story.steps[before + 1 : number], len(story.machine.states)),
+            }
+            for before, number in pairwise((-1, *kept))
+        ],
+        "all": len(story.steps),
+        "broken": sum(len(step.violations) for step in story.steps),
+    }
+
+
+def _step_numbers(steps: Sequence[Step]) -> Iterator[int]:
+    """Yield the numbers of the steps to show: all of them, or the first, the last, and those around violations."""
+    if len(steps) <= STEPS:
+        yield from range(len(steps))
+        return
+    broken = (number for number, each in enumerate(steps) if each.violations)
+    wanted = dict.fromkeys(range(AROUND))
+    for number in broken:
+        wanted |= dict.fromkeys(range(max(0, number - AROUND), min(len(steps), number + AROUND + 1)))
+        if len(wanted) >= STEPS:
+            break
+    rest = STEPS - len(wanted)
+    wanted |= dict.fromkeys(range(len(steps) - max(AROUND, rest), len(steps)))
+    yield from sorted(wanted)
+
+
+def _cell_counts(name: str, steps: Iterable[Step], states: int) -> dict[str, Json]:
+    met = Counter(row * states + state for step in steps for each in step.followed for row, state in each.step.cells)
+    return {name: {str(cell): count for cell, count in met.items()}} if met else {}
+
+
+def _step(
+    report: Report, judged: Judged, number: int, step: Step, machine: Machine, known: dict[object, Provenance]
+) -> dict[str, Json]:
+    states, time = [*machine.states], seen_at(step.seen)
+    found: dict[str, Json] = {
+        "number": number + 1,
+        "line": step.place.number,
+        "at": visible(words.moment(step.seen.at)),
+        "time": None if time is None else time // 1_000_000,  # milliseconds since the epoch
+        "what": _text(words.seen(step.seen)),
+        "after": [states.index(state) for state in step.after],
+    }
+    if step.place.file != judged.name:
+        found["file"] = visible(step.place.file)
+    if step.before != step.after:
+        found["before"] = [states.index(state) for state in step.before]
+    if step.seen.detail and step.seen.detail not in words.seen(step.seen):
+        found["detail"] = _text(step.seen.detail)
+    if step.tolerated:
+        found["tolerated"] = [*step.tolerated]
+    if step.followed:
+        why = rows([provenance(each, known) for each in step.followed], reasons=True)
+        found["why"] = [[label, [visible(each) for each in values]] for label, values in why]
+    if step.violations:
+        found["broken"] = [
+            {"word": report.word(single(violation)), **_violation(violation)} for violation in step.violations
+        ]
+    return found

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from fsm.diagrams.draw.dot import FONT, svg
 from fsm.diagrams.draw.picture import Picture, picture
 from fsm.machine import Cell, Clause, Event, Machine, Moves, Outcome, Override, Profile
-from fsm.machine.calls.rules import BEGUN, ENDED, FREE, CallInstant, Rules
+from fsm.machine.calls import BEGUN, ENDED, FREE, CallInstant, Rules
 from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.product import JointPath, SystemTable
 from fsm.machine.product.system import JointMove, System

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final, Protocol, TypeVar
 
 import msgspec
 
-from fsm.runtimes.live.outbox import Outbox
+from fsm.runtimes.live.call_recording import Outbox
 from fsm.runtimes.live.runtime_session import NAMESPACE
 from fsm.runtimes.names import POD_EVENTS
 from fsm.runtimes.reference.clock import LoopThread

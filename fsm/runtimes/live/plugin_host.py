@@ -26,7 +26,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
-from fsm.conformance.exec.transport import EndedError, Process, TalkError
+from fsm.conformance.exec import EndedError, Process, TalkError
 from fsm.runtimes.names import REGISTRATION
 from fsm.runtimes.reference.clock import LoopThread
 from fsm.runtimes.reference.nri.messages import NRIError

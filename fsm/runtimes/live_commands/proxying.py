@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from fsm.machine import Level
-    from fsm.runtimes.live.call_recording import CallRecording
-    from fsm.runtimes.live.outbox import Outbox
+    from fsm.runtimes.live.call_recording import CallRecording, Outbox
     from fsm.runtimes.live.passing_calls import PassedCall
     from fsm.runtimes.live.proxy import Proxy
 
@@ -186,22 +185,22 @@ class _Recorder:
     """Writes calls to a file and to a judge in background threads, so that the proxy does not wait for them."""
 
     def __init__(self, path: Path | None, judge: _Judge | None) -> None:
+        recording = _live("live.call_recording")
         self._file: CallRecording | None = None
         if path is not None:
             try:
-                self._file = _live("live.call_recording").CallRecording(path)
+                self._file = recording.CallRecording(path)
             except OSError as error:
                 raise click.FileError(str(path), reason(error)) from error
-        outboxes = _live("live.outbox")
-        self._lines = _live("live.call_recording").recorded
+        self._lines = recording.recorded
         self._unread = 0
         # Use two outboxes, so that either can fall behind or fail without affecting the other.
         self._outboxes: dict[str, Outbox[list[dict[str, int | str]]]] = {
-            what: outboxes.Outbox(take, failed=partial(_say_lost, what))
+            what: recording.Outbox(take, failed=partial(_say_lost, what))
             for what, take in (("recorded", self._file and self._file.write), ("judged", judge and judge.take))
             if take
         }
-        self._calls: Outbox[PassedCall] = outboxes.Outbox(self._take)
+        self._calls: Outbox[PassedCall] = recording.Outbox(self._take)
 
     def __enter__(self) -> Self:
         return self

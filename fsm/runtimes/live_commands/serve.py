@@ -77,7 +77,7 @@ def command(
         if wrong := unknown_profile(name, groups):
             raise click.BadParameter(f"'{wrong[0]}': {wrong[1]}", param_hint="--profile")
     of_extra("fsm.runtimes.sockets.cri_server", "fsm serve")
-    from fsm.runtimes.reference.node.node_service import ServedNode, applicable  # noqa: PLC0415  (slow to import)
+    from fsm.runtimes.reference.node import ServedNode, applicable  # noqa: PLC0415  (slow to import)
     from fsm.runtimes.reference.node.records import state_folder  # noqa: PLC0415
     from fsm.runtimes.sockets.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
     from fsm.runtimes.sockets.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415

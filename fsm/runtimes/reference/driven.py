@@ -1,12 +1,25 @@
-"""Shared base of code driven by a machine: the driver, choice of outcomes, and conversion of errors to replies."""
+"""Shared bases of the reference implementation: for code driven by a machine, and for the SUTs that test this code.
 
-from collections.abc import Collection
-from functools import cache
-from typing import Final
+Code has its driver, choice of outcomes, and conversion of errors to replies. SUTs have replies, faults, a scratch
+directory, and event loop turns.
+"""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, partial
+from os import O_RDWR, O_WRONLY, W_OK, PathLike, access
+from pathlib import Path
+from typing import ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from fsm.language.library import load
 from fsm.machine import ANY_ERROR, Outcome
-from fsm.machine.driver import Driver, Position
+from fsm.machine.driver import CannotHappenError, Driver, Position
+from fsm.runtimes.reference.clock import cancel_others, perform
+from fsm.scratch import ScratchFolder
+from fsm.sut import UnsupportedError, drained
 
 ABSENT: Final = "absent"
 """State of an entity that does not exist, in every machine of objects."""
@@ -120,3 +133,230 @@ def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None
     """
     if not way.begins and way.reply and not way.replies("ok"):
         raise CallError(event, code if way.reply[0] == ANY_ERROR else way.reply[0], why)
+
+
+Damage: TypeAlias = Callable[[bytes], bytes | None]
+
+EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
+"""Python audit events of operations that change the disk."""
+
+DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
+"""Damage that a crash may do to a file: truncate it to half, delete it, or empty it."""
+
+
+class CrashedError(BaseException):
+    """The process crashes here. Not an :class:`Exception`, so that no error handler catches it."""
+
+
+class Faults(set[str]):
+    """The names of the points that fail, and a crash of the process under test before one of its effects.
+
+    An effect changes the process's world, or the disk below *home*. Once ``crashed``, every further effect fails too,
+    so that cleanup has no effect either.
+    """
+
+    def __init__(self, home: Path | None = None) -> None:
+        super().__init__()
+        self._home = home
+        self._left: int | None = None
+        self.crashed = False
+
+    def point(self, name: str, *, effect: bool = True) -> None:
+        """Raise :class:`WorldError` if *name* is a fault. Otherwise, count an effect unless *effect* is false."""
+        if name in self:
+            raise WorldError(f"cannot {name}")
+        if effect:
+            self.effect()
+
+    @contextmanager
+    def crash_at(self, effect: int) -> Iterator[None]:
+        """Crash before effect number *effect*, counted from 0, among the effects of this thread in the context."""
+        _audit()
+        self._left, self.crashed = effect, False
+        _THREAD.faults = self
+        try:
+            yield
+        finally:
+            _THREAD.faults = None
+            self._left = None
+
+    def effect(self) -> None:
+        """Count an imminent effect. Raise :class:`CrashedError` if the process crashes before it."""
+        if self._left is None:
+            return
+        if self._left == 0:
+            self.crashed = True
+            raise CrashedError
+        self._left -= 1
+
+    def audited(self, event: str, path: object, *arguments: object) -> None:
+        """Count the audit event *event*, one of :data:`EFFECTS`, as an effect if it writes below *home*."""
+        reads = event == "open" and isinstance(arguments[1], int) and not arguments[1] & (O_WRONLY | O_RDWR)
+        if isinstance(path, str | PathLike) and str(path).startswith(f"{self._home}/") and not reads:
+            self.effect()
+
+
+class _Thread(threading.local):
+    faults: Faults | None = None
+
+
+_THREAD: Final = _Thread()
+
+
+@cache
+def _audit() -> None:
+    """Install the audit hook only once, because it cannot be removed and slows down the whole process."""
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event in EFFECTS and _THREAD.faults is not None:
+            _THREAD.faults.audited(event, *arguments)
+
+    sys.addaudithook(hook)
+
+
+def damage(file: Path, how: Damage) -> None:
+    """Replace the content of *file* with the result of *how* for it. Delete the file if the result is ``None``."""
+    data = how(file.read_bytes())
+    if data is None:
+        file.unlink()
+    else:
+        file.write_bytes(data)
+
+
+def hide(folder: Path) -> None:
+    """Move *folder* away, so that nothing can be written to it."""
+    folder.rename(folder.with_name("away"))
+
+
+def restore(folder: Path) -> None:
+    """Move *folder* back if it was hidden."""
+    away = folder.with_name("away")
+    if away.exists():
+        away.rename(folder)
+
+
+MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
+"""An in-memory file system, where syncing is free. It outlives a crashing process as a disk does."""
+
+Action = Callable[[], object]
+
+K = TypeVar("K")
+
+
+class ReferenceSUT(Generic[K]):
+    """A SUT that makes events happen through ``_actions`` and collects their outputs in ``_outputs``.
+
+    ``_scope`` is closed at each reset and at the end. ``faults`` apply to one event. The SUT tests *kind*, which may
+    have planted bugs. By default, this is the last of ``kinds`` under one of ``profiles``, and the first otherwise.
+    """
+
+    machine: ClassVar[str]
+    kinds: tuple[type[K], ...]
+    profiles: ClassVar[tuple[str, ...]] = ("upstream",)
+
+    def __init__(self, profile: str = "", kind: type[K] | None = None) -> None:
+        self._profile = profile
+        self._kind = kind or self.kinds[-1 if {*profile.split("+")} & {*self.profiles} else 0]
+        self._scope = ExitStack()
+        self.reset()
+
+    def reset(self) -> None:
+        self._scope.close()
+        self._outputs: list[str] = []
+        self.faults = Faults()
+
+    def _new_folder(self) -> Path:
+        return Path(self._scope.enter_context(ScratchFolder(MEMORY if access(MEMORY, W_OK) else None)))
+
+    def outputs(self) -> Sequence[str]:
+        return drained(self._outputs)
+
+    def close(self) -> None:
+        self._scope.close()
+
+    def do(self, event: str) -> str:
+        return self._reply(event, lambda: self._happen(event))
+
+    def _happen(self, event: str) -> object:
+        actions = self._actions()
+        if event not in actions:
+            raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
+        return actions[event]()
+
+    def _actions(self) -> Mapping[str, Action]:
+        """Map each event to a function, which may be a coroutine function if there is an event loop."""
+        raise NotImplementedError
+
+    def _reply(self, event: str, act: Action) -> str:
+        try:
+            return self._attempt(event, act)
+        finally:
+            self._clear_faults()
+
+    def _attempt(self, event: str, act: Action) -> str:
+        known = driver(self.machine).machine.events.get(event)
+        if known is None:
+            raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
+        code = "ok"
+        try:
+            self._run(act)
+        except ReplyError as error:
+            code = error.code
+        except CannotHappenError as error:
+            raise UnsupportedError(str(error)) from error
+        return code if known.kind == "call" else ""
+
+    def _crash(self, event: str, point: int) -> None:
+        """Crash before effect number *point* of *event*. A crash in a task of the object under test is not raised."""
+        with self.faults.crash_at(point), suppress(CrashedError):
+            self._attempt(event, lambda: self._happen(event))
+
+    def _run(self, act: Action) -> None:
+        act()
+
+    def _clear_faults(self) -> None:
+        self.faults.clear()
+
+
+class LoopSUT(ReferenceSUT[K]):
+    """A SUT whose events happen on one event loop. After each event, the loop runs ``turns`` turns.
+
+    ``_lasting`` is closed only at the end.
+    """
+
+    turns: ClassVar[int] = 0
+
+    def __init__(self, profile: str = "", kind: type[K] | None = None) -> None:
+        self._lasting = ExitStack()
+        self._runner = self._lasting.enter_context(asyncio.Runner())
+        super().__init__(profile, kind)
+
+    def reset(self) -> None:
+        super().reset()
+        self._runner.run(cancel_others())
+
+    def close(self) -> None:
+        super().close()
+        self._lasting.close()
+
+    def _run(self, act: Action) -> None:
+        self._runner.run(self._settle(act))
+
+    async def _settle(self, act: Action) -> None:
+        await perform(act)
+        await turns(self.turns)
+
+
+def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -> dict[str, Action]:
+    """Map each of *events* to the method of *subject* with the same name, called with *arguments*.
+
+    >>> methods([3, 4], "count", arguments=(4,))["count"]()
+    1
+    """
+    return {event: partial(getattr(subject, event.replace("-", "_")), *arguments) for event in events}
+
+
+async def turns(count: int) -> None:
+    """Let the other tasks of the event loop run *count* times."""
+    for _ in range(count):
+        await asyncio.sleep(0)

@@ -19,10 +19,10 @@ from fsm.runtimes.names import READY, RUNNING
 from fsm.runtimes.recordings.containerd_texts import capitals
 from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.events.queue import QueueShutError
-from fsm.runtimes.reference.node.command import limits
+from fsm.runtimes.reference.node import HANDLERS, ServedNode
 from fsm.runtimes.reference.node.error_words import full_id, refusal_text
 from fsm.runtimes.reference.node.node_containers import NodeContainer
-from fsm.runtimes.reference.node.node_service import HANDLERS, ServedNode
+from fsm.runtimes.reference.node.workloads import limits
 from fsm.runtimes.reference.pods.surroundings import Metadata
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets import node_messages

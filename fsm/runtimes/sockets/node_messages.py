@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fsm.runtimes.reference.container.record import ContainerState, Status
+from fsm.runtimes.reference.node import NodeEvent
 from fsm.runtimes.reference.node.node_containers import NodeContainer, limits_of
-from fsm.runtimes.reference.node.node_service import NodeEvent
 from fsm.runtimes.reference.node.records import StoredImage
 from fsm.runtimes.reference.pods.surroundings import Metadata, PodStatus
 from fsm.runtimes.sockets import cri_pb2 as cri

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from fsm.runtimes.reference.driven import CallError
+from fsm.runtimes.reference.node import ServedNode
 from fsm.runtimes.reference.node.node_containers import NodeContainer
-from fsm.runtimes.reference.node.node_service import ServedNode
 from fsm.runtimes.reference.nri.lifecycle import Relayed, relay_merged
 from fsm.runtimes.reference.nri.messages import Answer, ContainerState, Fields, Pod, Request, Update
 from fsm.runtimes.sockets import cri_pb2 as cri

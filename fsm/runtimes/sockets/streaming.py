@@ -19,8 +19,8 @@ from wsproto.utilities import ProtocolError
 from fsm.runtimes.names import RUNNING
 from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import CallError, WorldError
+from fsm.runtimes.reference.node import ServedNode
 from fsm.runtimes.reference.node.node_containers import NodeContainers
-from fsm.runtimes.reference.node.node_service import ServedNode
 from fsm.runtimes.reference.node.workloads import Workload, Write
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.spdy import SpdyError

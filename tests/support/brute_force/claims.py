@@ -13,8 +13,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from brute_force.conditions import Test, codes_named, test_of
 from brute_force.steps import Configuration, Instant, MachineModel, Model, Runs, Step
-from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
-from fsm.machine.property.claims import (
+from fsm.machine.claims import (
     Always,
     Claim,
     Fair,
@@ -25,6 +24,7 @@ from fsm.machine.property.claims import (
     Reachable,
     conditions_of,
 )
+from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 
 Verdict: TypeAlias = Literal["holds", "fails", "unknown", "vacuous"]
 Run: TypeAlias = tuple[Step, ...]

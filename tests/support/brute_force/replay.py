@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from brute_force.claims import Run, Search, enabled, takes
 from brute_force.conditions import codes_named
 from brute_force.steps import Configuration, Instant, Runs, Step, SystemModel
+from fsm.machine import evidence
+from fsm.machine.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
 from fsm.machine.conditions import Sequence, WrittenCondition
-from fsm.machine.property import evidence
-from fsm.machine.property.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
 from fsm.machine.table import UNSPECIFIED
 
 MOST = 2_000

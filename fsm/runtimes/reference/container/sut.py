@@ -6,12 +6,11 @@ from itertools import cycle
 from typing import Any, Final
 
 from fsm.machine.table import tabulate
-from fsm.runtimes.reference.container.container import MACHINE, Container
+from fsm.runtimes.reference.container import MACHINE, Container
 from fsm.runtimes.reference.container.record import FLAGS, LinuxResources, Record, Resources
 from fsm.runtimes.reference.container.storage import NAME
 from fsm.runtimes.reference.container.world import KILLED, Exit, SimulatedWorld, Task
-from fsm.runtimes.reference.driven import ABSENT, driver
-from fsm.runtimes.reference.harness import DAMAGE, Damage, Faults, ReferenceSUT, damage
+from fsm.runtimes.reference.driven import ABSENT, DAMAGE, Damage, Faults, ReferenceSUT, damage, driver
 
 FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("create", "failed"): "make",
@@ -35,7 +34,7 @@ CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
 
 
 class ContainerSUT(ReferenceSUT[Container]):
-    """A :class:`~fsm.runtimes.reference.container.container.Container` under test. It conforms under every profile.
+    """A :class:`~fsm.runtimes.reference.container.Container` under test. It conforms under every profile.
 
     >>> sut = ContainerSUT()
     >>> sut.do("create"), sut.arrange("start", "begins"), sut.arrange("start", "failed")

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.harness import Faults, hide, restore
+from fsm.runtimes.reference.driven import Faults, WorldError, hide, restore
 
 KILLED: Final = 137
 

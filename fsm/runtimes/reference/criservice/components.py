@@ -13,9 +13,9 @@ from asyncinotify import Inotify, Mask, Watch
 
 from fsm.runtimes.reference.clock import Clock
 from fsm.runtimes.reference.driven import Driven, driver
-from fsm.runtimes.reference.events.backoff import Backoff
+from fsm.runtimes.reference.events import Backoff
 from fsm.runtimes.reference.events.queue import EventQueue
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri import NRI
 from fsm.runtimes.reference.nri.messages import Domain
 
 MACHINE: Final = "service-component"
@@ -141,7 +141,7 @@ class SubscriptionError(Exception):
 class EventMonitor(Component):
     """Handles the events of the stream that *subscribe* returns, each with the key of its object.
 
-    *handler* raises :class:`~fsm.runtimes.reference.events.backoff.HandlerError` for an event that must be retried.
+    *handler* raises :class:`~fsm.runtimes.reference.events.HandlerError` for an event that must be retried.
     """
 
     def __init__(

@@ -8,6 +8,7 @@ from typing import Final, NoReturn, TypeVar
 
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.reference.clock import cancel_others
+from fsm.runtimes.reference.criservice import Construction, ConstructionError, Makers, nothing
 from fsm.runtimes.reference.criservice.components import (
     Component,
     EventMonitor,
@@ -17,10 +18,9 @@ from fsm.runtimes.reference.criservice.components import (
     Syncer,
     Watches,
 )
-from fsm.runtimes.reference.criservice.service import Construction, ConstructionError, Makers, nothing
 from fsm.runtimes.reference.criservice.upstream import UpstreamConstruction
-from fsm.runtimes.reference.harness import Action, K, LoopSUT, methods
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.driven import Action, K, LoopSUT, methods
+from fsm.runtimes.reference.nri import NRI
 from fsm.runtimes.reference.nri.messages import Domain
 from fsm.sut import BrokenError
 
@@ -76,7 +76,7 @@ class Feed(asyncio.Queue[str | Exception], AsyncIterator[tuple[str, str]]):
 
 
 class ConstructionSUT(ServiceSUT[Construction]):
-    """A :class:`~fsm.runtimes.reference.criservice.service.Construction` under test. It shows what is running."""
+    """A :class:`~fsm.runtimes.reference.criservice.Construction` under test. It shows what is running."""
 
     machine = "service-construction"
     kinds = (Construction, UpstreamConstruction)

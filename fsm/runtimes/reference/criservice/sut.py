@@ -12,11 +12,11 @@ from typing import Final, NoReturn
 
 from fsm.language.library import load_system
 from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.criservice import DRAIN_TIMEOUT, CloseError, CRIService, Parts, RunError
 from fsm.runtimes.reference.criservice.components import Component, EventMonitor, Queue, Registration, StreamingServer
 from fsm.runtimes.reference.criservice.parts_sut import Feed, ProcessExitError, ServiceSUT
-from fsm.runtimes.reference.criservice.service import DRAIN_TIMEOUT, CloseError, CRIService, Parts, RunError
 from fsm.runtimes.reference.criservice.upstream import UnrecoverableError, UpstreamService
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri import NRI
 from fsm.runtimes.reference.nri.messages import Container, ContainerState, Domain, Pod
 from fsm.sut import BrokenError, UnsupportedError
 
@@ -72,7 +72,7 @@ class ImmediateRegistration(Registration):
 
 
 class CRIServiceSUT(ServiceSUT[CRIService]):
-    """A :class:`~fsm.runtimes.reference.criservice.service.CRIService` under test: containerd's, unless ``mended``.
+    """A :class:`~fsm.runtimes.reference.criservice.CRIService` under test: containerd's, unless ``mended``.
 
     >>> sut = CRIServiceSUT("mended")
     >>> [sut.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]

@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from fsm.runtimes.reference.criservice import CloseError, Construction, ConstructionError, CRIService, RunError
 from fsm.runtimes.reference.criservice.components import Component, Syncer, until
-from fsm.runtimes.reference.criservice.service import CloseError, Construction, ConstructionError, CRIService, RunError
 from fsm.runtimes.reference.nri.messages import Container, Pod
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Final
 
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.events.backoff import FIRST, MACHINE, Backlog, Backoff, HandlerError, UpstreamBackoff
+from fsm.runtimes.reference.driven import Action, LoopSUT, ReferenceSUT
+from fsm.runtimes.reference.events import FIRST, MACHINE, Backlog, Backoff, HandlerError, UpstreamBackoff
 from fsm.runtimes.reference.events.queue import EventQueue, QueueShutError, Subscription, UpstreamEventQueue
-from fsm.runtimes.reference.harness import Action, LoopSUT, ReferenceSUT
 from fsm.sut import BrokenError, UnsupportedError
 
 KEY: Final = "key"
@@ -32,7 +32,7 @@ RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-wait
 
 
 class BackoffSUT(LoopSUT[Backoff[int]]):
-    """A :class:`~fsm.runtimes.reference.events.backoff.Backoff` under test.
+    """A :class:`~fsm.runtimes.reference.events.Backoff` under test.
 
     It has one key, a handler that ends on request, and a clock that is turned.
     """

@@ -1,7 +1,327 @@
 """A node: the lifecycle of all its pods and containers, as a CRI client sees them.
 
-The machines of :class:`~fsm.runtimes.reference.pods.service.Pods` and
-:class:`~fsm.runtimes.reference.container.container.Container` decide which events are possible. This package combines
-them, and adds names, shortened ids, images, events, error messages, and workloads: simulated ``commands``, or processes
-(``workloads``).
+The machines of :class:`~fsm.runtimes.reference.pods.Pods` and :class:`~fsm.runtimes.reference.container.Container`
+decide which events are possible. This package combines them, and adds names, shortened ids, images, events, error
+messages, and workloads: simulated ``commands``, or processes (``workloads``). This module has the calls on a node.
 """
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from itertools import count
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from fsm.machine.versions import Bounded, unknown_profile
+from fsm.runtimes.names import CREATED, READY, RUNNING
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.container import MACHINE as CONTAINERS
+from fsm.runtimes.reference.container.record import Status
+from fsm.runtimes.reference.container.world import Processes
+from fsm.runtimes.reference.driven import UNKNOWN, CallError, WorldError, driver
+from fsm.runtimes.reference.events.queue import EventQueue
+from fsm.runtimes.reference.node.error_words import full_id, worded
+from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers
+from fsm.runtimes.reference.node.records import Images, Records
+from fsm.runtimes.reference.node.relays import PluginSender, Relays
+from fsm.runtimes.reference.node.workload_processes import ChildProcess, resumed, simulated
+from fsm.runtimes.reference.node.workloads import ContainerRecord, Limits, SimulatedPause
+from fsm.runtimes.reference.nri import messages
+from fsm.runtimes.reference.pods import MACHINE as PODS
+from fsm.runtimes.reference.pods import Pods
+from fsm.runtimes.reference.pods.sandbox_controller import MACHINE as CONTROLLER
+from fsm.runtimes.reference.pods.sandbox_controller import Controller, UpstreamController
+from fsm.runtimes.reference.pods.surroundings import Leases, Metadata, PodObserver, PodStatus
+from fsm.runtimes.sockets import cri_pb2 as cri
+
+T = TypeVar("T")
+
+NETWORK: Final = IPv4Network("10.88.0.0/16")
+FIRST_PID: Final = 1_000
+HANDLERS: Final = frozenset({"", "runc"})
+"""Runtime handlers that a pod may request. All behave alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEvent:
+    """A container or pod was ``created``, ``started``, ``stopped`` or ``deleted``.
+
+    ``pod`` is its pod at that time, or ``None`` if the pod did not exist or had no status. ``containers`` are the pod's
+    containers.
+    """
+
+    id: str
+    what: str
+    at: int
+    pod: tuple[cri.RunPodSandboxRequest, PodStatus] | None
+    containers: tuple[tuple[NodeContainer, Status], ...]
+
+
+class ServedNode(PodObserver):
+    """A node with its state in *folder*, under *profile* if one is named. Belongs to one event loop.
+
+    Its containers are simulated unless *processes* is true. If the profile allows refusing a call, *deviates()* decides
+    whether the call is refused. If *kept*, the node restores the pods and containers that an earlier node left in the
+    directory, and leaves its own there. Simulated containers have kept running in between, but processes have ended.
+
+    >>> import tempfile
+    >>> async def example(folder: str) -> None:
+    ...     async with ServedNode(Path(folder)) as node:
+    ...         pod = await node.run_pod(cri.RunPodSandboxRequest())
+    ...         config = cri.ContainerConfig(image=cri.ImageSpec(image="busybox"), command=["sh", "-c", "exit 3"])
+    ...         container = await node.create_container(cri.CreateContainerRequest(pod_sandbox_id=pod, config=config))
+    ...         await node.containers.start(container[:8])
+    ...         await node.containers.halt(container, 10)
+    ...         print(node.containers.status(container)[1].exit_code)
+    ...         await node.remove_pod(pod)
+    ...         print(node.pods(), node.containers.store)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(example(folder))
+    3
+    {} {}
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        profile: str = "",
+        processes: bool = False,
+        kept: bool = False,
+        deviates: Callable[[], bool] = bool,
+        plugins: PluginSender | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.profile = profile
+        self.processes = processes
+        self.clock = clock or Clock()
+        records = folder / "records" if kept else None
+        self.kept = kept
+        self._deviates = deviates
+        self.images = Images(kept=Records(records and records / "images", list[str]))
+        self._kept_pods = Records(records and records / "pods", cri.RunPodSandboxRequest)
+        self.events: EventQueue[NodeEvent] = EventQueue(bool, clock=self.clock)
+        self.plans: dict[str, cri.RunPodSandboxRequest] = {}
+        self.relays = Relays(plugins, applicable(profile, "nri-container"))
+        self._running: dict[str, cri.RunPodSandboxRequest] = {}
+        self._unsent: deque[NodeEvent] = deque()
+        self.containers = NodeContainers(
+            folder / "containers",
+            launch=ChildProcess if processes else simulated(count(FIRST_PID).__next__, self.clock),
+            resume=None if processes else lambda record: resumed(record, self.clock),
+            kept=Records(records and records / "containers", ContainerRecord),
+            ready=lambda pod: self.pods().get(pod) == READY,
+            notice=lambda container, what: self._notice(container.id, container.pod.id, what),
+            relays=self.relays,
+            profile=applicable(profile, CONTAINERS),
+            deviates=deviates,
+        )
+        pause = Processes if processes else SimulatedPause
+        controller = UpstreamController if applicable(profile, CONTROLLER) else Controller
+        self._folder = folder
+        self._controller = controller(lambda pod: pause(folder / "pauses" / pod), self.clock, on_exit=self._pod_exited)
+        self._pods = Pods(
+            folder / "pods",
+            self._controller,
+            Leases(folder / "network", NETWORK),
+            self.containers,
+            self.clock,
+            profile=applicable(profile, PODS),
+            observer=self,
+        )
+
+    async def __aenter__(self) -> Self:
+        (self._folder / "pauses").mkdir(parents=True, exist_ok=True)
+        await self._controller.__aenter__()
+        self.containers.tasks.start(self.events.run())
+        if self.kept:
+            self.plans.update(self._kept_pods.load())
+            await self._pods.recover()
+            for pod in self.plans.keys() - self.pods().keys():
+                await self.removed(pod)
+            self.containers.recover(self._for_plugins)
+            if not self.relays.release:
+                self._restore_relays()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End everything that runs. The kept records do not show these ends."""
+        self.events.shutdown()
+        await self.containers.close()
+        for pod in () if self.kept else self.pods():
+            with suppress(CallError):
+                await self._pods.stop(pod)
+        await self._pods.close()
+        await self._controller.close()
+        await self.relays.close()
+
+    def _restore_relays(self) -> None:
+        """Restore the relays' states, so that plugins learn when pods and containers end, unlike in containerd."""
+        for pod, shows in self.pods().items():
+            self.relays.pods.take(pod, "run-pod-sandbox", "ok")
+            if shows != READY:
+                self.relays.pods.take(pod, "stop-pod-sandbox", "ok")
+        self.relays.synchronise(container.for_plugins() for container in self.containers.store.values())
+
+    def pods(self) -> dict[str, str]:
+        """Map the id of each pod to the state that it shows."""
+        return self._pods.list()
+
+    def find_pod(self, given: str, event: str) -> str:
+        """Return the id of the pod that *given* stands for, or *given* if it matches no pod. *event* is the call."""
+        return full_id(given, self.pods(), event, "sandbox")
+
+    async def run_pod(self, plan: cri.RunPodSandboxRequest) -> str:
+        async def run() -> str:
+            async with self.relays.blocking():
+                pod = await self._pods.run(name)
+            await self._notice(pod, pod, "created")
+            await self._notice(pod, pod, "started")
+            return pod
+
+        name = _full_name(plan.config.metadata)
+        known = self._pods.names.get(name)
+        if known or name in self._running:
+            why = f'name "{name}" is reserved for "{known or ""}"'
+            raise CallError("run", UNKNOWN, f'failed to reserve sandbox name "{name}": {why}')
+        self._running[name] = plan
+        try:
+            with self._worded("", "run", ""):
+                return await asyncio.shield(self.containers.tasks.start(run()))
+        finally:
+            del self._running[name]
+
+    async def stop_pod(self, given: str) -> None:
+        async with self.relays.blocking():
+            await self._call("stop", given, self._pods.stop)
+
+    async def remove_pod(self, given: str) -> None:
+        async with self.relays.blocking():
+            await self._call("remove", given, self._pods.remove)
+
+    def listed_pods(self) -> tuple[tuple[cri.RunPodSandboxRequest, Metadata], ...]:
+        """Return all pods, without querying their worlds."""
+        return tuple((self.plans[pod.id], pod) for pod in self._pods.listed() if pod.id in self.plans)
+
+    def pod_status(self, given: str) -> tuple[cri.RunPodSandboxRequest, PodStatus]:
+        pod = self.find_pod(given, "status")
+        with self._worded(pod, "status", given):
+            status = self._pods.status(pod)
+        return self.plans[pod], status
+
+    def forward(self, given: str) -> None:
+        """Prepare a stream to ports of a pod."""
+        pod = self.find_pod(given, "port-forward")
+        with self._worded(pod, "port-forward", given):
+            self._pods.port_forward(pod)
+
+    async def update_pod(self, given: str, limits: Limits) -> None:
+        pod = self.find_pod(given, "update-resources")
+        numbers = {name: value for name, value in limits.items() if isinstance(value, int)}
+        with self._worded(pod, "update-resources", given):
+            self._pods.update_resources(pod, numbers)
+
+    async def create_container(self, request: cri.CreateContainerRequest) -> str:
+        """Create a container as in *request*, but with the configuration that its pod has. Return its id."""
+        given, config = request.pod_sandbox_id, request.config
+        pod = self.find_pod(given, "create-container")
+        pod_config, created = self.plans.get(pod, cri.RunPodSandboxRequest()).config, list[str]()
+        request.pod_sandbox_id = pod
+        request.sandbox_config.CopyFrom(pod_config)
+
+        async def create() -> None:
+            image = self.images.find(config.image.image)
+            if image is None:
+                raise WorldError(f'failed to resolve image "{config.image.image}": not found')
+            reserved = f"{config.metadata.name}_{_full_name(pod_config.metadata)}_{config.metadata.attempt}"
+            record = ContainerRecord(request=request, reserved=reserved, image=image)
+            async with self.relays.blocking():
+                created.append(await self.containers.make(self._for_plugins(pod), record))
+
+        await self._call("create-container", given, lambda pod: self._pods.create_container(pod, create))
+        return created[0]
+
+    async def runs(self, _pod: str) -> None:
+        name = next(name for name, holder in self._pods.names.items() if holder == _pod)
+        plan = self._running[name]
+        if plan.runtime_handler not in HANDLERS:
+            raise WorldError(f'failed to get sandbox runtime: no runtime for "{plan.runtime_handler}" is configured')
+        self.plans[_pod] = plan
+        self._kept_pods.save(_pod, plan)
+        try:
+            await self.relays.ask("run-pod-sandbox", self._for_plugins(_pod))
+        except WorldError as error:
+            await self.relays.notify("stop-pod-sandbox", self._for_plugins(_pod))
+            raise WorldError(f"NRI RunPodSandbox failed: {error}") from error
+
+    async def stopped(self, _pod: str) -> None:
+        await self.relays.notify("stop-pod-sandbox", self._for_plugins(_pod))
+
+    async def removed(self, _pod: str) -> None:
+        if _pod in self.plans:
+            if _pod in self.pods():  # not left over from a failed run
+                await self._notice(_pod, _pod, "deleted")
+            await self.relays.notify("remove-pod-sandbox", self._for_plugins(_pod))
+            del self.plans[_pod]
+            self._kept_pods.delete(_pod)
+
+    def pods_for_plugins(self) -> Sequence[messages.Pod]:
+        """Return the pods as joining plugins receive them."""
+        return [self._for_plugins(pod) for pod in [*self.pods()]]
+
+    def containers_for_plugins(self) -> Sequence[messages.Container]:
+        """Return the containers that are created or running, as joining plugins receive them."""
+        containers = [*self.containers.store.values()]
+        return [container.for_plugins() for container in containers if container.shows in {CREATED, RUNNING}]
+
+    def _for_plugins(self, pod: str) -> messages.Pod:
+        metadata = self.plans.get(pod, cri.RunPodSandboxRequest()).config.metadata
+        return messages.Pod(id=pod, name=metadata.name, namespace=metadata.namespace)
+
+    def _pod_exited(self, pod: str) -> None:
+        if pod in self.plans:
+            self._queue_event(pod, pod, "stopped")
+            self.containers.tasks.start(self._send_events())
+
+    async def _notice(self, identity: str, pod: str, what: str) -> None:
+        self._queue_event(identity, pod, what)
+        await self._send_events()
+
+    def _queue_event(self, identity: str, pod: str, what: str) -> None:
+        status = None
+        if pod in self.plans and pod in self.pods():
+            with suppress(CallError):
+                status = self.plans[pod], self._pods.status(pod)
+        containers = tuple((container, container.status()) for container in self.containers.of(pod))
+        self._unsent.append(NodeEvent(id=identity, what=what, at=time.time_ns(), pod=status, containers=containers))
+
+    async def _send_events(self) -> None:
+        while self._unsent:
+            await self.events.send(self._unsent.popleft())
+
+    async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
+        """Make *call*, which continues even if its caller gives up, with the id of the pod *given*."""
+        pod = self.find_pod(given, event)
+        with self._worded(pod, event, given):
+            return await asyncio.shield(self.containers.tasks.start(call(pod)))
+
+    def _worded(self, pod: str, event: str, given: str) -> AbstractContextManager[None]:
+        return worded("pod", self._pods.find(pod), event, given, deviates=self._deviates())
+
+
+def _full_name(pod: cri.PodSandboxMetadata) -> str:
+    return f"{pod.name}_{pod.namespace}_{pod.uid}_{pod.attempt}"
+
+
+def applicable(profile: str, machine: str) -> str:
+    """Return the names in *profile*, joined by ``+``, that are profiles of *machine* or versions of one.
+
+    >>> applicable("upstream+containerd-1.6", "container-status")
+    'containerd-1.6'
+    """
+    profiles: list[Mapping[str, Bounded]] = [driver(machine).machine.profiles]
+    return "+".join(name for name in filter(None, profile.split("+")) if unknown_profile(name, profiles) is None)

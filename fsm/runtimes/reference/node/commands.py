@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.node.command import Command
+from fsm.runtimes.reference.node.workloads import Command
 from fsm.runtimes.sockets import cri_pb2 as cri
 
 TERMINATED: Final = 143

@@ -1,4 +1,4 @@
-"""Containers of a node's pods, each driven by :class:`~fsm.runtimes.reference.container.container.Container`."""
+"""Containers of a node's pods, each driven by :class:`~fsm.runtimes.reference.container.Container`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -12,14 +12,23 @@ from typing import Any, Final, TypeVar
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.names import CREATED, RUNNING
 from fsm.runtimes.reference.clock import Tasks
-from fsm.runtimes.reference.container.container import Container
+from fsm.runtimes.reference.container import Container
 from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status
 from fsm.runtimes.reference.driven import ABSENT, CallError, WorldError
-from fsm.runtimes.reference.node.command import Command, ContainerRecord, Limits, adjust, limits
 from fsm.runtimes.reference.node.error_words import full_id, worded
 from fsm.runtimes.reference.node.records import Records
 from fsm.runtimes.reference.node.relays import Relays
-from fsm.runtimes.reference.node.workloads import ContainerWorld, Executed, Heard, Workload
+from fsm.runtimes.reference.node.workloads import (
+    Command,
+    ContainerRecord,
+    ContainerWorld,
+    Executed,
+    Heard,
+    Limits,
+    Workload,
+    adjust,
+    limits,
+)
 from fsm.runtimes.reference.nri import messages
 from fsm.runtimes.reference.pods.surroundings import Containers
 from fsm.runtimes.sockets import cri_pb2 as cri

@@ -18,9 +18,8 @@ from fsm.errors import reason
 from fsm.runtimes.reference.clock import Clock, Tasks
 from fsm.runtimes.reference.container.world import KILLED, SIGNALLED, Exit, process_end, shell_code
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.node.command import LONGEST_LINE, Command, ContainerRecord
 from fsm.runtimes.reference.node.commands import Script, exit_code, script
-from fsm.runtimes.reference.node.workloads import Write
+from fsm.runtimes.reference.node.workloads import LONGEST_LINE, Command, ContainerRecord, Write
 
 TERM_GRACE: Final = "0"
 """Grace period in seconds when a reaper ends a process. It is 0 because the process was asked to end before."""

@@ -1,18 +1,188 @@
-"""Workloads of a node's containers, either simulated commands or processes of this machine, and their world."""
+"""Workloads of a node's containers, either simulated commands or processes of this machine, and their world.
+
+A workload executes a command as clients request it in CRI: with variables, host directories, the files of the pod, a
+log and limits.
+"""
 
 import asyncio
 import os
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path, PurePosixPath
 from signal import SIGKILL
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, Self, TypeAlias
 
+from fsm.errors import reason
 from fsm.runtimes.reference.container.world import KILLED, Exit, NoTaskError, Processes, SimulatedWorld, Task
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.node.command import Command
+from fsm.runtimes.reference.node.records import StoredImage
+from fsm.runtimes.reference.nri.messages import Fields
+from fsm.runtimes.sockets import cri_pb2 as cri
+
+LONGEST_LINE: Final = 16_384
+"""Maximum number of bytes in a log line. Longer lines are written in parts, as containerd does."""
+
+Limits: TypeAlias = Mapping[str, int | str]
+"""The limits that are set, as a mapping from CRI field name to value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """The command of the container *config* in the pod *pod*, or the *words* of another command in the same container.
+
+    ``log`` is empty if there is no log. ``files`` maps paths in the container to contents that the pod determines.
+    """
+
+    config: cri.ContainerConfig
+    pod: cri.PodSandboxConfig = field(default_factory=cri.PodSandboxConfig)
+    words: tuple[str, ...] = ()
+
+    @classmethod
+    def requested(cls, request: cri.CreateContainerRequest) -> Self:
+        """Return the command of the container that *request* creates."""
+        config = request.config
+        return cls(config=config, pod=request.sandbox_config, words=(*config.command, *config.args))
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return {variable.key: variable.value for variable in self.config.envs}
+
+    @property
+    def log(self) -> str:
+        folder, path = self.pod.log_directory, self.config.log_path
+        return f"{folder}/{path}" if folder and path else ""
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        return dict(_files(self.pod))
+
+    def here(self, inside: str) -> str:
+        """Replace paths *inside* the container with paths of this machine. The paths may be within other text.
+
+        >>> mounts = [cri.Mount(container_path="/in", host_path="/tmp/out")]
+        >>> Command(config=cri.ContainerConfig(mounts=mounts)).here("read a < /in/pipe")
+        'read a < /tmp/out/pipe'
+        """
+        for mount in self.config.mounts:
+            if mount.container_path and mount.host_path:
+                pattern = rf"(?<![\w/.-]){re.escape(mount.container_path)}(?![\w.-])"
+                inside = re.sub(pattern, mount.host_path.replace("\\", r"\\"), inside)
+        return inside
+
+    def text(self, path: str) -> bytes | None:
+        """Return the content of the file at *path* in the container, or ``None`` if there is no such file."""
+        if (content := self.files.get(path)) is not None:
+            return content.encode()
+        with suppress(OSError, ValueError):
+            if (mounted := self._mounted(path)) and mounted.is_file():
+                return mounted.read_bytes()
+        return None
+
+    def names(self, path: str) -> Collection[str] | None:
+        """Return the names in the directory at *path* in the container, or ``None`` if there is no such directory."""
+        with suppress(OSError, ValueError):
+            if (mounted := self._mounted(path)) and mounted.is_dir():
+                return [file.name for file in mounted.iterdir()]
+        return None
+
+    def prepare(self) -> None:
+        """Begin the log.
+
+        Raise :class:`~fsm.runtimes.reference.driven.WorldError` if that fails, or if a mounted path does not exist.
+        """
+        for mount in self.config.mounts:
+            if mount.host_path and not Path(mount.host_path).exists():
+                why = f"error mounting {mount.host_path!r}: no such file or directory"
+                raise WorldError(f"failed to create shim task: {why}")
+        self.begin_log()
+
+    def begin_log(self) -> None:
+        """Create the log file if necessary. Raise :class:`~fsm.runtimes.reference.driven.WorldError` on failure."""
+        try:
+            if self.log:
+                with Path(self.log).open("ab"):
+                    pass
+        except OSError as error:
+            raise WorldError(f"failed to open log file {self.log!r}: {reason(error)}") from error
+
+    def write(self, data: bytes, *, error: bool) -> None:
+        """Write lines to the log, if possible. An unterminated last line counts as complete."""
+        if not self.log:
+            return
+        stamp = f"{datetime.now(UTC).isoformat(timespec='microseconds')[:-6]}Z {'stderr' if error else 'stdout'} "
+        lines = list[bytes]()
+        for line in data.splitlines():
+            parts = [line[at : at + LONGEST_LINE] for at in range(0, max(len(line), 1), LONGEST_LINE)]
+            tags = [b"P"] * (len(parts) - 1) + [b"F"]
+            lines += [stamp.encode() + tag + b" " + part + b"\n" for tag, part in zip(tags, parts, strict=True)]
+        with suppress(OSError), Path(self.log).open("ab") as file:
+            file.write(b"".join(lines))
+
+    def _mounted(self, path: str) -> Path | None:
+        inside = PurePosixPath(path)
+        for mount in self.config.mounts:
+            if mount.host_path and mount.container_path and inside.is_relative_to(mount.container_path):
+                return Path(mount.host_path, inside.relative_to(mount.container_path))
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRecord:
+    """A container that a client has requested, with the full name ``reserved`` and the image ``image``.
+
+    ``made_at`` is its creation time. ``pid`` is the id of its first process, or 0 if it has none, and ``started_at`` is
+    the time at which that process was started.
+    """
+
+    request: cri.CreateContainerRequest
+    reserved: str = ""
+    image: StoredImage | None = None
+    made_at: int = 0
+    pid: int = 0
+    started_at: int = 0
+
+
+def _files(pod: cri.PodSandboxConfig) -> Iterator[tuple[str, str]]:
+    yield "/etc/hostname", f"{pod.hostname or pod.metadata.name}\n"
+    dns = pod.dns_config
+    lines = [f"nameserver {server}" for server in dns.servers]
+    lines += [f"search {' '.join(dns.searches)}"] if dns.searches else []
+    lines += [f"options {' '.join(dns.options)}"] if dns.options else []
+    yield "/etc/resolv.conf", "".join(f"{line}\n" for line in lines)
+    for name, value in pod.linux.sysctls.items():
+        yield f"/proc/sys/{name.replace('.', '/')}", f"{value}\n"
+
+
+def limits(resources: cri.LinuxContainerResources) -> Limits:
+    """Return the fields that are set in *resources*, as a mapping from name to value."""
+    return {field.name: value for field, value in resources.ListFields() if isinstance(value, int | str)}
+
+
+def adjust(config: cri.ContainerConfig, wanted: Fields) -> None:
+    """Give *config* the limits, annotations and variables that plugins want, by field name.
+
+    Raise :class:`~fsm.runtimes.reference.driven.WorldError` for a limit that CRI cannot express.
+    """
+    variables = {variable.key: variable.value for variable in config.envs}
+    for name, value in wanted.items():
+        kind, _, key = name.partition(".")
+        if isinstance(value, int):
+            try:
+                setattr(config.linux.resources, name, value)
+            except ValueError as error:
+                raise WorldError(f"plugins want a {name} of {value}: {error}") from error
+        elif kind == "annotation":
+            config.annotations[key] = str(value)
+        elif kind == "env":
+            variables[key] = str(value)
+    del config.envs[:]
+    config.envs.extend(cri.KeyValue(key=key, value=value) for key, value in variables.items())
+
 
 Write: TypeAlias = Callable[[bytes, bool], object]
 """``write(data, error)`` receives the output of a command. *error* is true for standard error."""

@@ -1,9 +1,399 @@
-"""The NRI layer of a container runtime, driven by ``nri-api``, ``nri-container``, ``nri-pod`` and ``nri-plugin``.
+"""The NRI layer of a container runtime: it remembers pods and containers, and relays their events to plugins.
 
-``api`` is what a runtime calls, and ``domain`` holds its pods and containers. ``plugins`` holds the plugins that have
-joined, each through a ``connection``.
+``nri-api`` decides which calls it accepts. ``nri-container`` and ``nri-pod`` decide which requests are relayed, and the
+plugins' answers choose among the outcomes. A pod and a container with the same id have separate states. Plugins join
+through a ``connection``, which ``nri-plugin`` drives.
+
+Any number of calls may block plugin synchronisation. A caller that blocks never waits for a plugin that is itself
+waiting. Otherwise, a nested block would deadlock, for example when the removal of a pod removes its containers. The
+price is that a plugin waits as long as anything blocks.
 """
 
 import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from math import inf
+from typing import Final, Self
+
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.nri.connection import Connection, Plugin, PluginLocal, finish
+from fsm.runtimes.reference.nri.lifecycle import (
+    RELAYS,
+    Lifecycle,
+    MergedAnswers,
+    Plugins,
+    Relayed,
+    RelayedEntities,
+    relay_merged,
+)
+from fsm.runtimes.reference.nri.messages import (
+    NOTHING,
+    Answer,
+    BlockedError,
+    ChangesFailedError,
+    Container,
+    ContainerChange,
+    Domains,
+    Fields,
+    NRIError,
+    Pod,
+    RegistrationError,
+    Request,
+    Update,
+    known,
+)
+from fsm.runtimes.reference.nri.session import Config, Terms, default_config, parts
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+CALL: Final = "call"
+PLUGIN: Final = "plugin"
+"""Process names: a call that blocks, as in the machine ``sync-reader``, and a joining plugin, as in ``sync-writer``."""
+
+
+class PluginSyncBlock:
+    """Keeps plugins from joining until it is released by :meth:`unblock`. Also a context manager.
+
+    >>> block = SyncLock().block()
+    >>> with block:
+    ...     pass
+    >>> block.unblock()  # has no effect the second time
+    """
+
+    def __init__(self, unblock: Callable[[], None] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._unblock = unblock
+
+    def unblock(self) -> None:
+        with self._lock:
+            unblock, self._unblock = self._unblock, None
+        if unblock is not None:
+            unblock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unblock()
+
+
+class SyncLock:
+    """A lock held by any number of blocks, or by one joining plugin.
+
+    >>> lock = SyncLock()
+    >>> with lock.block(), lock.block(), lock.joining(timeout=0.01):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    fsm.runtimes.reference.nri.messages.BlockedError: synchronisation of plugins was blocked for 0.01 seconds
+    >>> with lock.joining(timeout=1):
+    ...     pass
+    """
+
+    def __init__(self, clock: Clock | None = None, observe: Callable[[str, str], None] | None = None) -> None:
+        """Use *clock* for timeouts. Call *observe(process, step)* for each step, named as in the machines."""
+        self._clock: Final = clock or Clock()
+        self._observe: Final = observe or (lambda _process, _step: None)
+        self._changed = threading.Condition()
+        self._blocks = 0
+        self._joining = False
+        self._waiting = 0
+
+    def block(self) -> PluginSyncBlock:
+        """Keep plugins from joining. If a plugin is joining, wait for it first."""
+        with self._changed:
+            self._acquire(CALL, self._may_block)
+            self._blocks += 1
+        return PluginSyncBlock(self._release)
+
+    @contextmanager
+    def joining(self, *, timeout: float) -> Iterator[None]:
+        """Join once nothing blocks. Raise :class:`BlockedError` after *timeout* seconds."""
+        with self._changed:
+            self._waiting += 1
+            try:
+                if not self._acquire(PLUGIN, self._may_join, timeout):
+                    raise BlockedError(f"synchronisation of plugins was blocked for {timeout:g} seconds")
+            finally:
+                self._waiting -= 1
+                self._changed.notify_all()
+            self._joining = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._joining = False
+                self._observe(PLUGIN, "leaves")
+                self._changed.notify_all()
+
+    def _may_block(self) -> bool:
+        return not self._joining
+
+    def _may_join(self) -> bool:
+        return not self._blocks and not self._joining
+
+    def _acquire(self, process: str, free: Callable[[], bool], timeout: float | None = None) -> bool:
+        if free():
+            self._observe(process, "enters")
+            return True
+        self._observe(process, "waits")
+        if timeout is None:
+            self._changed.wait_for(free)
+        elif not self._clock.wait(self._changed, free, until=self._clock.now() + timeout):
+            return False
+        self._observe(process, "gets")
+        return True
+
+    def _release(self) -> None:
+        with self._changed:
+            self._blocks -= 1
+            self._observe(CALL, "leaves")
+            self._changed.notify_all()
+
+
+class UpstreamSyncLock(SyncLock):
+    """A lock in which a waiting plugin precedes all later blocks, even blocks by a caller that already blocks."""
+
+    def _may_block(self) -> bool:
+        return super()._may_block() and not self._waiting
+
+
+_log = logging.getLogger(__name__)
+
+
+class NRI:
+    """The interface that a runtime calls. Thread-safe.
+
+    One lock is held during each call, including the plugins' answers, so calls are serialised. After a stop, calls that
+    could relay or start anything raise :class:`NRIStoppedError`, and other calls do nothing. Every call raises
+    :class:`ReentrantError` if it is made in a plugin or domain that the layer is calling. A disabled interface does
+    nothing.
+
+    >>> from fsm.runtimes.reference.nri.messages import Answer
+    >>> class Limiter(Plugin):
+    ...     index, name, events = "10", "limiter", {"CreateContainer"}
+    ...     def synchronize(self, pods, containers): return ()
+    ...     def handle(self, request): return Answer(adjust={"memory.limit": 1 << 20})
+    >>> nri = NRI(plugins=[Limiter()])
+    >>> nri.start()
+    >>> nri.plugins, nri.relay("create-container", Pod(id="p1"), Container(id="c1")).adjust
+    (('10-limiter',), {'memory.limit': 1048576})
+    >>> nri.container_state("c1")
+    'created'
+    >>> nri.stop()
+    >>> nri.is_enabled()
+    True
+    >>> nri.relay("start-container", Pod(id="p1"), Container(id="c1"))
+    Traceback (most recent call last):
+        ...
+    fsm.runtimes.reference.nri.messages.NRIStoppedError: the NRI interface was stopped; create a new one
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        domains: Domains | None = None,
+        plugins: Iterable[Plugin] = (),
+        listen: Callable[[str], Callable[[], object]] = lambda _: bool,
+        sync: SyncLock | None = None,
+    ) -> None:
+        """Create the interface. *plugins* are the installed plugins, which join at the start.
+
+        *listen* opens the socket at a path, for other plugins to connect, and returns a function that closes it. It may
+        raise :class:`OSError`. *sync* keeps plugins from joining.
+        """
+        self.config = config or default_config()
+        self.domains: Final = domains or Domains()
+        self._entities: Final = RelayedEntities(self.config.release)
+        self._installed: Final = tuple(plugins)
+        self._listen: Final = listen
+        self._close_socket: Callable[[], object] = bool
+        events = known(self._entities.pods.outputs | self._entities.containers.outputs)
+        self._terms: Final = Terms(config=self.config, known=events)
+        self._plugins: Final = Plugins[Request, Answer, Connection]()
+        self._local: Final = PluginLocal()
+        self._life: Final = Lifecycle(self.config.release, self._local, disabled=self.config.disable)
+        self._sync: Final = sync or SyncLock()
+        self._exits: set[Future[None]] = set()
+
+    @property
+    def state(self) -> str:
+        return self._life.state
+
+    def is_enabled(self) -> bool:
+        return bool(self._life.outcomes("is-enabled")[0].emits)
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """Index and name of each plugin that has joined, in the order in which they are called."""
+        return self._plugins.names
+
+    def container_state(self, container_id: str) -> str:
+        return self._entities.containers.state(container_id)
+
+    def pod_state(self, pod_id: str) -> str:
+        return self._entities.pods.state(pod_id)
+
+    def start(self) -> None:
+        """Let the installed plugins join, and take the containers' states from the domains.
+
+        Like :meth:`register`, this waits while synchronisation is blocked. Raise :class:`RegistrationError` if a plugin
+        cannot join, or :class:`NRIError` if the socket cannot be opened. After an error, it can be called again.
+        """
+        if self._life.accepts("start"):
+            self._join("start", self._installed)
+
+    def stop(self) -> None:
+        with self._life.call("stop") as acts:
+            if acts:
+                self._life.take("stop", "stopped")
+                self._plugins.close()
+                self._close_socket()
+
+    def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
+        """Change the timeouts of plugins in seconds (0: default). Raise :class:`ValueError` for a negative timeout."""
+        with self._life.call("configure-timeouts") as acts:
+            if acts:
+                timeouts = {"plugin_registration_timeout": registration, "plugin_request_timeout": request}
+                self.config = self._terms.config = replace(self.config, **timeouts)  # type: ignore[arg-type]  # floats
+
+    def register(self, plugin: Plugin) -> None:
+        """Let *plugin* join. It receives the existing objects, and requests from then on.
+
+        Raise :class:`BlockedError` if synchronisation stays blocked for the registration timeout, or
+        :class:`RegistrationError` if the plugin fails or must not join.
+        """
+        if not self._life.accepts("join"):
+            return
+        if self.config.disable_connections:
+            message = f"plugin {plugin.name} cannot join: connections are disabled; give it at the start"
+            raise RegistrationError(message, code="FAILED_PRECONDITION")
+        self._join("join", [plugin])
+
+    def disconnect(self, plugin: Plugin) -> None:
+        with self._life.call("leave") as acts:
+            for connection in self._connections(plugin) if acts else ():
+                connection.hang_up()
+
+    def block_plugin_sync(self) -> PluginSyncBlock:
+        """Keep plugins from joining until the returned block is released. First wait for a plugin that is joining."""
+        if not self._life.accepts("block"):
+            return PluginSyncBlock()
+        block = self._sync.block()
+        if not self._life.block():
+            block.unblock()
+            return block
+
+        def unblock() -> None:
+            self._life.unblock()
+            block.unblock()
+
+        return PluginSyncBlock(unblock)
+
+    def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
+        """Make *updates* for *plugin*, if it is given. Raise :class:`ChangesFailedError` if some of them fail."""
+        with self._life.call("update-containers") as acts:
+            if not acts:
+                return
+            if plugin is None:
+                self.domains.change(updates)
+            elif connections := self._connections(plugin):
+                finish(connections[0].request_updates(partial(self._update, updates)))
+            else:
+                raise NRIError("a plugin that is not connected cannot request updates", code="UNAVAILABLE")
+
+    async def _update(self, updates: Iterable[Update]) -> None:
+        self.domains.change(updates)
+
+    def _connections(self, plugin: Plugin) -> list[Connection]:
+        return [connection for connection in self._plugins.joined if connection.plugin is plugin]
+
+    def relay(
+        self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
+    ) -> MergedAnswers | None:
+        """Let *event* of ``nri-container`` happen or, without a *container*, *event* of ``nri-pod``.
+
+        *resources* are those of an update. Return the answers to the last request, or ``None`` if nothing was relayed.
+        In them, ``adjust`` is for a container about to be created, and ``own`` holds the resources that plugins want
+        instead of *resources*. Other containers are evicted and updated as plugins request. Failures to do so are
+        logged. Raise the error with which the machine replies.
+        """
+        request = Request(event=event, pod=pod, container=container, resources=resources)
+        with self._life.call(RELAYS.get(event, "relay")) as acts:
+            return finish(self._entities.relay(request, self._relay)) if acts else None
+
+    def notify_container_exit(self, pod: Pod, container: Container) -> None:
+        """Relay on a separate thread, unordered with other calls, that the container's process has ended by itself."""
+        if not self._life.accepts("notify-exit"):
+            return
+        relayed: Future[None] = Future()
+        self._exits.add(relayed)
+
+        def relay() -> None:
+            try:
+                self._relay_exit(pod, container)
+            except NRIError as error:
+                _log.info("exit of container %s: %s", container.id, error)
+            finally:
+                self._exits.discard(relayed)
+                relayed.set_result(None)
+
+        threading.Thread(target=relay, name=f"exit of {container.id}", daemon=True).start()
+
+    def wait_for_exits(self) -> None:
+        wait(set(self._exits))  # not Thread.join: in CPython 3.11, several threads that join the same one may collide
+
+    def _relay_exit(self, pod: Pod, container: Container) -> None:
+        self.relay("notify-exit", pod, container)
+
+    async def _relay(self, request: Request) -> Relayed:
+        relayed = await relay_merged(request, partial(self._plugins.relay, request.event))
+        if relayed.error is None:
+            self._try_changes(relayed.merged.evictions)
+            self._try_changes(relayed.merged.others)
+        return relayed
+
+    def _try_changes(self, changes: Iterable[ContainerChange]) -> None:
+        with suppress(ChangesFailedError):  # the domains have logged the failures
+            self.domains.change(changes)
+
+    def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
+        connections = [Connection(plugin, self._terms, self._local) for plugin in plugins]
+        try:
+            for connection in connections:
+                finish(connection.handshake(launched=event == "start"))
+            with self._sync.joining(timeout=self.config.registration_timeout), self._life.call(event):
+                self._life.take(event, self._synchronise(event, connections))
+        except NRIError:
+            for connection in connections:
+                self._plugins.leave(connection)
+            raise
+
+    def _synchronise(self, event: str, connections: Iterable[Connection]) -> str:
+        outcome = self._life.outcomes(event)[0].name
+        pods, containers = self.domains.pods(), self.domains.containers()
+        if outcome != "unsynchronised":
+            self._entities.containers.synchronise(containers)
+        for connection in connections:
+            if outcome == "unsynchronised":
+                connection.skip_synchronisation()
+            else:
+                most = self.config.sync_objects or inf
+                self._try_changes(finish(connection.synchronise(parts(pods, containers, most))))
+            self._plugins.join(connection)
+        if event == "start":
+            self._open_socket()
+        return outcome
+
+    def _open_socket(self) -> None:
+        if self.config.disable_connections:
+            return
+        try:
+            self._close_socket = self._listen(self.config.socket_path)
+        except OSError as error:
+            raise NRIError(f"no plugin can connect at {self.config.socket_path}: {error.strerror or error}") from error

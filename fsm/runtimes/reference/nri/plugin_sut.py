@@ -12,13 +12,12 @@ from typing import Final
 from fsm.language.library import load_system
 from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.driven import driver
-from fsm.runtimes.reference.harness import Action, ReferenceSUT
+from fsm.runtimes.reference.driven import Action, ReferenceSUT, driver
+from fsm.runtimes.reference.nri import SyncLock, UpstreamSyncLock
 from fsm.runtimes.reference.nri.connection import Connection, Plugin, UpstreamConnection, finish
 from fsm.runtimes.reference.nri.lifecycle import Plugins, relay_merged
 from fsm.runtimes.reference.nri.messages import Answer, Container, NRIError, PluginLostError, Pod, Request, Update
 from fsm.runtimes.reference.nri.session import MACHINE, Terms
-from fsm.runtimes.reference.nri.sync_lock import SyncLock, UpstreamSyncLock
 from fsm.sut import BrokenError, UnsupportedError
 
 PATIENCE: Final = 0.5

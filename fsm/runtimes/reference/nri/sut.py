@@ -17,9 +17,8 @@ from fsm.language.library import load
 from fsm.machine import Moves
 from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.driven import driver
-from fsm.runtimes.reference.harness import Action, ReferenceSUT
-from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.driven import Action, ReferenceSUT, driver
+from fsm.runtimes.reference.nri import NRI, PluginSyncBlock, SyncLock
 from fsm.runtimes.reference.nri.connection import Plugin
 from fsm.runtimes.reference.nri.lifecycle import RELAYS
 from fsm.runtimes.reference.nri.messages import (
@@ -36,7 +35,6 @@ from fsm.runtimes.reference.nri.messages import (
     Update,
 )
 from fsm.runtimes.reference.nri.session import RELEASES, Config, default_config
-from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 from fsm.sut import BrokenError
 
 FIRST: Final = "10"  # index of the plugin whose requests are the outputs

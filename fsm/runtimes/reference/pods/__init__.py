@@ -1,6 +1,379 @@
-"""Pods of the CRI service, driven by the machine ``pod-sandbox``. ``service`` has the calls.
+"""Pods of the CRI service, driven by the machine ``pod-sandbox``.
 
 A pod has a unique name, ``metadata`` in a file, an address from ``network``, a pause process of
-:mod:`~fsm.runtimes.reference.sandbox.controller`, and ``containers``. ``stages`` creates in order everything that a run
-needs, and undoes it.
+:mod:`~fsm.runtimes.reference.pods.sandbox_controller`, and ``containers``. ``stages`` creates in order everything that
+a run needs, and undoes it.
 """
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+from fsm.machine.driver import Position
+from fsm.runtimes.names import NOT_READY, READY
+from fsm.runtimes.reference.clock import Clock, Tasks, perform
+from fsm.runtimes.reference.container.world import Exit
+from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, first_of, raise_reply
+from fsm.runtimes.reference.events import Backoff, HandlerError
+from fsm.runtimes.reference.pods.sandbox_controller import Controller, SandboxRecord
+from fsm.runtimes.reference.pods.surroundings import (
+    FAILURES,
+    MAKING,
+    Containers,
+    Leases,
+    MakeError,
+    Metadata,
+    MetadataError,
+    MetadataStore,
+    Pod,
+    PodObserver,
+    PodStatus,
+    Stage,
+    make,
+    unmake,
+)
+
+MACHINE: Final = "pod-sandbox"
+
+STOPPED: Final[Mapping[str, tuple[str, ...]]] = {
+    "held": ("not-stopped", "failed", "unmonitored"),
+    "ended": ("half-stopped", "failed", "unmonitored"),
+    "freed": ("stopped",),
+}
+REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
+    "held": ("failed",),
+    "ended": ("half-stopped", "failed"),
+    "freed": ("stopped-only", "failed"),
+    "gone": ("removed",),
+}
+"""The outcomes of a stop or removal, by the stage that it reached. The first one that the machine offers is taken."""
+
+
+class Pods:
+    """All pods, with their metadata in *root*, under *profile* if one is named.
+
+    *clock* times the retries of failed writes. *observer* is notified of what happens. ``names`` maps each reserved
+    name to the id of its pod. Belongs to one event loop. Calls on one pod are serialised.
+
+    >>> import tempfile
+    >>> from fsm.runtimes.reference.container.world import Processes
+    >>> async def example(folder: Path) -> None:
+    ...     async with Controller(lambda pod: Processes(folder / pod)) as controller:
+    ...         pods = Pods(folder / "pods", controller, Leases(folder / "network"))
+    ...         pod = await pods.run("web")
+    ...         print(pods.status(pod).state, pods.status(pod).addresses)
+    ...         await pods.stop(pod)
+    ...         print(pods.status(pod).state, pods.status(pod).addresses)
+    ...         await pods.remove(pod)
+    ...         print(pods.list())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(example(Path(folder)))
+    SANDBOX_READY ('10.88.0.1',)
+    SANDBOX_NOTREADY ()
+    {}
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        controller: Controller,
+        network: Leases,
+        containers: Containers | None = None,
+        clock: Clock | None = None,
+        *,
+        profile: str = "",
+        observer: PodObserver | None = None,
+    ) -> None:
+        self.profile = profile
+        self.observer = observer or PodObserver()
+        self.names: dict[str, str] = {}
+        self.metadata = MetadataStore(root)
+        self.controller = controller
+        self.network = network
+        self.containers = containers or Containers()
+        self.retries: Backoff[tuple[Pod, Exit]] = Backoff(self._retry, clock)
+        self._store: dict[str, Pod] = {}
+        self._tasks = Tasks()
+
+    async def close(self) -> None:
+        """Stop waiting for exits. Processes keep running."""
+        self.retries.stop()
+        await self._tasks.cancel()
+
+    def list(self) -> dict[str, str]:
+        """Map the id of each pod to the state that it shows."""
+        return {pod.id: pod.shows for pod in self._store.values()}
+
+    def listed(self) -> tuple[Metadata, ...]:
+        """Return the known status of each pod without querying its world. ``state`` is what the machine shows."""
+        return tuple(pod.metadata(pod.shows) for pod in self._store.values())
+
+    def find(self, id: str) -> Pod:  # noqa: A002  (the field's name)
+        """Return the pod *id*, or an absent one."""
+        return self._store.get(id) or Pod(Metadata(id=id, name=""), self._position())
+
+    def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
+        pod, record = self._existing(id, "status"), SandboxRecord()
+        with suppress(CallError):
+            record = self.controller.status(id)
+        self._perform(pod, "status", "read", lambda: self.network.addresses(id))
+        kept = asdict(pod.metadata(pod.shows))
+        return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
+
+    async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
+        """Create a container in a pod by calling *create* if it is given.
+
+        The contract leaves open whether a pod that is not ready accepts containers. Without a profile, it refuses them.
+        Under a profile, it behaves like containerd.
+        """
+        pod = self.find(id)
+        async with pod.lock:
+            pod = self._existing(id, "create-container")
+            if pod.shows != READY and not self.profile:
+                self._take(pod, "create-container", "failed", "the pod is not ready", "NOT_FOUND")
+            try:
+                await perform(create or (lambda: self.containers.create(id)))
+            except FAILURES as error:
+                self._take(pod, "create-container", "failed", str(error))
+            self._take(pod, "create-container", "created")
+
+    def port_forward(self, id: str) -> None:  # noqa: A002  (the field's name)
+        pod = self._existing(id, "port-forward", "the pod is not ready")
+        self._perform(pod, "port-forward", "prepared", lambda: self.network.forward(id))
+
+    def update_resources(self, id: str, limits: Mapping[str, int]) -> None:  # noqa: A002  (the field's name)
+        pod = self._existing(id, "update-resources")
+        before, pod.limits = pod.limits, dict(limits)
+        try:
+            self._perform(pod, "update-resources", "updated", lambda: self._write(pod))
+        except CallError:
+            pod.limits = before
+            raise
+
+    async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
+        """Create a pod and start its pause process. Return the pod's id."""
+        if known := self._store.get(self.names.get(name, "")):
+            self._take(known, "run", why=f'there is a pod of the name "{name}"')
+        pod = Pod(Metadata(id=token_hex(32), name=name, limits=dict(limits or {})), self._position())
+        try:
+            await make(self._stages(pod))
+        except MakeError as error:
+            await self._fail_run(pod, error)
+        self._store[pod.id] = pod
+        self._take(pod, "run", "ready")
+        return pod.id
+
+    async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
+        """Stop the containers and the pause process of a pod, and release its network."""
+        await self._end(id, "stop", STOPPED, self._mark_stopped)
+
+    async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
+        """Stop a pod, remove its containers, and delete it."""
+        await self._end(id, "remove", REMOVED, self._delete)
+
+    def exited(self, pod: Pod, ended: Exit) -> None:
+        """Record that the pause process of *pod* has *ended*. After an :class:`OSError`, it must be reported again."""
+        (way,) = pod.position.outcomes("exit")
+        if way.to != pod.state:
+            before, pod.exit = pod.exit, pod.exit or ended
+            try:
+                self._write(pod, way.to)
+            except OSError:
+                pod.exit = before
+                raise
+        self._take(pod, "exit")
+
+    async def _retry(self, event: tuple[Pod, Exit]) -> None:
+        try:
+            self.exited(*event)
+        except OSError as error:
+            raise HandlerError from error
+
+    async def _start_watch(self, pod: Pod) -> None:
+        waiting = self._tasks.start(self.controller.wait(pod.id))
+        await asyncio.sleep(0)
+        if waiting.done():
+            await waiting
+        pod.watch = self._tasks.start(self._watch(pod, waiting))
+
+    async def _watch(self, pod: Pod, waiting: asyncio.Task[Exit]) -> None:
+        ended = await waiting
+        try:
+            self.exited(pod, ended)
+        except OSError:
+            self.retries.defer(pod.id, (pod, ended))
+
+    async def recover(self) -> None:
+        for id_ in self.metadata.ids():
+            try:
+                metadata = self.metadata.load(id_)
+            except MetadataError:
+                await self._clear(id_)
+                continue
+            if metadata.state == MAKING:
+                self.controller.recover(metadata.id)
+                pod = Pod(metadata, self._position())
+                self._reserve(pod)
+                if left := await unmake(self._stages(pod)):
+                    with suppress(CallError):
+                        await self._fail_run(pod, MakeError("the run was not complete", left))
+            elif metadata.state in driver(MACHINE).machine.states:
+                await self._recover(metadata)
+            else:
+                await self._clear(id_)
+
+    async def _clear(self, id_: str) -> None:
+        """Delete everything that belongs to a pod with unreadable metadata. If that fails, the next restart retries."""
+        self.controller.recover(id_)
+        stages = self._stages(self.find(id_))
+        await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
+
+    async def _recover(self, metadata: Metadata) -> None:
+        record = self.controller.recover(metadata.id)
+        pod = Pod(metadata, self._position(metadata.state))
+        outcomes = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(record.state, ("unknown",))
+        before = pod.state
+        self._take(pod, "restart", first_of(pod.offered("restart"), *outcomes))
+        if pod.state != before:
+            pod.exit = pod.exit or record.exit
+            with suppress(OSError):
+                self._write(pod)
+        self._store[pod.id] = pod
+        self._reserve(pod)
+        if record.state != NOT_READY:
+            await self._start_watch(pod)
+
+    def _stages(self, pod: Pod) -> tuple[Stage, ...]:
+        """Return the stages of a run of *pod*. The metadata comes before everything that a restart must find."""
+        return (
+            Stage(lambda: self._reserve(pod), lambda: self._release(pod)),
+            Stage(lambda: self.metadata.create(pod.metadata(MAKING)), lambda: self.metadata.delete(pod.id)),
+            Stage(lambda: self.network.setup(pod.id), lambda: self.network.teardown(pod.id)),
+            Stage(lambda: self.controller.create(pod.id), lambda: self.controller.shutdown(pod.id)),
+            Stage(lambda: self._start_process(pod)),
+            Stage(lambda: self._start_watch(pod), lambda: self._stop_watch(pod)),
+            Stage(lambda: self.observer.runs(pod.id), lambda: self.observer.removed(pod.id)),
+            Stage(lambda: self._write(pod, "ready")),
+        )
+
+    def _reserve(self, pod: Pod) -> None:
+        holder = self.names.setdefault(pod.name, pod.id)
+        if holder != pod.id:
+            raise WorldError(f'name "{pod.name}" is reserved for "{holder}"')
+
+    def _release(self, pod: Pod) -> None:
+        if self.names.get(pod.name) == pod.id:
+            del self.names[pod.name]
+
+    def _start_process(self, pod: Pod) -> None:
+        self.controller.start(pod.id)
+        pod.created_at = self.controller.status(pod.id).created_at
+
+    async def _fail_run(self, pod: Pod, error: MakeError) -> None:
+        if error.left:
+            self._store[pod.id] = pod
+            with suppress(OSError):
+                self._write(pod, "unknown")
+            with suppress(CallError):
+                await self._start_watch(pod)
+        self._take(pod, "run", "left-over" if error.left else "undone", str(error))
+
+    async def _end(
+        self,
+        id_: str,
+        event: str,
+        outcomes: Mapping[str, tuple[str, ...]],
+        then: Callable[[Pod], Awaitable[tuple[str, str]]],
+    ) -> None:
+        """Stop a pod for *event*, then call *then*. *outcomes* has the possible outcomes for each stage reached."""
+        pod = self.find(id_)
+        async with pod.lock:
+            if pod.is_noop(event):
+                self._take(pod, event)
+                return
+            reached, why = await self._tear_down(pod)
+            if reached == "freed":
+                reached, why = await then(pod)
+            outcome = first_of(pod.offered(event), *outcomes[reached])
+            to = next(way.to for way in pod.position.outcomes(event) if way.name == outcome or not outcome)
+            if to not in {ABSENT, "stopped", pod.state}:
+                with suppress(OSError):
+                    self._write(pod, to)
+            self._take(pod, event, outcome, why)
+
+    async def _tear_down(self, pod: Pod) -> tuple[str, str]:
+        """Stop *pod*. Return the stage that was reached, and the reason why no later stage was reached."""
+        reached = "held"
+        try:
+            await perform(lambda: self.containers.stop(pod.id))
+            try:
+                await self.controller.stop(pod.id)
+            except CallError as error:
+                if error.code != "NOT_FOUND":
+                    raise
+            reached = "ended"
+            pod.exit = pod.exit or self._exit(pod)
+            await perform(lambda: self.observer.stopped(pod.id))
+            self.network.teardown(pod.id)
+        except FAILURES as error:
+            if reached == "held" and self._exit(pod):
+                reached = "ended"  # the failure came after the exit
+            return reached, str(error)
+        return "freed", ""
+
+    async def _mark_stopped(self, pod: Pod) -> tuple[str, str]:
+        try:
+            self._write(pod, "stopped")
+        except OSError as error:
+            return "ended", str(error)
+        return "freed", ""
+
+    async def _delete(self, pod: Pod) -> tuple[str, str]:
+        try:
+            await perform(lambda: self.containers.remove(pod.id))
+            await self.controller.shutdown(pod.id)
+            self.metadata.delete(pod.id)
+        except FAILURES as error:
+            return "freed", str(error)
+        self._stop_watch(pod)
+        self._release(pod)
+        await perform(lambda: self.observer.removed(pod.id))
+        return "gone", ""
+
+    def _exit(self, pod: Pod) -> Exit | None:
+        with suppress(CallError):
+            return self.controller.status(pod.id).exit
+        return None
+
+    def _stop_watch(self, pod: Pod) -> None:
+        if pod.watch:
+            pod.watch.cancel()
+
+    def _write(self, pod: Pod, state: str = "") -> None:
+        self.metadata.save(pod.metadata(state or pod.state))
+
+    def _position(self, state: str = "") -> Position:
+        return driver(MACHINE, self.profile).position(state)
+
+    def _existing(self, id_: str, event: str, why: str = "no such pod") -> Pod:
+        pod = self.find(id_)
+        if pod.is_noop(event):
+            self._take(pod, event, why=why)
+        return pod
+
+    def _perform(self, pod: Pod, event: str, success: str, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except FAILURES as error:
+            self._take(pod, event, "failed", str(error))
+        self._take(pod, event, success)
+
+    def _take(self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = UNKNOWN) -> None:
+        way = pod.take(event, outcome)
+        if pod.state == ABSENT:
+            self._store.pop(pod.id, None)
+        raise_reply(event, way, why, code)

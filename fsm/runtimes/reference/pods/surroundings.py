@@ -19,8 +19,7 @@ from fsm.machine.driver import Position
 from fsm.runtimes.reference.clock import perform
 from fsm.runtimes.reference.container import durable_files
 from fsm.runtimes.reference.container.world import Exit
-from fsm.runtimes.reference.driven import CallError, Driven, WorldError
-from fsm.runtimes.reference.harness import Faults
+from fsm.runtimes.reference.driven import CallError, Driven, Faults, WorldError
 
 
 @dataclass(eq=False)

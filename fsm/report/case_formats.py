@@ -1,19 +1,28 @@
-"""Cases as annotations of code hosts: GitHub workflow commands, and SARIF for code scanning."""
+"""Cases in the formats of other tools: GitHub workflow commands, SARIF for code scanning, and JUnit XML."""
 
 from __future__ import annotations
 
 import os
+import re
 from importlib.metadata import version
+from io import BytesIO
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from fsm.errors import DOCUMENTATION, WRONG_INPUT, harmless
+from fsm.report import words
 from fsm.report.cases import Case, Remark
 from fsm.report.json_report import Json, dumped
 from fsm.trace import Line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from junitparser import TestCase
+
     from fsm.report.cases import Cases
 
 _KINDS: Final = {
@@ -60,9 +69,6 @@ def _data(text: str) -> str:
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
-
-if TYPE_CHECKING:
-    from fsm.report.cases import Cases
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -144,3 +150,84 @@ def _uri(file: str) -> str:
     if file == "-":
         return "stdin"
     return Path(file).as_uri() if file.startswith("/") else quote(os.fsencode(file))
+
+
+# Characters that a log can contain but XML 1.0 cannot.
+_FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(cases: Cases) -> str:
+    """Return *cases* as JUnit XML, ending in a newline.
+
+    Violations fail the case of their clause.  Surprises, tolerated deviations and known failures are reported in the
+    ``system-out`` of the case.  A case is skipped if its clause was not exercised or decided.  Each assumed event is
+    a property of the suite.  A recording that could not be judged at all is an error.
+    """
+    from junitparser import Error, JUnitXml, TestCase, TestSuite  # noqa: PLC0415  (an XML library loads slowly)
+
+    document = JUnitXml(f"fsm {cases.command}")
+    for name, found in groupby(cases.found, attrgetter("suite")):
+        suite = TestSuite(clean(name))
+        listed = [*found]
+        for entry in listed:
+            if entry.status == "assumed":
+                suite.add_property("assumes", clean(entry.what))
+        tried = (recording for recording in listed if isinstance(recording, Case))
+        for those in words.grouped(((each.name, each.clause), each) for each in tried).values():
+            suite.add_testcase(_case(those))
+        document.add_testsuite(suite)
+    for problem in cases.problems:
+        case = TestCase(clean(words.file(problem.path)), classname="fsm")
+        case.result = [Error(clean(f"{problem.what}: {problem.hint}"), problem.code)]
+        suite = TestSuite(clean(words.file(problem.path)))
+        suite.add_testcase(case)
+        document.add_testsuite(suite)
+    document.update_statistics()  # type: ignore[no-untyped-call]  # the method has no annotations
+    out = BytesIO()
+    document.write(out, pretty=True)
+    return out.getvalue().decode("utf-8").rstrip("\n") + "\n"
+
+
+def _case(found: list[Case]) -> TestCase:
+    from junitparser import Failure, Skipped, TestCase  # noqa: PLC0415  (see above)
+
+    case = TestCase(clean(found[0].title), classname=clean(f"fsm.{found[0].name.replace('/', '.')}"))
+    failed = [each for each in found if each.status == "failed"]
+    skipped = [each for each in found if each.status in {"skipped", "untried"}]
+    if failed:
+        # Report one failure for all causes, because consumers count and show only one failure per case.
+        others = sum(not each.again for each in failed) - 1
+        more = f", and {words.plural(others, 'other cause')}" if others else ""
+        case.result = [Failure(clean(failed[0].what + more), failed[0].clause.level)]
+        case.result[0].text = clean("\n\n".join(_texts(failed)))
+    elif skipped:
+        case.result = [Skipped(clean(skipped[0].what))]
+    notes = [
+        f"{status}: {text}"
+        for status in ("surprise", "known")
+        for text in _texts(each for each in found if each.status == status)
+    ]
+    if notes:
+        case.system_out = clean("\n\n".join(notes))
+    return case
+
+
+def _texts(found: Iterable[Case]) -> list[str]:
+    """Return a text for each cause."""
+    texts: list[str] = []
+    for each in found:
+        place = f"{words.file(each.at.file)}:{each.at.number}"
+        if each.again:
+            texts[-1] += f"\nalso at: {place}"
+        else:
+            texts.append("\n".join([f"{place}: {each.detail or each.what}", *each.facts]))
+    return texts
+
+
+def clean(text: str) -> str:
+    r"""Replace the characters of *text* that XML cannot contain, and escape terminal control characters.
+
+    >>> print(clean("a\x00\ufffeb"))
+    a\x00\ufffdb
+    """
+    return _FORBIDDEN.sub("\ufffd", harmless(text))

@@ -1,4 +1,8 @@
-"""``fsm judge --follow``: judge a recording while it is being written."""
+"""Two modes of ``fsm judge``: judge a recording while it is being written, or judge recordings on a cluster.
+
+The option ``--follow`` selects the first. With ``--engine spark``, each recording is judged in a task of the cluster,
+and the results are combined.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from fsm.cli.options import JUDGE_OPTIONS, layout
-from fsm.errors import of_extra, reason, visible
+from fsm.cli.output import put, put_text
+from fsm.errors import WRONG_INPUT, of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
 from fsm.monitor.judgement import begin
 from fsm.monitor.judgement.detection import AUTO, name_of, read_ahead
-from fsm.recordings import is_table, open_recording
+from fsm.recordings import is_table, matching, open_recording
 from fsm.recordings.sources import Followed
 from fsm.recordings.time_order import Restarts
 from fsm.report import ExitCode, Report, json_report, worst
@@ -177,3 +182,56 @@ def _counted(listening: tuple[str, int], fail_on: Level) -> Iterator[Metrics]:
             raise click.BadParameter(what, param_hint="--metrics") from error
         click.echo(f"metrics at http://{f'[{address}]' if ':' in address else address}:{own}/metrics", err=True)
         yield counted
+
+
+_WHOLE: Final = (
+    "calls",
+    "properties",
+    "only",
+    "every",
+    "follow",
+    "metrics",
+    "rotated",
+    "since",
+    "until",
+    "entity",
+    "coverage",
+)
+"""Options of ``fsm judge`` that need the whole recording in one place, or report more than a summary."""
+
+
+def on_cluster(given: Mapping[str, Any], master: str) -> int:
+    """Judge recordings on the cluster *master* and print the combined result. *given* maps parameters to values."""
+    for option in _WHOLE:
+        if given[option]:
+            hint = JUDGE_OPTIONS.get(option, f"--{option}")
+            raise click.BadParameter("cannot be combined with --engine: leave out one of them", param_hint=hint)
+    if given["form"] not in {"text", "summary"}:
+        raise click.BadParameter("with --engine, it must be text or summary", param_hint="--format")
+    if "-" in given["traces"]:
+        raise click.BadParameter("workers cannot read standard input: give files", param_hint="TRACE")
+    from fsm.fleet import text as summary_text  # noqa: PLC0415  (only this engine needs it)
+    from fsm.fleet import written  # noqa: PLC0415  (see above)
+
+    spark = of_extra("fsm.fleet.spark", "--engine spark", extra="spark")
+    session = spark.session(master)
+    try:
+        found, problems = spark.judge_files(
+            session,
+            spark.named(file for trace in given["traces"] for file in matching(trace)),
+            models=tuple(dict.fromkeys(given["models"])),
+            profile=given["profile"],
+            fresh=given["fresh"],
+            restarts=given["restarts"],
+            shortest_restart=given["shortest_restart"] / 1000,
+        ).summary()
+    finally:
+        session.stop()
+    output, least = given["output"], given["fail_on"]
+    if given["form"] == "summary":
+        put(written(found).encode(), output)
+    else:
+        put_text(lambda layout: summary_text(found, layout, least=least), output)
+    for problem in problems:
+        click.echo(problem, err=True)
+    return WRONG_INPUT if problems else found.answer(least).value

@@ -1,4 +1,4 @@
-"""Runtime features for the answer to Status, as containerd's CRI plugin determines them at its start.
+"""Runtime features that the CRI service lists, as containerd's CRI plugin determines them at its start.
 
 The machine ``runtime-handlers`` drives the stages from a configured runtime to its entry in the list. One stage reads
 the features document of its OCI runtime.
@@ -11,8 +11,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel, to_pascal
 
-from fsm.runtimes.reference.driven import Driven, driver
-from fsm.runtimes.reference.harness import ReferenceSUT
+from fsm.runtimes.reference.driven import Driven, ReferenceSUT, driver
 from fsm.sut import BrokenError
 
 _Kind = TypeVar("_Kind", bound=BaseModel)

@@ -1,17 +1,23 @@
-"""A machine at the level of detail of a drawing: states under their drawn names, and the moves between them.
+"""Lifecycles as drawings show them, as data: a machine at the level of detail of a drawing, and a drawing itself.
 
-If several states are drawn as one, events that only lead from one of them to another are invisible.  A call that
-takes time is a move if it leads to a state that is drawn differently, whether or not the call has returned by then.
-A drawing may instead show where the call ends.
+A machine has states under their drawn names, and the moves between them.  If several states are drawn as one, events
+that only lead from one of them to another are invisible.  A call that takes time is a move if it leads to a state that
+is drawn differently, whether or not the call has returned by then.  A drawing may instead show where the call ends.
 
 An event that leaves the state unchanged is a move only if it has no other outcome.  For example, a stop that may fail
 is not drawn as an arrow from a state to itself, but executing a process in a container is.
+
+A drawing has names and arrows, and the places where they are drawn.  The meaning of the names depends on a machine.
+:mod:`fsm.diagrams.compare` compares the two.
 """
 
+import itertools
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from fsm.errors import Problem
 from fsm.machine import Ignores, Machine, Moves, Omission
 from fsm.machine.table import Row, Table, Way, tabulate
 from fsm.machine.traversal import closure
@@ -43,7 +49,7 @@ class Abstraction:
     moves with which the call may end.  ``begun`` holds the outcomes that begin a call without changing the state.  A
     drawing may show them as loops.
 
-    >>> from fsm.diagrams.abstraction import proposed
+    >>> from fsm.diagrams.drawing import proposed
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
     >>> [key.target for key in Abstraction(machine, proposed(machine)).must if key.event == "push"]
@@ -255,3 +261,62 @@ def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
             together = len(alike) > 1 and not aliased and plain([state.shows]) and state.shows not in taken
             names[state.shows if together else state.name] = ()
     return groups(machine, names)
+
+
+MOST: Final = 30_000  # maximum number of names and arrows in a drawing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Location:
+    """A location in a file.  Line and column count from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrowLabel:
+    """One label along an arrow.  Stacked labels are alternatives."""
+
+    names: tuple[str, ...]
+    place: Location
+
+
+def only_step(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
+    """Return the steps of an arrow with at most one label."""
+    found = tuple(names)
+    return (ArrowLabel(names=found, place=place),) if found else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """A line from one state to another."""
+
+    source: str | None  # None for an arrow without a source
+    target: str
+    steps: tuple[ArrowLabel, ...]  # labels along the line, in order
+    place: Location  # location of the arrowhead or of the statement
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the arrow, one for each combination of stacked labels.  Empty if it has no label."""
+        choices = itertools.product(*(step.names for step in self.steps))
+        return tuple(THEN.join(choice) for choice in choices if choice)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A parsed drawing.  If ``problems`` is not empty, ignore the rest."""
+
+    path: str
+    line: int
+    last: int
+    states: dict[str, Location]
+    arrows: tuple[Arrow, ...]  # in order of position
+    below: dict[str, tuple[str, ...]] = field(default_factory=dict)  # lines below the name of each state
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The location of the drawing's first line, as ``path:line``."""
+        return f"{self.path}:{self.line}"

@@ -1,4 +1,4 @@
-"""The sandbox controller, driven by the machine ``sandbox-controller``, with a record of each sandbox."""
+"""containerd's own sandbox controller, driven by the machine ``sandbox-controller``, with a record of each sandbox."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from fsm.runtimes.names import NOT_READY, READY
 from fsm.runtimes.reference.clock import Clock, Tasks
 from fsm.runtimes.reference.container.world import LOST_CODE, Exit, NoTaskError, Processes, WatchError
 from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, Driven, WorldError, driver, first_of, raise_reply
-from fsm.runtimes.reference.events.backoff import Backoff, HandlerError
+from fsm.runtimes.reference.events import Backoff, HandlerError
 
 MACHINE: Final = "sandbox-controller"
 

@@ -1,1 +1,0 @@
-"""Properties that a machine or a system must have, and the evidence for and against them."""
