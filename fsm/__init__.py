@@ -1,10 +1,11 @@
-"""Executable lifecycle specifications: the public interface, described in ``docs/reference/library.md``.
+"""The public interface for executable lifecycle specifications. ``docs/reference/library.md`` describes it.
 
 Only the names in ``__all__``, and the attributes and methods described on that page, are stable. Names are imported
 lazily, so that ``import fsm`` and ``fsm --help`` do not have to load the engines.
 """
 
-# Don't import anything here, not even typing (20 ms). Ctrl-C prints a traceback until fsm.__main__ handles signals.
+# Do not import anything here, not even typing, which takes 20 ms. Ctrl-C prints a traceback until fsm.__main__
+# handles signals.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ _MODULES = dict(sorted((name, module) for module, names in _NAMES.items() for na
 __all__ = list(_MODULES)
 
 
-if not TYPE_CHECKING:  # with a visible __getattr__, type checkers accept any name
+if not TYPE_CHECKING:  # If type checkers could see __getattr__, they would accept any name.
 
     def __getattr__(name: str) -> object:
         """Import the public name *name* from its module."""

@@ -1,4 +1,4 @@
-"""Entry point of ``python -m fsm`` and the ``fsm`` command. Installs signal handlers before any slow import."""
+"""Run ``python -m fsm`` and the ``fsm`` command. Signal handlers are installed before any slow import."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def main() -> None:
             cli.main()
         except BaseException as error:  # noqa: BLE001  (a library may be missing; a SUT may raise anything)
             INTERRUPTION.end(error)
-    except KeyboardInterrupt as error:  # a second signal arrived before end() ignored signals
+    except KeyboardInterrupt as error:  # A second signal arrived before end() ignored signals.
         INTERRUPTION.end(error)
 
 
@@ -35,7 +35,7 @@ def _leave() -> None:
     try:
         os.write(2, b"interrupted\n")
     finally:
-        os._exit(130)  # same as INTERRUPTED, but its module may not be imported yet
+        os._exit(130)  # This is the same code as INTERRUPTED, whose module may not be imported yet.
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Options that commands of fsm share with commands of domains, which cannot import the command line."""
+"""Options that fsm's commands share with commands of domains.
+
+The commands of domains cannot import the command line.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias, TypeVar
@@ -25,7 +28,10 @@ fail_on_option: Final = click.option(
 
 
 def completer(words: Callable[[click.Context], Iterable[str]], *, files: bool = False) -> Completer:
-    """Return a shell completer for *words*. If none of them matches and *files* is true, it offers file names."""
+    """Return a shell completer for *words*.
+
+    If *files* is true and no word matches, the completer offers file names.
+    """
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offered:
         del param
@@ -38,7 +44,7 @@ def completer(words: Callable[[click.Context], Iterable[str]], *, files: bool = 
 
 def models_named(ctx: click.Context) -> Iterator[Machine | System]:
     """Yield the models on the command line that can be read."""
-    # click stops parsing at an option without a value, and leaves the arguments before it in ctx.args.
+    # At an option without a value, click stops parsing and leaves the arguments before the option in ctx.args.
     for value in (*ctx.params.values(), *ctx.args):
         for name in value if isinstance(value, tuple) else (value,):
             if isinstance(name, str) and (name in names() or name in systems() or name.endswith(".toml")):
@@ -50,13 +56,13 @@ def models_named(ctx: click.Context) -> Iterator[Machine | System]:
 
 @completer
 def complete_profiles(ctx: click.Context) -> Iterator[str]:
-    """Yield the profiles of the models on the command line, or of all shipped models if it names no model."""
+    """Yield the profiles of the models on the command line. If it names no model, use all shipped models."""
     for model in tuple(models_named(ctx)) or map(load, names()):
         yield from model.profiles
 
 
 def profile_option(about: str) -> Callable[[FC], FC]:
-    """Return the option ``--profile`` with the help text *about*. The names of a repeated option are combined."""
+    """Return the option ``--profile`` with the help text *about*. A repeated option combines the names."""
     about = f"{about} Repeat to combine profiles that do not conflict."
     names = ("--profile", "-p")
     complete = complete_profiles

@@ -1,8 +1,8 @@
-"""Functions that numba compiles on first call, caching the machine code in the user's cache directory.
+"""Compile functions with numba on their first call, and cache the machine code in the user's cache directory.
 
-The machine code of a package is in a folder of its own (:func:`fsm.scratch.code_folder`). A compiled function may use
-only definitions from the modules on which the name of that folder depends. If the folder is not writable, functions are
-compiled again in each process.
+The machine code of each package has its own folder (:func:`fsm.scratch.code_folder`). A compiled function may use
+only definitions from the modules on which the name of that folder depends. If the folder is not writable, each
+process compiles the functions again.
 
 Numba counts references to arrays. If many arrays are passed between functions, reference counting costs more than the
 work itself. A *lean* function is compiled without reference counting and must not create arrays.
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fsm.scratch import code_folder
 
 Number: TypeAlias = int | np.int64
-"""An integer. Compiled functions treat both types alike."""
+"""An integer type of Python or numpy. Compiled functions treat both types alike."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Codes: TypeAlias = NDArray[np.int32]
@@ -32,52 +32,55 @@ Numbers: TypeAlias = NDArray[np.int64]
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 FOLD: Final = np.uint64(32)
 EIGHT: Final = np.uint64(8)
-"""These are unsigned because numba turns arithmetic that mixes signed and unsigned integers into floats."""
+"""Constants that are unsigned, because numba turns arithmetic that mixes signed and unsigned integers into floats."""
 
 ZERO: Final = np.int64(0)
-"""Pass this instead of a literal 0, for which numba would compile the function again."""
+"""Pass this constant instead of a literal 0. For a literal 0, numba would compile the function again."""
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _njit: Final = cast("Callable[..., Callable[[object], object]]", numba.njit)
-"""``numba.njit``, cast because its annotations lack the option that disables reference counting."""
+"""The function ``numba.njit``.
+
+It is cast because its annotations lack the option that disables reference counting.
+"""
 
 _LEAN: Final = {"_nrt": False}
 _INNER: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _CACHED: Final = {"no_cfunc_wrapper": True}
-"""Omits the wrapper for calls from C, which takes a third of the compilation time."""
+"""Leave out the wrapper for calls from C. The wrapper takes a third of the compilation time."""
 
 _SLOW: Final[Mapping[str, str]] = {
     "packed": "the search of large systems, once, about 10 s",
     "recordings": "the reader of large logs, once, about 8 s",
 }
-"""Maps each package that takes long to compile to its description. Other packages take about a second."""
+"""Maps each package that takes long to compile to a description. Every other package takes about a second."""
 
 _announced: set[str] = set()
 
 
 def inner(function: F) -> F:
-    """Compile *function* for calls from other compiled functions only. Python code cannot call it."""
+    """Compile *function* for calls from other compiled functions. Python code cannot call it."""
     return cast("F", _njit(**_INNER)(function))
 
 
 def lean_inner(function: F) -> F:
-    """Like :func:`inner`, for a *function* that creates no arrays."""
+    """Compile *function* like :func:`inner`. The function must not create arrays."""
     return cast("F", _njit(**_INNER, **_LEAN)(function))
 
 
 def compiled(function: F) -> F:
-    """Compile *function* and cache the machine code. Every call must pass arguments of the same types."""
+    """Compile *function* and cache the machine code. All calls must pass arguments of the same types."""
     return _cached(function, {})
 
 
 def lean(function: F) -> F:
-    """Like :func:`compiled`, for a *function* that creates no arrays."""
+    """Compile *function* like :func:`compiled`. The function must not create arrays."""
     return _cached(function, _LEAN)
 
 
 def compiled_nogil(function: F) -> F:
-    """Like :func:`compiled`, but the machine code releases the GIL."""
+    """Compile *function* like :func:`compiled`, but release the GIL while the machine code runs."""
     return _cached(function, {"nogil": True})
 
 
@@ -89,11 +92,14 @@ def _cached(function: F, options: Mapping[str, bool]) -> F:
 
 
 class _Locator:
-    """Cache locator for *function*. Each folder belongs to one version of the sources, so timestamps don't matter."""
+    """The cache locator for *function*.
+
+    Timestamps do not matter, because each version of the sources has its own folder.
+    """
 
     def __init__(self, function: FunctionType) -> None:
         self._code = function.__code__
-        self._py_file = self._code.co_filename  # numba names this file if it warns that it cannot cache
+        self._py_file = self._code.co_filename  # If numba warns that it cannot cache, it names this file.
 
     @classmethod
     def from_function(cls, function: FunctionType, _path: str) -> Self:
@@ -120,7 +126,10 @@ class _Cache(FunctionCache):
     _impl_class = _Implementation
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401  (of numba's types)
-        """Return the cached machine code, or ``None`` if numba must compile it. Announce compiling on a terminal."""
+        """Return the cached machine code.
+
+        Return ``None`` if numba must compile it, and announce this on a terminal.
+        """
         found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if found is None:
             _announce(Path(self._py_func.__code__.co_filename).parent.name)
@@ -128,16 +137,19 @@ class _Cache(FunctionCache):
 
 
 def _announce(package: str) -> None:
-    """Print, once and only on a terminal, that code of *package* is being compiled if this takes long."""
+    """Say on a terminal that code of *package* is being compiled.
+
+    Say this only once, and only if compiling takes long.
+    """
     if package in _SLOW and package not in _announced and sys.stderr is not None and sys.stderr.isatty():
         _announced.add(package)
         with suppress(OSError):
-            sys.stderr.write(f"\r\x1b[Kcompiling {_SLOW[package]}\n")  # replaces a progress bar
+            sys.stderr.write(f"\r\x1b[Kcompiling {_SLOW[package]}\n")  # This replaces a progress bar.
 
 
 @lean_inner
 def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
-    """Return a hash of ``text[start:end]``, reading eight bytes at a time. All of its bits are well mixed."""
+    """Return a hash of ``text[start:end]`` with well-mixed bits. The function reads eight bytes at a time."""
     at, last, mixed = np.uint64(start), np.uint64(end), np.uint64(end - start)
     while at + EIGHT <= last:
         mixed = (mixed ^ eight(text, at)) * SPREAD
@@ -146,13 +158,16 @@ def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
     while at < last:
         mixed = (mixed ^ np.uint64(text[at])) * SPREAD
         at += np.uint64(1)
-    mixed = (mixed ^ mixed >> np.uint64(29)) * SPREAD  # lets the last bytes affect the lowest bits
+    mixed = (mixed ^ mixed >> np.uint64(29)) * SPREAD  # This lets the last bytes affect the lowest bits.
     return mixed ^ mixed >> FOLD
 
 
 @lean_inner
 def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begin: Number, length: Number) -> bool:
-    """Check whether *length* bytes of *text* at offset *start* equal those of *other* at offset *begin*."""
+    """Check whether two stretches of *length* bytes are equal.
+
+    One begins at offset *start* of *text*, the other at offset *begin* of *other*.
+    """
     at, by, last = np.uint64(start), np.uint64(begin), np.uint64(start + length)
     while at + EIGHT <= last:
         if eight(text, at) != eight(other, by):
@@ -169,7 +184,7 @@ def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begi
 
 @lean_inner
 def copied(text: NDArray[np.uint8], start: Number, to: NDArray[np.uint8], begin: Number, length: Number) -> None:
-    """Copy *length* bytes of *text* at offset *start* to offset *begin* of *to*."""
+    """Copy *length* bytes from offset *start* of *text* to offset *begin* of *to*."""
     at, by = np.uint64(start), np.uint64(begin)
     for offset in range(np.uint64(length)):
         to[by + offset] = text[at + offset]

@@ -1,9 +1,10 @@
-"""Contributions of packages to fsm: domains, forms of recording, systems under test and commands.
+"""Find the contributions of packages to fsm. They are domains, forms of recording, systems under test and commands.
 
-A package declares each of them by name, as an entry point ``MODULE:ATTRIBUTE`` in one of four groups. It is imported
-only when it is needed. The packages in :data:`OWN` come with fsm and declare the same in a table ``ENTRY_POINTS``, so
-that they are found without metadata (in a zip file, on PYTHONPATH, in a Spark worker) and without spending time on
-reading metadata. The packages of fsm that use a group define the type of its objects.
+A package declares each contribution by name, as an entry point ``MODULE:ATTRIBUTE`` in one of four groups. A
+contribution is imported only when it is needed. The packages in :data:`OWN` come with fsm and declare their
+contributions in a table ``ENTRY_POINTS``. They are therefore found without metadata, for example in a zip file, on
+PYTHONPATH or in a Spark worker. This also saves the time for reading metadata. The packages of fsm that use a group
+define the type of its objects.
 """
 
 from __future__ import annotations
@@ -32,21 +33,22 @@ SUTS: Final = "fsm.suts"
 COMMANDS: Final = "fsm.commands"
 
 OWN: Final = ("fsm.runtimes",)
-"""The packages of fsm itself that add something. They may be missing."""
+"""The packages of fsm itself that contribute something. Any of them may be missing."""
 
 OFF: Final = "FSM_NO_PLUGINS"
-"""Environment variable that turns other packages off, also in child processes. Its value does not matter."""
+"""Environment variable that turns off other packages, in child processes as well. Its value does not matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """A field of application: its models, its client and its reference implementations.
+    """A field of application. It has models, a client and reference implementations.
 
-    ``models`` is a folder of TOML files, written as ``PACKAGE:FOLDER``; their properties are in the folder
-    ``properties`` beside it. ``client`` is ``MODULE:ATTRIBUTE`` of a :class:`fsm.conformance.scheme.DomainClient`.
-    ``references`` maps machines to the classes that adapt their reference implementations, written in the same way.
-    ``codes`` is a TOML file of rules for inputs like ``fsm/language/codes.toml``, written as ``PACKAGE:FILE``.
-    ``examples`` maps commands to lines for their help; the lines of an empty name are for the help of ``fsm``.
+    ``models`` is a folder of TOML files, written as ``PACKAGE:FOLDER``. The properties of the models are in the
+    folder ``properties`` next to it. ``client`` is ``MODULE:ATTRIBUTE`` of a
+    :class:`fsm.conformance.scheme.DomainClient`. ``references`` maps each machine to the class that adapts its
+    reference implementation, written as ``MODULE:ATTRIBUTE``. ``codes`` is a TOML file of rules for inputs, written
+    as ``PACKAGE:FILE``. It is similar to ``fsm/language/codes.toml``. ``examples`` maps commands to lines for their
+    help. The lines of the empty name are for the help of ``fsm`` itself.
     """
 
     name: str
@@ -58,22 +60,23 @@ class Domain:
     examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _ = self.folder  # raises an error if there is no such folder
+        _ = self.folder  # This raises an error if there is no such folder.
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the domain's models, or ``None`` if it has no models."""
+        """The folder of the domain's models. It is ``None`` if the domain has no models."""
         package, _, folder = self.models.partition(":")
         return Path(import_module(package).__path__[0], folder).resolve(strict=True) if package else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainCommand:
-    """A command of ``fsm``: a line ``about`` it, listed under a ``heading``, and ``MODULE:ATTRIBUTE`` of the command.
+    """A command of ``fsm``.
 
-    The target is a :class:`click.Command`, which is loaded only when it is used. Its function returns an exit code, or
-    data to be printed: a mapping, a dataclass, or a list of such objects. If ``endless`` is true, its computing time
-    has no limit.
+    The help lists the line ``about`` under ``heading``. ``target`` is the ``MODULE:ATTRIBUTE`` of a
+    :class:`click.Command`, which is loaded only when it is used. Its function returns an exit code, or data to be
+    printed: a mapping, a dataclass, or a list of such objects. If ``endless`` is true, its computing time has no
+    limit.
     """
 
     about: str
@@ -83,11 +86,11 @@ class DomainCommand:
 
 
 class PluginWarning(UserWarning):
-    """A package's contribution cannot be loaded, and is left out."""
+    """The warning that a package's contribution cannot be loaded and is left out."""
 
 
 def loaded(target: str) -> Any:  # noqa: ANN401  (each group has its own kind of object)
-    """Return the object at *target*, which is ``MODULE:ATTRIBUTE``.
+    """Return the object at *target*. *target* has the form ``MODULE:ATTRIBUTE``.
 
     >>> loaded("operator:attrgetter").__name__
     'attrgetter'
@@ -103,7 +106,7 @@ def loaded(target: str) -> Any:  # noqa: ANN401  (each group has its own kind of
 
 
 def own(group: str) -> Mapping[str, str]:
-    """Return the names in *group* that fsm itself declares, with their targets, in a fixed order."""
+    """Return the names in *group* that fsm itself declares, with the targets of the names. The order is fixed."""
     found: dict[str, str] = {}
     for package in OWN:
         with suppress(ImportError):
@@ -112,20 +115,20 @@ def own(group: str) -> Mapping[str, str]:
 
 
 def own_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield each name in *group* that fsm itself declares, and its object of this *kind*."""
+    """Yield each name in *group* that fsm itself declares, with its object. The object must be of this *kind*."""
     for name, target in own(group).items():
         yield name, _of_kind(loaded(target), kind)
 
 
 def foreign_names(group: str) -> tuple[str, ...]:
-    """Return the names that other packages declare in *group*, sorted. Nothing is imported."""
+    """Return the names that other packages declare in *group*, in sorted order. Nothing is imported."""
     return tuple(sorted({declared.name for declared in _foreign(group)}))
 
 
 def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield each name in *group* that another package declares, and its object.
+    """Yield each name in *group* that another package declares, with its object.
 
-    Warn about an object that cannot be loaded or is not of this *kind*, and omit it.
+    If an object cannot be loaded or is not of this *kind*, issue a warning and leave out the object.
     """
     for declared in _foreign(group):
         if (found := _object(declared, kind)) is not None:
@@ -133,9 +136,10 @@ def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
 
 
 def find(group: str, name: str, kind: type[T]) -> T | None:
-    """Return the object *name* in *group*, or ``None`` if it does not exist or cannot be loaded.
+    """Return the object *name* in *group*. Return ``None`` if it does not exist or cannot be loaded.
 
-    Metadata are read only if fsm itself does not declare *name*. Raise :class:`InputError` if two packages declare it.
+    The metadata of packages are read only if fsm itself does not declare *name*. Raise :class:`InputError` if two
+    packages declare it.
     """
     if name in own(group):
         return dict(own_objects(group, kind))[name]
@@ -175,7 +179,10 @@ def _object(declared: EntryPoint, kind: type[T]) -> T | None:
 
 
 def warn_left_out(group: str, name: str, error: BaseException) -> None:
-    """Warn that part of the object *name* of another package in *group* is left out because of *error*."""
+    """Warn that a part of the object *name* is left out because of *error*.
+
+    Another package declares *name* in *group*.
+    """
     for declared in _foreign(group):
         if declared.name == name:
             _warn(declared, error)

@@ -1,8 +1,8 @@
-"""Input errors: what is wrong, where it is, and how to fix it.
+"""Report input errors: what is wrong, where it is, and how to fix it.
 
 A *problem* is a single error with a location and a stable code. All problems in an input are collected and raised
-together as an :class:`InputError`, so that one run reports them all. Findings about behaviour are not errors but
-verdicts (:mod:`fsm.verdict`).
+together as an :class:`InputError`, so that one run reports them all. Findings about behaviour are not errors. They
+are verdicts (:mod:`fsm.verdict`).
 """
 
 import codecs
@@ -21,18 +21,18 @@ from types import ModuleType
 from typing import BinaryIO, Final
 
 DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
-"""URL of the documentation. Keep it in sync with ``pyproject.toml``."""
+"""URL of the documentation. It must be the same URL as in ``pyproject.toml``."""
 
 MOST: Final = 100
 """Maximum number of problems listed in an error message."""
 
 _WHOLE: Final = 50_000
-"""Length of an error message, in characters, beyond which no further problems are listed."""
+"""Maximum length of an error message, in characters, at which further problems are still listed."""
 
 _LONGEST: Final = 2_000
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Control characters other than tab and newline, Unicode line separators, and bidirectional formatting characters."""
+"""Control characters except tab and newline, Unicode line separators, and bidirectional formatting characters."""
 
 WRONG_INPUT: Final = 2
 """Exit code for invalid input."""
@@ -43,9 +43,10 @@ UNDECIDED: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule that inputs must obey: what it finds, why that is wrong, and an example before and after the fix.
+    """A rule that inputs must obey. It says what it finds, why that is wrong, and how to fix an example.
 
-    ``wrong`` and ``right`` are a file, part of a file, or a command. In them, ``\\xNN`` stands for a non-UTF-8 byte.
+    ``wrong`` is the example before the fix, and ``right`` is the example after it. An example is a file, a part of a
+    file, or a command. In an example, ``\\xNN`` represents a byte that is not UTF-8.
     """
 
     finds: str
@@ -56,7 +57,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An error in an input. ``line`` is 0 for the whole file. ``hint`` is a phrase that says how to fix it."""
+    """An error in an input.
+
+    If the error concerns the whole file, ``line`` is 0. ``hint`` says how to fix the error.
+    """
 
     path: str
     line: int
@@ -66,7 +70,7 @@ class Problem:
 
     @property
     def link(self) -> str:
-        """URL of the documentation for this problem's code."""
+        """URL of the documentation for the problem's code."""
         return about_code(self.code)
 
     def __str__(self) -> str:
@@ -76,7 +80,10 @@ class Problem:
 
 
 class InputError(Exception):
-    """Invalid input. ``problems`` lists all errors in it; the message shows only the first of them."""
+    """Raised for invalid input.
+
+    ``problems`` lists all errors in the input. The message shows only the first of them.
+    """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -88,7 +95,7 @@ class InputError(Exception):
 
 
 def documented(page: str) -> str:
-    """Return the URL of a *page* of the documentation, optionally with a ``#fragment``.
+    """Return the URL of a *page* of the documentation. *page* may end with a ``#fragment``.
 
     >>> documented("reference/trace-format#tables")
     'https://container-fsm.readthedocs.io/en/latest/reference/trace-format.html#tables'
@@ -101,7 +108,7 @@ _PAGE: Final = re.compile(r"docs/((?:how-to|reference)/[a-z-]+)\.md")
 
 
 def linked(text: str) -> str:
-    """Return *text* with the path of each page of the guide replaced by the URL of the page.
+    """Return *text* with URLs instead of the paths of pages of the guide.
 
     >>> linked("see docs/how-to/starting.md") == f"see {documented('how-to/starting')}"
     True
@@ -128,7 +135,7 @@ def _escape(character: str) -> str:
 
 
 def control_character(text: str) -> str:
-    r"""Return the first character in *text* that can control a terminal or reorder text, or an empty string.
+    r"""Return the first character in *text* that can control a terminal or reorder text, or ``""`` if none can.
 
     >>> control_character("a\tline\n"), control_character("evil\x1b[2J"), control_character("a\u202eb")
     ('', '\x1b', '\u202e')
@@ -138,7 +145,7 @@ def control_character(text: str) -> str:
 
 
 def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
-    r"""Return *text* with every character that :func:`control_character` looks for replaced by the result of *escape*.
+    r"""Return *text* after *escape* has replaced each character that :func:`control_character` looks for.
 
     >>> print(harmless("a line\nand \x1b[2J"))
     a line
@@ -148,17 +155,17 @@ def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return the message of *error* in lower case, without any errno, for use in a sentence."""
+    """Return the message of *error* in lower case and without an error number. It can be used in a sentence."""
     return ((error.strerror if isinstance(error, OSError) else "") or str(error)).lower()
 
 
 def encodable(name: str) -> str:
-    """Return the file name *name* with undecodable bytes replaced by ``?``."""
+    """Return the file name *name*. Bytes that cannot be decoded are replaced by ``?``."""
     return name.encode(errors="replace").decode()
 
 
 def printable(text: str) -> str:
-    """Return *text*, which may quote an input, as a single line that is escaped and shortened if necessary."""
+    """Return *text* as a single line that is escaped and, if necessary, shortened. *text* may quote an input."""
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
 
 
@@ -168,7 +175,7 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
 
 
 def a_system(name: str) -> InputError:
-    """Return the error for using the system *name* where a machine is required."""
+    """Return the error for a system *name* that was used in place of a machine."""
     hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and for fsm.load_system"
     return refused(name, "FSM001", "is a system, not a machine", hint)
 
@@ -193,7 +200,7 @@ def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the fil
 
 
 def nearest(word: str, known: Iterable[str], *, of: str) -> str:
-    """Return a hint for the unknown *word*: the closest match among the *known* words, and the list of them all.
+    """Return a hint for the unknown *word*. It has the closest match in *known* and the list of *known* words.
 
     >>> nearest("opend", ["shut", "open"], of="states")
     "did you mean 'open'? states: shut, open"
@@ -207,7 +214,7 @@ def nearest(word: str, known: Iterable[str], *, of: str) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """Return *count* and *word*, in the plural if necessary.
+    """Return *count* followed by *word*, which is in the plural if necessary.
 
     >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
     ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
@@ -224,7 +231,7 @@ def _plural(word: str) -> str:
 def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
     """Import *module*, which needs the optional dependencies in *extra*.
 
-    Raise :class:`InputError` about *of* if they are not installed.
+    If they are not installed, raise :class:`InputError` about *of*.
     """
     try:
         return import_module(module)
@@ -243,7 +250,7 @@ def stdin() -> BinaryIO:
 
 
 def is_file(path: Path | str) -> bool:
-    """Check whether *path* is a file. Return False if the name is too long, for which ``pathlib`` raises."""
+    """Check whether *path* is a file. Return False if the name is too long; ``pathlib`` would raise an error."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
@@ -255,5 +262,5 @@ def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = 
     try:
         with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:
             return file.read(most + 1)
-    except (OSError, ValueError) as error:  # a NUL in the path raises ValueError
+    except (OSError, ValueError) as error:  # A NUL in the path raises ValueError.
         raise refused(str(path), code, f"cannot be opened: {reason(error)}", hint) from error

@@ -1,7 +1,7 @@
 """Hypothesis stateful tests generated from a machine, for use in an implementation's test suite.
 
-They run the tests of :mod:`fsm.conformance`. A failure is raised as an :class:`AssertionError` that contains the
-report.
+Each generated test runs the tests of :mod:`fsm.conformance`. A failure is raised as an :class:`AssertionError` that
+contains the report.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def stateful(
 ) -> type[RuleBasedStateMachine]:
     """Return a Hypothesis state machine that drives a SUT and checks each step against *machine*.
 
-    Run it like any other, through its ``TestCase`` and with ``settings``. It fails with an :class:`AssertionError`
-    that explains what is illegal and why. *sut* is a factory for the SUT, or its name as for :func:`fsm.conform`.
+    Run the state machine like any other, through its ``TestCase`` and with ``settings``. If it fails, it raises an
+    :class:`AssertionError` that explains what is illegal and why. *sut* is a factory for the SUT, or a name of the
+    SUT that :func:`fsm.conform` accepts.
 
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test

@@ -1,4 +1,4 @@
-"""Ending a command early: on a signal, when it exceeds its time or memory limit, or after an internal error."""
+"""End a command early: on a signal, when it exceeds its time or memory limit, or after an internal error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 INTERNAL_ERROR: Final = 70
-"""Exit code for a bug in fsm itself (``EX_SOFTWARE`` in ``sysexits.h``). There is no verdict."""
+"""Exit code for a bug in fsm itself (``EX_SOFTWARE`` in ``sysexits.h``). In this case, there is no verdict."""
 
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
 _MORE_MEMORY: Final = "out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
@@ -29,20 +29,20 @@ _STARVED: Final = f"unknown: ended without a verdict, probably {_MORE_MEMORY}"
 
 _ENDING: Final = tuple(number for number in signal.Signals if number.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 _CHECKING: Final = 0.05
-"""CPU seconds between resource checks. Short, so that a command cannot allocate much memory in between."""
+"""CPU seconds between resource checks. The interval is short, so that a command cannot allocate much memory in it."""
 
 _GRACE: Final = 10.0
-"""CPU seconds that a command has to end by itself when it exceeds a limit, before it is interrupted."""
+"""CPU seconds that a command has for ending by itself after it exceeds a limit. It is then interrupted."""
 
 _ECHO: Final = 1.0
-"""Seconds for which a repeated signal is ignored. ``timeout`` signals first the process and then its group."""
+"""Seconds for which a repeated signal is ignored. ``timeout`` signals the process first and its group afterwards."""
 
 
 class Interruption:
-    """Signal handler that interrupts the command with ``KeyboardInterrupt``, so that it cleans up.
+    """A signal handler that interrupts the command with ``KeyboardInterrupt``, so that the command cleans up.
 
     The exception may be lost, for example in a finalizer, or be mistaken for a failure of the system under test.
-    Standard output is therefore discarded from the first signal on, and the exit code can no longer change.
+    After the first signal, standard output is therefore discarded, and the exit code can no longer change.
     """
 
     def __init__(self) -> None:
@@ -51,30 +51,31 @@ class Interruption:
         self._ends, self._most = 0.0, 0
         self._excess: list[str] | None = None
         self._end: Callable[[], object] | None = None
-        self._last: tuple[int, float] | None = None  # the last signal and its time
+        self._last: tuple[int, float] | None = None  # the last signal, and the time of this signal
         self._left_to_loop = False
         self._code: int | None = None
         self._supervisor: int | None = None
 
     def supervise(self) -> None:
-        """Fork and continue in the child process. The parent waits and exits with the code that the child reports.
+        """Fork, and continue in the child process. The parent waits and exits with the code that the child reports.
 
-        If the child ends without reporting a code, the parent exits with :data:`~fsm.errors.UNDECIDED`. Under a memory
-        limit, libraries end the process in ways that Python cannot catch: OpenBLAS calls ``exit(1)``, and C++ aborts.
+        If the child ends without reporting a code, the parent exits with :data:`~fsm.errors.UNDECIDED`. Under a
+        memory limit, libraries may end the process in ways that Python cannot catch. For example, OpenBLAS calls
+        ``exit(1)``, and C++ aborts.
         """
         reading, writing = os.pipe()
-        os.set_blocking(reading, False)  # a process the child leaves behind may keep the write end open
+        os.set_blocking(reading, False)  # A process that the child leaves behind may keep the write end open.
         awaited = {signal.SIGCHLD, *_heeded()}
         signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
         child = os.fork()
         if not child:
             self._supervisor = writing
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # OpenBLAS allocates memory for each thread
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # OpenBLAS allocates memory for each thread.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
             return
-        # Keep the signals blocked and use sigwait: if a handler ran just before a blocking wait for the child, the
-        # signal would not be forwarded until the child had exited.
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler, even a blocked SIGCHLD may be discarded
+        # Keep the signals blocked and use sigwait. If a handler ran just before a blocking wait for the child, the
+        # signal would be forwarded only after the child had exited.
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # Without a handler, even a blocked SIGCHLD may be discarded.
         while not (ended := os.waitpid(child, os.WNOHANG))[0]:
             if (number := signal.sigwait(awaited)) != signal.SIGCHLD:
                 os.kill(child, number)
@@ -86,7 +87,7 @@ class Interruption:
             os.kill(os.getpid(), signal.SIGPIPE)
         with suppress(OSError):
             os.write(2, f"{_STARVED}\n".encode())
-        os._exit(3)  # same as UNDECIDED, but its module is not imported here
+        os._exit(3)  # This is the same code as UNDECIDED, whose module is not imported here.
 
     def expect(self) -> None:
         """Install this object as the handler of the signals that end a command."""
@@ -97,10 +98,11 @@ class Interruption:
         atexit.register(lambda: [signal.signal(number, signal.SIG_IGN) for number in handled])
 
     def settle(self, code: int) -> None:
-        """Make *code* the exit code even if a signal follows. Called when the verdict has been printed.
+        """Make *code* the exit code even if a signal follows.
 
-        Do nothing if a signal has already arrived. Afterwards, signals are ignored for a second. A later one ends the
-        process immediately, in case the clean-up hangs.
+        This method is called when the verdict has been printed. If a signal has already arrived, do nothing.
+        Afterwards, signals are ignored for a second. A later signal ends the process immediately, in case the
+        clean-up hangs.
         """
         if not self.came:
             self._last = 0, time.monotonic()
@@ -113,11 +115,12 @@ class Interruption:
         """Interrupt the command if it uses more than *seconds* of CPU time or *memory* bytes of memory.
 
         Child processes are not counted. ``RLIMIT_DATA`` is set somewhat higher than *memory* to prevent very large
-        allocations. It cannot be lower, because Python may loop forever if there is no memory to handle an error.
+        allocations. The value cannot be lower, because Python may loop forever if there is no memory to handle an
+        error.
         """
         try:
             import resource  # noqa: PLC0415
-        except ImportError:  # Windows, which has no timers either
+        except ImportError:  # Windows does not have timers either.
             yield
             return
         data = resource.getrlimit(resource.RLIMIT_DATA)
@@ -135,11 +138,11 @@ class Interruption:
 
     @contextmanager
     def softly(self) -> Iterator[Callable[[], str]]:
-        """Let the command react to an exceeded limit itself.
+        """Let the command itself react to an exceeded limit.
 
-        Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is exceeded, and an
-        empty string until then. The command is interrupted only if it then exceeds the memory limit by 10 % or runs
-        for another :data:`_GRACE` seconds.
+        Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is exceeded. Before
+        that, it returns an empty string. After a limit is exceeded, the command is interrupted only if it exceeds the
+        memory limit by 10 % or runs for another :data:`_GRACE` seconds.
         """
         excess: list[str] = []
         self._excess = excess
@@ -150,9 +153,9 @@ class Interruption:
 
     @contextmanager
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
-        """Call *end* on the first signal, for a command that runs until it is stopped.
+        """Call *end* on the first signal. This is for a command that runs until it is stopped.
 
-        A second signal interrupts the command. The same signal within a second is ignored.
+        A second signal interrupts the command. The same signal is ignored for a second.
         """
         self._end = end
         try:
@@ -162,7 +165,10 @@ class Interruption:
 
     @contextmanager
     def sets(self) -> Iterator[Event]:
-        """Yield an asyncio event that is set on the first signal; see :meth:`ends`."""
+        """Yield an asyncio event that is set on the first signal.
+
+        A second signal interrupts the command, as in :meth:`ends`.
+        """
         from asyncio import Event, get_running_loop  # noqa: PLC0415  (other commands need no loop)
         from socket import socketpair  # noqa: PLC0415
 
@@ -207,11 +213,11 @@ class Interruption:
             warnings.simplefilter("ignore")
             if "logging" in sys.modules:
                 sys.modules["logging"].disable()
-        # Raise from a callback: between two callbacks, the exception would make asyncio lose the next callback, and
-        # code that awaits it would wait forever.
+        # Raise from a callback. If the exception were raised between two callbacks, asyncio would lose the next
+        # callback, and code that awaits it would wait forever.
         running = getattr(sys.modules.get("asyncio.events"), "get_running_loop", None)
         if running is not None and not self._left_to_loop:
-            with suppress(RuntimeError):  # there is no running loop
+            with suppress(RuntimeError):  # There is no running loop.
                 running().call_soon_threadsafe(self._raise)
                 self._left_to_loop = True  # if the current callback never returns, the next signal raises at once
                 return
@@ -222,7 +228,7 @@ class Interruption:
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _check(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt the command, once a second, if it has exceeded a limit and no signal has interrupted it."""
+        """Interrupt the command if it has exceeded a limit. Do this once a second, and not after a signal."""
         del number, frame
         over = ""
         if not self.came and (now := time.process_time()) >= self._ends:
@@ -239,18 +245,18 @@ class Interruption:
             self._interrupt()
 
     def end(self, error: BaseException) -> NoReturn:
-        """Exit after *error* or an interruption, printing the reason."""
+        """Exit after *error* or an interruption, and print the reason."""
         if isinstance(error, SystemExit) and not self.came:
             self.settle(error.code if isinstance(error.code, int) else 0)
             raise error
-        code, why = INTERRUPTED, "interrupted"  # import nothing for these: another signal may arrive
+        code, why = INTERRUPTED, "interrupted"  # Import nothing in these cases, because another signal may arrive.
         if self.over:
             from fsm.errors import UNDECIDED  # noqa: PLC0415
 
             code, why = UNDECIDED, self.over
         if not self.came and not isinstance(error, KeyboardInterrupt):
             code, why = INTERNAL_ERROR, internal(error)
-        if code == INTERRUPTED and not self.came:  # not from a signal: Python may raise it if memory runs out
+        if code == INTERRUPTED and not self.came:  # no signal came; Python may raise it if memory runs out
             self._supervisor = None
         self.came = False
         self.settle(code)
@@ -262,12 +268,15 @@ class Interruption:
 
 
 def _heeded() -> list[signal.Signals]:
-    """Return the signals that end the command. Signals that are ignored, such as SIGHUP under nohup, stay ignored."""
+    """Return the signals that end the command.
+
+    A signal that is ignored, such as SIGHUP under nohup, stays ignored.
+    """
     return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def internal(error: BaseException) -> str:
-    """Return the line that reports *error* as a bug in fsm, preceded by the traceback if ``--debug`` is given."""
+    """Return the line that reports *error* as a bug in fsm. If ``--debug`` is given, put the traceback before it."""
     import traceback  # noqa: PLC0415  (seldom needed, and every command would wait for it)
     from importlib.metadata import version  # noqa: PLC0415
 
@@ -280,13 +289,13 @@ def internal(error: BaseException) -> str:
 
 
 def discard(stream: TextIO | None) -> None:
-    """Discard buffered and future output to *stream*, so that flushing it at exit cannot fail."""
-    if stream is not None:  # None if the caller closed it
+    """Discard buffered and future output to *stream*. Flushing the stream at exit then cannot fail."""
+    if stream is not None:  # The stream is None if the caller closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def resident() -> int:
-    """Return the resident memory of this process in bytes, or 0 if it is unknown."""
+    """Return the resident memory of this process in bytes. If it is unknown, return 0."""
     with suppress(OSError), open("/proc/self/statm", "rb") as file:  # noqa: PTH123  (text may import a codec now)
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0

@@ -1,6 +1,7 @@
-"""Temporary folders that exist as long as their process, and folders for cached machine code.
+"""Manage temporary folders and folders for cached machine code.
 
-If a process is killed, a later one deletes its temporary folders. A cache can be deleted at any time.
+A temporary folder exists while its process runs. If a process is killed, a later process deletes its temporary
+folders. A cache can be deleted at any time.
 """
 
 import hashlib
@@ -17,17 +18,18 @@ from typing import Final
 _PREFIX: Final = "container-fsm-scratch-"
 _OURS: Final = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")
 _YOUNG: Final = 60.0
-"""Age in seconds below which a folder is not deleted, because its owner may not have locked it yet."""
+"""Age in seconds below which a folder is not deleted. The owner of a young folder may not have locked it yet."""
 
 _ENOUGH: Final = 1 << 24
-"""Minimum free disk space, in bytes, for caching machine code. The code itself takes much less."""
+"""Minimum free disk space, in bytes, for caching machine code. The machine code itself takes much less space."""
 
 
 class ScratchFolder:
-    """A new temporary folder at ``name``, in *where* or the system's temporary folder; :meth:`close` deletes it.
+    """A new temporary folder at ``name``. It is in *where* or in the system's temporary folder.
 
-    The process holds a lock on the folder, so that folders in use can be distinguished from folders that a killed
-    process left behind. Windows has no such lock, so abandoned folders are never deleted there.
+    Calling :meth:`close` deletes the folder. The process holds a lock on the folder. The lock distinguishes a folder
+    in use from a folder that a killed process left behind. Windows has no such lock, so abandoned folders are never
+    deleted there.
 
     >>> with ScratchFolder() as folder:
     ...    (Path(folder) / "state").touch()
@@ -58,7 +60,7 @@ class ScratchFolder:
 
 @cache
 def sweep(where: str) -> None:
-    """Delete abandoned folders in *where*. A process does this once per *where*."""
+    """Delete abandoned folders in *where*. A process does this only once for each *where*."""
     with suppress(OSError), os.scandir(where) as entries:
         for entry in entries:
             with suppress(OSError):
@@ -69,7 +71,7 @@ def sweep(where: str) -> None:
 def _delete_unused(folder: Path, found: os.stat_result) -> None:
     if found.st_uid != os.geteuid() or time.time() - found.st_mtime < _YOUNG:
         return
-    lock = _locked(str(folder), os.O_RDONLY | os.O_NOFOLLOW)  # raises OSError if the folder is in use
+    lock = _locked(str(folder), os.O_RDONLY | os.O_NOFOLLOW)  # This raises OSError if the folder is in use.
     try:
         shutil.rmtree(folder, ignore_errors=True)
     finally:
@@ -77,7 +79,7 @@ def _delete_unused(folder: Path, found: os.stat_result) -> None:
 
 
 def _locked(folder: str, how: int) -> int:
-    """Lock *folder* and return the file descriptor that holds the lock, or -1 on Windows."""
+    """Lock *folder* and return the file descriptor that holds the lock. On Windows, return -1."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415
     except ImportError:
@@ -92,17 +94,17 @@ def _locked(folder: str, how: int) -> int:
 
 
 def defines_compiled(text: bytes) -> bool:
-    """Check whether the module with the source *text* defines compiled functions, or functions that others compile."""
+    """Check whether the module with the source *text* defines compiled functions or functions that others compile."""
     return any(b"\n" + mark in text for mark in (b"@compiled", b"@inner", b"@lean", b"# Compiled code uses"))
 
 
 @cache
 def code_folder(package: Path) -> str:
-    """Return the folder for the machine code of *package*, or an empty string if it is not writable.
+    """Return the folder for the machine code of *package*. If the folder is not writable, return an empty string.
 
-    Its name is a hash of the name of the package, of the source of :mod:`fsm.compiled`, and of all modules with
-    compiled functions in the package. Code from another version is therefore never used, and identical sources share
-    code wherever the package is installed.
+    The name of the folder is a hash of the name of the package, of the source of :mod:`fsm.compiled`, and of all
+    modules with compiled functions in the package. Code from another version is therefore never used. Identical
+    sources share code, regardless of where the package is installed.
     """
     usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises if there is no home)
     caches = Path(os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or usual)
@@ -110,7 +112,7 @@ def code_folder(package: Path) -> str:
         return ""
     here = Path(__file__)
     texts = (path.read_bytes() for path in [here.with_name("compiled.py"), *sorted(package.glob("*.py"))])
-    name = os.path.relpath(package, here.parent).encode()  # machine code contains the names of its modules
+    name = os.path.relpath(package, here.parent).encode()  # Machine code contains the names of its modules.
     text = name + b"".join(text for text in texts if defines_compiled(text))
     folder = caches / "container-fsm" / hashlib.sha256(text).hexdigest()[:16]
     try:
@@ -122,7 +124,10 @@ def code_folder(package: Path) -> str:
 
 
 def is_compiled(module: str, function: str) -> bool:
-    """Check whether the machine code of *function* in *module*, such as ``fsm.monitor.automaton``, is cached."""
+    """Check whether the machine code of *function* is cached.
+
+    *module* is a name such as ``fsm.monitor.automaton``.
+    """
     package, _, name = module.rpartition(".")
     folder = code_folder(Path(__file__).parent.joinpath(*package.split(".")[1:]))
     return bool(folder) and any(Path(folder).glob(f"{name}.{function}-*.nbi"))

@@ -1,8 +1,9 @@
 """Protocols for implementations that are tested against a machine.
 
 A *system under test* (SUT) is one entity, such as a door. Only :class:`SUT` is required. The other
-protocols are optional and are detected with :func:`isinstance`. Without ``outputs``, outputs are not compared.
-Without ``begin`` and ``end``, states that occur only while a call is in progress are not tested.
+protocols are optional and are detected with :func:`isinstance`. If a SUT has no method ``outputs``, its outputs are
+not compared. If it has no methods ``begin`` and ``end``, states that occur only while a call is in progress are not
+tested.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,14 +11,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
-"""Part of an event that a test performs: all of it, its beginning, its next stage, or a crash of the SUT during it."""
+"""The part of an event that a test performs.
+
+It is the whole event, its beginning, its next stage, or a crash of the SUT during the event.
+"""
 
 
 class Stimulus(NamedTuple):
-    """One action of a test. ``expected`` lists the outcome that the event should have at each stage.
+    """One action of a test. ``expected`` contains the outcome that the event should have at each stage.
 
-    ``expected`` is empty if there is only one possible outcome. For a crash, ``point`` is the number of the effect
-    just before which the SUT crashes, and the last expected outcome is the outcome of the restart.
+    ``expected`` is empty if there is only one possible outcome. For a crash, ``point`` is a number of an effect, and
+    the SUT crashes just before this effect. The last expected outcome of a crash is the outcome of the restart.
     """
 
     event: str
@@ -39,7 +43,7 @@ class Stimulus(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """A SUT's response to a stimulus: its reply, the state it shows, and its outputs.
+    """The response of a SUT to a stimulus: its reply, the state that it shows, and its outputs.
 
     ``reply`` is ``None`` while the call is in progress. ``outputs`` is ``None`` if outputs cannot be observed.
     """
@@ -68,10 +72,10 @@ class SUT(Protocol):
     """
 
     def reset(self) -> None:
-        """Return to the machine's initial state, whatever happened before."""
+        """Return to the machine's initial state, regardless of previous events."""
 
     def do(self, event: str) -> str:
-        """Perform *event*, a name from the machine, from beginning to end.
+        """Perform *event* from beginning to end. *event* is a name that the machine uses.
 
         Return the reply of a call: ``ok`` or an error code such as ``NOT_FOUND``. Return an empty string for an event
         without a reply. Raise :class:`UnsupportedError` if this implementation does not have the event or cannot
@@ -79,10 +83,13 @@ class SUT(Protocol):
         """
 
     def shows(self) -> str:
-        """Return the visible state, as a value that the machine's states show, or an empty string if unknown."""
+        """Return the visible state as a value that the machine's states show.
+
+        If it is unknown, return an empty string.
+        """
 
     def close(self) -> None:
-        """Release all resources; no method is called after this."""
+        """Release all resources. No method is called after this."""
 
 
 @runtime_checkable
@@ -90,15 +97,21 @@ class Emitting(Protocol):
     """A SUT whose outputs can be observed."""
 
     def outputs(self) -> Sequence[str] | None:
-        """Return the outputs since the last call, or ``None`` if they are unknown. Called after :meth:`SUT.shows`."""
+        """Return the outputs since the last call of this method, or ``None`` if the outputs are unknown.
+
+        This method is called after :meth:`SUT.shows`.
+        """
 
 
 @runtime_checkable
 class Detailed(Protocol):
-    """A SUT whose status has fields. They are checked against the machine's clauses on fields."""
+    """A SUT whose status has fields. The fields are checked against the machine's clauses on fields."""
 
     def fields(self) -> Mapping[str, int | str]:
-        """Return the current fields under the machine's names for them. Called after :meth:`SUT.shows`."""
+        """Return the current fields under the names that the machine uses.
+
+        This method is called after :meth:`SUT.shows`.
+        """
 
 
 @runtime_checkable
@@ -106,27 +119,33 @@ class Arranging(Protocol):
     """A SUT whose environment can be set up to produce a given outcome."""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Arrange for the next event, *event*, to have the outcome that the machine calls *outcome*.
+        """Arrange that the next event, *event*, has the outcome that the machine calls *outcome*.
 
-        This is called before each ``do``, ``begin`` and ``end`` of an event with several outcomes. Before ``do`` of a
-        call that takes time, it is called once for each stage, in order. If this returns True and the event has a
-        different outcome, the test fails. An arrangement applies only to the next event.
+        This method is called before each ``do``, ``begin`` and ``end`` of an event with several outcomes. Before
+        ``do`` of a call that takes time, it is called once for each stage, in order. If this returns True and the
+        event has a different outcome, the test fails. An arrangement applies only to the next event.
         """
 
 
 @runtime_checkable
 class ArrangingStages(Protocol):
-    """A SUT that has to know the stage for which an outcome is arranged. Used instead of :class:`Arranging`."""
+    """A SUT that has to know the stage for which an outcome is arranged.
+
+    Use this protocol instead of :class:`Arranging`.
+    """
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
-        """Arrange for *event* to have *outcome* at *stage*, as :meth:`Arranging.arrange` does.
+        """Arrange that *event* has *outcome* at *stage*, as :meth:`Arranging.arrange` does.
 
-        *stage* is ``begin`` or ``end`` for a call that takes time, and empty for other events.
+        *stage* is ``begin`` or ``end`` for a call that takes time. For other events, it is empty.
         """
 
 
 def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
-    """Return the method of *sut* that arranges an outcome for an event and stage, or ``None`` if it is missing."""
+    """Return the method of *sut* that arranges an outcome for an event and a stage.
+
+    Without such a method, return ``None``.
+    """
     if isinstance(sut, ArrangingStages):
         return sut.arrange_stage
     if isinstance(sut, Arranging):
@@ -138,14 +157,14 @@ def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
 class Limited(Protocol):
     """A SUT in an environment that tests do not fully control.
 
-    Some outcomes cannot be produced, and some signals occur spontaneously. Its steps are slow, so each test continues
-    from where the previous one ended.
+    Some outcomes cannot be produced, and some signals occur spontaneously. The steps of such a SUT are slow, so each
+    test continues from the state in which the previous test ended.
     """
 
     def never(self, event: str, outcome: str) -> bool:
-        """Return whether tests need not produce *outcome* of *event*. If the outcome occurs anyway, it is judged.
+        """Check whether tests need not produce *outcome* of *event*. If the outcome occurs anyway, it is judged.
 
-        *outcome* is empty if the event has only one.
+        If the event has only one outcome, *outcome* is empty.
         """
 
     def unasked(self) -> Collection[str]:
@@ -157,18 +176,21 @@ class Overlapping(Protocol):
     """A SUT that can handle other events while one of its calls is in progress."""
 
     def begin(self, event: str) -> str | None:
-        """Begin the call *event*. Return ``None`` if it is now in progress, or its reply if it has ended."""
+        """Begin the call *event*.
+
+        Return ``None`` if the call is now in progress, or its reply if it has already ended.
+        """
 
     def end(self, event: str) -> str | None:
-        """Advance the call *event* by one stage. Return ``None`` if it is still in progress, otherwise its reply."""
+        """Advance the call *event* by one stage. Return its reply, or ``None`` if the call is still in progress."""
 
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A SUT that exposes its record: the data it keeps in addition to its state."""
+    """A SUT that exposes its record. The record is the data that the SUT keeps in addition to its state."""
 
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
-        """Return a copy of the record as comparable data, without anything that need not survive a restart."""
+        """Return a copy of the record as comparable data. Leave out anything that need not survive a restart."""
 
 
 @runtime_checkable
@@ -178,16 +200,17 @@ class Crashing(SUT, Protocol):
     def crash(self, event: str, point: int) -> bool:
         """Perform *event*, crash just before its external effect number *point* (starting at 0), and restart.
 
-        Return False if the event has fewer effects and therefore completes without a crash. Restart in any case.
+        Return False if the event has fewer effects and therefore completes without a crash. The SUT restarts in any
+        case.
         """
 
 
 @runtime_checkable
 class Costly(Protocol):
-    """A SUT for which some events take much longer than others. It must show its state."""
+    """A SUT for which some events take much longer than other events. It must show its state."""
 
     def costly(self, event: str) -> bool:
-        """Check whether *event* is costly. Any run of consecutive costly events costs as much as one of them."""
+        """Check whether *event* is costly. Several costly events in a row cost the same as a single costly event."""
 
 
 @runtime_checkable
@@ -195,19 +218,22 @@ class Serial(Protocol):
     """A SUT that cannot be called from several threads, such as a process that handles one request at a time."""
 
     def serial(self) -> str:
-        """Return the name of the SUT for the error message about using several threads."""
+        """Return the name of the SUT for an error message.
+
+        The message says that the SUT cannot be used from several threads.
+        """
 
 
 class UnsupportedError(Exception):
-    """The SUT does not have this event, or cannot trigger it."""
+    """Raised if the SUT does not have an event or cannot trigger it."""
 
 
 class BrokenError(Exception):
-    """The SUT gave no usable answer: it crashed, hung, or returned something invalid."""
+    """Raised if the SUT did not answer usably: it crashed, hung, or returned something invalid."""
 
 
 def drained(outputs: list[str]) -> list[str]:
-    """Return a copy of *outputs* and clear the list. Use it to implement :meth:`Emitting.outputs`.
+    """Return a copy of *outputs* and clear the list. This function helps to implement :meth:`Emitting.outputs`.
 
     >>> kept = ["Creak"]
     >>> drained(kept), drained(kept)

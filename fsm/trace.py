@@ -1,8 +1,8 @@
-"""Traces: ordered observations of one or more entities.
+"""Traces. A trace is a sequence of observations of one or more entities.
 
 An *observation* is a single thing that was observed, such as a request, a reply, a signal, a state or an output.
-:mod:`fsm.recordings` turns logs and other recordings into observations, and :mod:`fsm.monitor` checks them. As JSON,
-observations have the trace format described in ``docs/reference/trace-format.md``.
+:mod:`fsm.recordings` turns logs and other recordings into observations, and :mod:`fsm.monitor` checks them.
+``docs/reference/trace-format.md`` describes the trace format, in which observations are written as JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Line(NamedTuple):
-    """A line number together with its file, for a recording of several files."""
+    """A line number together with its file. It is used if a recording has several files."""
 
     file: str
     number: int
@@ -34,10 +34,13 @@ class Line(NamedTuple):
 
 
 ABSENT: Final = "absent"
-"""Value of ``met`` if the reply says that the entity does not exist, whatever the machine calls that state."""
+"""Value of ``met`` if the reply says that the entity does not exist.
+
+The machine may have another name for that state.
+"""
 
 FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
-"""The fractional seconds in a timestamp."""
+"""Matches the fractional seconds in a timestamp."""
 
 LATEST: Final = (1 << 63) - 1
 """The latest time and the longest duration, in nanoseconds, that columns and compiled code can represent."""
@@ -46,13 +49,13 @@ NEVER: Final = -LATEST - 1
 """Value of a missing time in a column."""
 
 Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
-"""Nanoseconds since the epoch, as a 64-bit integer other than :data:`NEVER`."""
+"""A number of nanoseconds since the epoch. It is a 64-bit integer other than :data:`NEVER`."""
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.
 
 empty
-    The whole event: a call with its reply, or a signal. Also used for a state or an output on its own.
+    The whole event: a call with its reply, or a signal. It is also used for a single state or output.
 request, reply
     The start and end of a call. The call takes effect at some instant in between.
 lost
@@ -67,7 +70,8 @@ assumed
     An event that was not observed but may have happened since the last observation, once or repeatedly. If the trace
     is legal only because it happened, the judgement reports that assumption.
 gap
-    Observations are missing. From here on, nothing is known about the entity, or about any entity if none is named.
+    Observations are missing. After the gap, nothing is known about the entity. If no entity is named, nothing is
+    known about any entity.
 """
 
 
@@ -80,10 +84,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     ``of`` is the kind of entity, such as ``door``. An empty ``entity`` stands for every entity. ``event`` is the
     model's name for the event, or the RPC name. ``shows`` is the state shown just after the event. ``met`` is the
     state in which the call was executed, if the reply reports it. ``emits`` lists the outputs observed with the event,
-    and ``output`` is an output observed on its own. ``fields`` maps the machine's field names to the values shown with
-    the state. Times are RFC 3339 or nanoseconds since the epoch. ``start`` and ``end`` are the interval of a whole
-    call. In a history of concurrent operations, ``process`` is the calling client. ``file`` and ``line`` are the
-    origin of the observation, if it is not its position in the trace.
+    and ``output`` is an output that was observed without an event. ``fields`` maps the machine's field names to the
+    values shown with the state. Times are RFC 3339 or nanoseconds since the epoch. ``start`` and ``end`` are the
+    interval of a whole call. In a history of concurrent operations, ``process`` is the calling client. ``file`` and
+    ``line`` say where the observation comes from, if this is not its position in the trace.
     """
 
     entity: str = ""
@@ -108,13 +112,13 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
 class Columns(NamedTuple):
     """The observations of a batch as arrays, for compiled code.
 
-    Observation ``i`` has the kind ``kinds[kind[i]]``, an observation with only ``of`` and the fields that affect
-    legality (:class:`Key`). If ``kind[i]`` is -1, the observation has fields or a rare form, and its content is not in
-    the arrays. All batches of a recording share one ``kinds`` list, which only ever grows at the end.
+    Observation ``i`` has the kind ``kinds[kind[i]]``. A kind is an observation with only ``of`` and the fields that
+    affect legality (:class:`Key`). If ``kind[i]`` is -1, the observation has fields or a rare form, and its content
+    is not in the arrays. All batches of a recording share one ``kinds`` list. New kinds are only appended to it.
 
     If ``kind[i]`` is not -1, the entity's id is ``ids[entity[i]]``. Each batch numbers its entities separately.
-    ``at[i]`` is the time in nanoseconds since the epoch, or negative if it is unknown. Times before the epoch are not
-    in the arrays.
+    ``at[i]`` is the time in nanoseconds since the epoch. It is negative if the time is unknown. Times before the
+    epoch are not in the arrays.
     """
 
     kinds: Sequence[Observation]
@@ -125,7 +129,10 @@ class Columns(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Observations in order, with the line of each. If there are ``columns``, both may be :class:`Made` sequences."""
+    """Observations in order, and the line of each observation.
+
+    If there are ``columns``, both may be :class:`Made` sequences.
+    """
 
     observations: Sequence[Observation]
     lines: Sequence[int | Line]
@@ -133,7 +140,7 @@ class Batch(NamedTuple):
 
 
 class Made(Sequence[T]):
-    """A sequence of *length* items, each computed on access by calling *item* with its index.
+    """A sequence of *length* items. When an item is accessed, it is computed by calling *item* with the index.
 
     >>> squares = Made(4, lambda index: index * index)
     >>> squares[-1], squares[1:3], list(squares)
@@ -164,7 +171,7 @@ def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
 
 
 class Key(NamedTuple):
-    """The fields of an observation that affect legality. The entity, the time and the line do not."""
+    """The fields of an observation that affect legality. They do not include the entity, the time and the line."""
 
     event: str = ""
     phase: Phase = ""
@@ -185,7 +192,7 @@ def key(seen: Observation) -> Key:
 
 
 def seen_at(seen: Observation) -> int | None:
-    """Return the time of *seen*, or else the end of its interval, in nanoseconds since the epoch.
+    """Return the time of *seen* in nanoseconds since the epoch. If it has no time, return the end of its interval.
 
     >>> seen_at(Observation(start=1, end=2)), seen_at(Observation())
     (2, None)
@@ -194,7 +201,7 @@ def seen_at(seen: Observation) -> int | None:
 
 
 def nanoseconds(at: int | str | None) -> int | None:
-    """Return *at* in nanoseconds since the epoch, or ``None`` if it is missing, invalid or out of range.
+    """Return *at* in nanoseconds since the epoch. Return ``None`` if *at* is missing, invalid or out of range.
 
     >>> nanoseconds("1970-01-01T00:00:01.000000002Z")
     1000000002

@@ -1,4 +1,7 @@
-"""Verdicts: the answer to a question with its evidence, as data. :mod:`fsm.report` formats them as text."""
+"""Verdicts.
+
+A verdict is the answer to a question, with its evidence, as data. :mod:`fsm.report` formats it as text.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,17 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """The answer is yes. A subclass holds the witness, if there is one."""
+    """The answer is yes. If there is a witness, a subclass holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fails:
-    """The answer is no. Each kind of question has a subclass that holds the evidence."""
+    """The answer is no. Each kind of question has a subclass with the evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The question could not be answered. ``why`` is the reason."""
+    """The question could not be answered for the reason ``why``."""
 
     why: str
 

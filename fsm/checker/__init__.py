@@ -42,9 +42,10 @@ from fsm.verdict import Unknown
 
 
 def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, Counts]:
-    """Compare *machine* with the drawing.  Return the conclusion and the number of states and moves compared.
+    """Compare *machine* with the drawing that *claim* names.
 
-    Raise :class:`InputError` if the file has no readable drawing.
+    Return the conclusion, and the number of states and moves that were compared.  Raise :class:`InputError` if the
+    file has no readable drawing.
     """
     found = choose(machine, find(claim.path))
     searched = Counts(states=len(found.states), transitions=len(found.moves), depth=0)
@@ -65,11 +66,12 @@ def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
 
 
 def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
-    """Return the silent cells that *unobserved* events lead to, as triples of event, state and unobserved event.
+    """Return the silent cells to which *unobserved* events lead.
 
-    The unobserved event leads to the silent cell from a state in which the event of the cell is specified.
-    *unobserved* defaults to the hidden events.  An unobserved event that is itself silent is paired with itself.
-    Cells whose clause has level MAY are omitted, because they are left open on purpose.
+    The result consists of triples of event, state and unobserved event.  The unobserved event leads to the state of
+    the silent cell from a state in which the event of the cell is specified.  If *unobserved* is not given, the
+    hidden events are used.  An unobserved event that is itself silent is paired with itself.  Cells whose clause has
+    level MAY are omitted, because they are left open on purpose.
 
     >>> from fsm.language.library import load
     >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])
@@ -101,12 +103,12 @@ M = TypeVar("M", bound=Machine | System)
 def check(
     machine: Machine | System, *names: str, profile: str | None = None, limit: int = LIMIT, overlap: int = 1
 ) -> Examined:
-    """Check the properties of *machine* listed in *names*, or all of its properties if *names* is empty.
+    """Check the properties of *machine* listed in *names*, or all of its properties if no names are given.
 
     The properties are read from the file named after the machine in the ``properties`` folder, which is next to the
     folder of the model file.  If a search exceeds *limit* states, the verdict is unknown.  Up to *overlap* calls of
     each event may be in progress in one entity.  Raise :class:`InputError` if the property file is missing or
-    malformed, and ``ValueError`` if one of these names is not the name of a property.
+    malformed, and ``ValueError`` if the machine has no property with one of these names.
 
     >>> from fsm.language.library import load
     >>> (gone_for_good,) = check(load("examples/models/door.toml"), "gone-for-good").checked
@@ -131,11 +133,12 @@ def decide(
     limit: int = LIMIT,
     ending: Ending = on,
 ) -> Checked:
-    """Decide whether *machine*, to which *profile* has already been applied, has the property *stated*.
+    """Decide whether *machine* has the property *stated*.
 
-    The verdict is unknown if *ending* returns a reason to stop.  To check many properties of one machine, pass the same
-    :class:`StepCache` or :class:`Cones` each time instead of a table, so that each step is computed only once.  The
-    running time is linear in the product of the sizes of the machine and the claim's automaton.
+    *profile* has already been applied to *machine*.  The verdict is unknown if *ending* returns a reason to stop.  To
+    check many properties of one machine, pass the same :class:`StepCache` or :class:`Cones` each time instead of a
+    table, so that each step is computed only once.  The running time is linear in the product of the sizes of the
+    machine and the claim's automaton.
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.table import tabulate
@@ -170,7 +173,7 @@ def decide(
         conclusion = Unknown(why=f"the search has more than {error.limit:,} states")
     except StoppedError as error:
         conclusion = Unknown(why=_stopped(error.why, error.covered))
-    except MemoryError:  # a single large allocation may fail
+    except MemoryError:  # a single large allocation may fail even if other memory is free
         conclusion = Unknown(why=_stopped("out of memory", covered))
     except TooManyError:
         conclusion = Unknown(why="too many calls overlap to try every order of them")
@@ -203,13 +206,14 @@ def examine(
     copies: Collection[claims.Specification[System]] = (),
     alike: Alike | None = None,
 ) -> Examined:
-    """Check the properties in *specification* for its machine, or for *machine* if given, under *profile*.
+    """Check the properties in *specification* under *profile*.
 
-    If *only* is given, only the properties with these names are checked.  *limit*, *overlap* and *ending* are as in
+    The properties are checked for *machine* if it is given, and otherwise for the machine of the specification.  If
+    *only* is given, only the properties with these names are checked.  *limit*, *overlap* and *ending* are as in
     :func:`check` and :func:`decide`.  *advanced* is called after each property.  *copies* holds the same properties
-    stated about other copies, which are reported only if their outcome differs.  Conclusions in *alike* are reused
-    for profiles with the same behaviour.  A system's expected size is the size of the largest cone of all its
-    properties, so it is not compared if *only* is given.
+    for other copies.  A property for another copy is reported only if its outcome differs.  Conclusions in *alike*
+    are reused for profiles with the same behaviour.  The expected size of a system is the size of the largest cone of
+    all its properties.  If *only* is given, this size is not compared.
     """
     described = machine or specification.machine
     specification = as_known(specification, profile, limit, ending)
@@ -254,10 +258,10 @@ def _outcome(checked: Checked) -> tuple[type[Conclusion], int]:
 def as_known(
     of: claims.Specification[M], profile: str | None, limit: int = LIMIT, ending: Ending = on
 ) -> claims.Specification[M]:
-    """Return *of* with the failures to expect under *profile*, if that is a version or a set of versions.
+    """Return *of* with the failures that are expected under *profile*.
 
-    A property is expected to fail if it is a known failure of a profile covered by *profile* and its verdict is
-    ``Refuted`` or ``Undecided``.
+    *profile* may be a version or a set of versions.  A property is expected to fail if it is a known failure of a
+    profile covered by *profile* and its verdict is ``Refuted`` or ``Undecided``.
 
     >>> from fsm.language.library import specification
     >>> of = as_known(specification("examples/models/washer.toml"), "acme-1.7.24")
@@ -281,7 +285,7 @@ def as_known(
 
 
 def stepping_of(machine: Machine | System, alike: Alike | None = None, overlap: int = 1) -> StepCache | Cones:
-    """Return a cache of the steps of *machine*.  With *alike*, conclusions are shared between equal behaviours."""
+    """Return a cache of the steps of *machine*.  With *alike*, machines with the same behaviour share conclusions."""
     if isinstance(machine, System):
         return Cones(system=machine, alike=alike, tables=tables_of(machine, overlap))
     table = in_progress(tabulate(machine), overlap)
@@ -301,7 +305,10 @@ def _known(
 def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    """Search without unspecified ends of calls.  If these could change the conclusion, search again with them."""
+    """Search without unspecified ends of calls.
+
+    If these ends could change the conclusion, search again with them.
+    """
     conclusion, counts = _searched(claim, stepping, profile, limit)
     if _depends(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _searched(claim, stepping.beyond, profile, limit)
@@ -322,7 +329,7 @@ def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: L
 
 
 def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:
-    """Check whether searching more runs could change *conclusion*."""
+    """Check whether a search of more runs could change *conclusion*."""
     if isinstance(claim, claims.Refines | claims.MatchesDiagram | claims.Requires):
         return False
     if isinstance(claim, claims.Reachable):

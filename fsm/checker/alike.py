@@ -1,4 +1,4 @@
-"""Share conclusions between tables with the same behaviour, such as those of similar profiles."""
+"""Share conclusions between tables that have the same behaviour, such as the tables of similar profiles."""
 
 from collections import defaultdict
 from collections.abc import Hashable
@@ -17,12 +17,12 @@ from fsm.machine.traversal import Numbering
 T = TypeVar("T")
 
 Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
-"""Maps keys from :func:`conclusion_key` to conclusions about tables that behave alike."""
+"""Maps keys from :func:`conclusion_key` to the conclusions about tables with the same behaviour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """The behaviour of a ``table``, for comparison with other tables.  Clauses and deviations are ignored."""
+    """The behaviour of a ``table``, which can be compared with other tables.  Clauses and deviations are ignored."""
 
     table: Table = field(compare=False)
     key: tuple[Hashable, ...]
@@ -40,7 +40,10 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same(Generic[T]):
-    """A large object compared by identity.  That is enough, because profiles share the objects they do not change."""
+    """A large object that is compared by identity.
+
+    That is enough, because profiles share the objects that they do not change.
+    """
 
     of: T
 
@@ -52,7 +55,7 @@ class _Same(Generic[T]):
 
 
 class Alike:
-    """Conclusions found so far about tables of machines and cones of systems."""
+    """Conclusions found so far about the tables of machines and the cones of systems."""
 
     def __init__(self) -> None:
         self._numbers: Numbering[Hashable] = Numbering()
@@ -65,7 +68,10 @@ class Alike:
         return self._known[self._number(_Same(table))]
 
     def _joint(self, table: SystemTable) -> Hashable:
-        """Return a cone's key: its copies, its joint events, all initial states, and the behaviour of its parts."""
+        """Return the key of a cone.
+
+        The key consists of the copies, the joint events, all initial states, and the behaviour of the parts.
+        """
         system = table.system
         inside = {system.copies[digit].part for digit in table.cone}
         begin = tuple((part.copies, part.initial) for part in system.parts.values())
@@ -78,7 +84,10 @@ class Alike:
 
 
 def conclusion_key(claim: Claim, profile: str | None, limit: int) -> Hashable:
-    """Return all parameters of a conclusion on *claim* except behaviour, or ``None`` if it cannot be shared."""
+    """Return the parameters of a conclusion on *claim*, except the behaviour of the table.
+
+    Return ``None`` if the conclusion cannot be shared.
+    """
     match claim:
         case Refines(other=other, overlap=overlap):
             return Behaviour.of(tabulate(other.partly_under(profile))), overlap, limit

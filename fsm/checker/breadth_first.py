@@ -1,4 +1,4 @@
-"""Breadth-first search for a shortest path, with a limit on its size and a way to stop it."""
+"""Breadth-first search for a shortest path.  The search has a maximum size, and it can be stopped early."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 LIMIT = 2_000_000
 """Default maximum number of nodes in a search.  If a search exceeds it, the verdict is unknown."""
 UNLIMITED: Final = 1 << 62
-"""A limit that no search reaches: more states than fit in memory, but small enough for a 64-bit integer."""
+"""A limit that no search reaches.  So many states do not fit in memory, but the number fits in a 64-bit integer."""
 N = TypeVar("N")
 
 
 class StoppedError(Exception):
-    """A search was asked to stop.  *why* is the reason, and *covered* is its progress until then."""
+    """A search was asked to stop.  *why* is the reason.  *covered* is the progress of the search until then."""
 
     def __init__(self, why: str, covered: Explored) -> None:
         super().__init__(why, covered)
@@ -34,17 +34,23 @@ class StoppedError(Exception):
 
 
 Ending: TypeAlias = Callable[[Explored], str]
-"""Function that takes the progress of a search.  It returns a reason to stop, or an empty string to continue."""
+"""Function that decides whether a search must stop.
+
+It takes the progress of the search.  It returns a reason to stop, or an empty string to continue.
+"""
 
 
 def on(_covered: Explored) -> str:
-    """Return no reason to stop, whatever the progress."""
+    """Return no reason to stop, regardless of the progress."""
     return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Maximum number of ``states`` in a search, and ``ending``, which is polled for a reason to stop earlier."""
+    """Limit of a search.
+
+    ``states`` is the maximum number of states.  The search asks ``ending`` regularly for a reason to stop earlier.
+    """
 
     states: int
     ending: Ending = on
@@ -67,7 +73,10 @@ class SearchEdge(NamedTuple, Generic[N]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(Generic[N]):
-    """The ``path`` found, or ``None`` if no path exists, and a map from each visited node to its depth."""
+    """Result of a search.
+
+    ``path`` is the path found, or ``None`` if no path exists.  ``nodes`` maps each visited node to its depth.
+    """
 
     path: tuple[RunStep, ...] | None
     nodes: dict[N, int]
@@ -75,7 +84,10 @@ class SearchResult(Generic[N]):
 
 
 def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit: Limit) -> SearchResult[N]:
-    """Find a shortest path from *start* to a ``found`` edge.  If there are several, return the first in order."""
+    """Find a shortest path from *start* to a ``found`` edge.
+
+    If there are several shortest paths, return the first one in the order of the edges.
+    """
     walk: BreadthFirst[N, SearchEdge[N]] = BreadthFirst([start], following, limit=limit.states, watch=limit.watch)
     edges = 0
     path = None
@@ -90,19 +102,19 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
 
 
 def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]]) -> tuple[RunStep, ...]:
-    """Return the steps of a path through *nodes*, ending with a ``found`` edge.
+    """Return the steps of a path through *nodes* that ends with a ``found`` edge.
 
-    If there are several edges to the next node, take the first.
+    If several edges lead to the next node, take the first one.
     """
     steps = [next(edge.taken for edge in following(node) if edge.to == to) for node, to in pairwise(nodes)]
     return (*steps, next(edge.taken for edge in following(nodes[-1]) if edge.found))
 
 
 def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """Return the number of states and transitions reachable in *table*, and their depth.
+    """Return the number of states and transitions that are reachable in *table*, and the depth.
 
-    Raise :class:`~fsm.machine.traversal.LimitError` beyond *limit* states.  With orbits, only representatives count
-    towards the limit.
+    Raise :class:`~fsm.machine.traversal.LimitError` beyond *limit* states.  If the table has orbits, only
+    representatives count towards the limit.
     """
     table = in_progress(table) if isinstance(table, Table) else table
     if isinstance(table, InProgress):
@@ -122,7 +134,10 @@ def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
 
 
 def size_of_states(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """Like :func:`reachable_size`, but count each state and each outcome once, whatever calls are in progress."""
+    """Like :func:`reachable_size`, but count each state and each outcome once.
+
+    Configurations that differ only in their calls in progress are not counted separately.
+    """
     table = table.beyond() if isinstance(table, InProgress | SystemTable) else table
     names = table.states
     walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit.states, watch=limit.watch)

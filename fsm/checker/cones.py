@@ -1,4 +1,7 @@
-"""The cone of influence (:mod:`fsm.machine.product`): the part of a system that is enough to decide a claim."""
+"""Decide claims on the cone of influence (:mod:`fsm.machine.product`).
+
+The cone is the part of a system that is enough to decide a claim.
+"""
 
 from __future__ import annotations
 
@@ -52,10 +55,10 @@ NOTHING: Final = Emits(output="")
 
 @dataclass(frozen=True, kw_only=True)
 class Cones:
-    """The cones of *system* on which claims were decided, with a cache of the steps of each.
+    """The cones of *system* on which claims were decided.
 
-    *tables* maps the names of parts to their tables if these have already been built.  If *alike* is given, cones with
-    the same behaviour share conclusions.
+    The steps of each cone are cached.  *tables* maps the names of parts to their tables if these have already been
+    built.  If *alike* is given, cones with the same behaviour share conclusions.
     """
 
     system: System
@@ -68,7 +71,7 @@ class Cones:
         object.__setattr__(self, "_influence", Influence(self.system, self.tables))
 
     def stepping(self, claim: Claim, besides: Collection[int] = (), events: Collection[str] = ()) -> StepCache:
-        """Return the steps of the cone of *claim*, enlarged by the copies in *besides*.
+        """Return the steps of the cone of *claim*, which is enlarged by the copies in *besides*.
 
         Steps of the joint events in *events* are included even if they touch no copy in the cone.
         """
@@ -80,7 +83,7 @@ class Cones:
 
     @cached_property
     def whole(self) -> StepCache:
-        """The steps of the whole system: all copies and all joint events."""
+        """The steps of the whole system, with all copies and all joint events."""
         return self._steps(None, self.system.events)
 
     def _steps(self, cone: Collection[int] | None, mentioned: Collection[str]) -> StepCache:
@@ -88,12 +91,12 @@ class Cones:
         return StepCache(table, concluded=self.alike.of(table) if self.alike else None)
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
-        """Return the first of the largest cones of *claims*, or all copies if there are no claims."""
+        """Return the (first) largest cone of *claims*, or all copies if there are no claims."""
         every = frozenset(range(len(self.system.copies)))
         return max((self._cone(claim)[0] for claim in claims), key=len, default=every)
 
     def _cone(self, claim: Claim, besides: Collection[int] = ()) -> tuple[frozenset[int], frozenset[str]]:
-        """Return the copies that affect *claim* or *besides*, and the mentioned events that touch no such copy."""
+        """Return the copies that affect *claim* or *besides*, and the mentioned events that touch none of them."""
         parts = [each.means for each in conditions_of(claim)]
         mentioned = {name for part in parts for name in events(part)}
         digits = {*besides, *(digit for part in parts for digit in read(part))}
@@ -108,7 +111,8 @@ class Cones:
         if isinstance(claim, Follows):
             outputs |= set(self._observed(claim))
         found = self._influence.cone(digits, mentioned, outputs)
-        # The cone's table includes events that touch no copy in the cone only if the claim mentions them.
+        # If an event touches no copy in the cone, the table of the cone includes the event only if the claim mentions
+        # it.
         return found, frozenset(name for name in mentioned if not self._copies(name) & found)
 
     def _copies(self, event: str) -> set[int]:
@@ -119,7 +123,7 @@ class Cones:
         return bool(self._known)
 
     def size(self, limit: Limit) -> Counts | None:
-        """Return the size of the largest cone on which a claim was decided, or ``None`` if there is no such cone."""
+        """Return the size of the largest cone on which a claim was decided, or ``None`` if no claim was decided."""
         largest = max(self._known, key=lambda each: len(each[0]), default=None)
         return self._known[largest].size(limit) if largest else None
 
@@ -131,7 +135,7 @@ class Cones:
                     yield copy.digit
 
     def _silent(self, claim: Claim) -> set[int]:
-        """Return the copies that may emit in a step at which *claim* asks whether nothing is emitted."""
+        """Return the copies that may emit outputs in a step for which *claim* requires that nothing is emitted."""
         found: set[int] = set()
         for condition in _at_once(claim):
             mentioned = events(condition)
@@ -140,7 +144,7 @@ class Cones:
         return {each for each in found if self.system.parts[self.system.copies[each].part].machine.outputs()}
 
     def _observed(self, claim: Follows) -> Iterator[int]:
-        """Yield the copies in *claim* that have outputs or signals known to the other machine."""
+        """Yield the copies in *claim* that have outputs or signals that the other machine knows."""
         known = claim.other.words().keys()
         for digit in claim.of:
             machine = self.system.parts[self.system.copies[digit].part].machine
@@ -196,7 +200,7 @@ class JointListener(OutputListener):
         self._suffixes = {copy.digit: copy.suffix for copy in system.copies}
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
-        """Return the signals and outputs of these copies in *step*, in order, even those the other machine lacks."""
+        """Return all signals and outputs of these copies in *step*, even if the other machine does not have them."""
         found: list[str] = []
         for done in step.way.done:
             if done.digit in self._of:
@@ -207,7 +211,7 @@ class JointListener(OutputListener):
 
 
 TRIED: Final = 100_000
-"""Maximum number of nodes of the whole system to try when replaying a run of the cone."""
+"""Maximum number of nodes of the whole system that are tried to replay a run of the cone."""
 
 
 def of_whole(
@@ -218,10 +222,10 @@ def of_whole(
     known: Callable[[Claim], Conclusion],
     limit: Limit,
 ) -> Conclusion | None:
-    """Return the conclusion on the whole system, or ``None`` if *found* may not apply to it.
+    """Return the conclusion on the whole system, or ``None`` if *found* may not apply to the whole system.
 
     *found* is the conclusion on the cone of *claim*.  *stepping* has the steps of the cone, and ``known(claim)``
-    decides another claim on it.  Runs in the result are runs of the whole system.
+    decides another claim on the cone.  Runs in the result are runs of the whole system.
     """
     table = system_table(stepping.table)
     if len(table.cone) == len(cones.system.copies) and len(table.joint) == len(cones.system.events):
@@ -239,12 +243,12 @@ def of_whole(
                 first = _again(Run(initial="", steps=path or ()), pairs.start, pairs.first, whole, stepping)
                 return None if first is None else found
             return _with_run_replayed(found, lambda run: _again(run, pairs.start, pairs.following, whole, stepping))
-        case _:  # the cone contains all copies, or steps outside it make no difference
+        case _:  # The cone contains all copies, or steps outside the cone make no difference.
             return None if isinstance(claim, Follows) and isinstance(found, Refuted) else found
 
 
 def _with_run_replayed(found: Conclusion, again: Callable[[Run], Run | None]) -> Conclusion | None:
-    """Return *found* with its run replaced by the replay that *again* returns, or ``None`` if there is no replay."""
+    """Return *found* with its run replayed by *again*, or ``None`` if the run cannot be replayed."""
     run = found.run if isinstance(found, Refuted | Unwritten) else None
     if run is None or (taken := again(run)) is None:
         return None if run else found
@@ -252,7 +256,7 @@ def _with_run_replayed(found: Conclusion, again: Callable[[Run], Run | None]) ->
 
 
 def _carried_over(found: Conclusion, both: _Both) -> Conclusion | None:
-    """Like :func:`of_whole`, but for claims about runs through sequences."""
+    """Like :func:`of_whole`, but only for claims about runs through sequences."""
     sequences, claim = both.sequences, both.claim
     match found:
         case Proved(witnesses=(_, *_) as witnesses):
@@ -275,7 +279,7 @@ def _carried_over(found: Conclusion, both: _Both) -> Conclusion | None:
 def _again(
     run: Run, start: N, following: Callable[[N], Iterable[SearchEdge[N]]], whole: StepCache, stepping: StepCache
 ) -> Run | None:
-    """Replay *run* on *whole*.  Return it with the replies of the replay, or ``None`` if it cannot be replayed."""
+    """Return the run that replays *run* on *whole*, with its own replies, or ``None`` if there is no such run."""
     there = same_states(whole, stepping)
 
     def alike(step: RunStep, taken: RunStep, to: int) -> bool:
@@ -305,10 +309,10 @@ class _Both:
         return next(filter(None, runs), None)
 
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
-        """Return a lower bound on the number of steps in which the whole system can go through one of *sequences*.
+        """Return a lower bound for the number of steps that the whole system needs to go through one of *sequences*.
 
-        Return ``None`` if the system never can, -1 if that is unknown, and *inside* if nothing happens outside the
-        cone.
+        Return ``None`` if the system can never go through one of them, or -1 if that is unknown.  Return *inside* if
+        nothing happens outside the cone.
         """
         claim = relaxed(sequences, self._until, system_table(self._stepping.table))
         found = claim and self._known(claim)
@@ -322,9 +326,10 @@ class _Both:
 
 
 def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table: SystemTable) -> Never | None:
-    """Return the claim that no run goes through any of *sequences*, relaxed to allow for steps outside the cone.
+    """Return a claim about the cone that implies that no run of the whole system goes through any of *sequences*.
 
-    *table* is the table of the cone.  Return ``None`` if nothing happens outside the cone.
+    The claim allows for steps outside the cone.  *table* is the table of the cone.  Return ``None`` if nothing
+    happens outside the cone.
     """
     elsewhere = _Elsewhere(table)
     if not (elsewhere.steps or elsewhere.outputs):
@@ -333,7 +338,7 @@ def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table
 
 
 class _Elsewhere:
-    """Whether there are ``steps`` outside the cone of *table*, and the joint events that have ``outputs`` there."""
+    """Whether there are ``steps`` outside the cone of *table*, and the events that have ``outputs`` outside it."""
 
     def __init__(self, table: SystemTable) -> None:
         emitting = {name for name, part in table.system.parts.items() if part.machine.outputs()}
@@ -346,18 +351,24 @@ class _Elsewhere:
         }
 
     def relaxed(self, sequence: Sequence) -> Iterator[Sequence]:
-        """Yield the sequences for the cone. If the whole system goes through *sequence*, the cone goes through one."""
+        """Yield sequences for the cone.
+
+        If the whole system goes through *sequence*, the cone goes through one of these sequences.
+        """
         if not sequence:
             yield ()
         for count in range(1, len(sequence) + 1):
             those = tuple(Some(of=(each.means, *self._left(each.means))) for each in sequence[:count])
             if count > 1 and len(those[-2].of) == len(those[-1].of) == 1:
-                return  # neither condition can hold outside the cone, so they cannot share an instant of the cone
+                return  # neither condition can hold outside the cone, so the two cannot share an instant of the cone
             means = All(of=those) if count > 1 else those[0]
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield the conditions for the cone. At least one holds if *condition* holds at the next instant outside it."""
+        """Yield conditions for the cone.
+
+        If *condition* holds at the next instant outside the cone, at least one of these conditions holds.
+        """
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)
         further = {each if each in mentioned else "" for each in self.outputs}
@@ -368,12 +379,12 @@ class _Elsewhere:
 
 
 def _at_step(atom: Atom) -> Condition | bool:
-    """Return the part of *atom* that is still to be tested at a step that changes nothing in the cone."""
+    """Return the part of *atom* that remains to be tested at a step that changes nothing in the cone."""
     match atom:
         case conditions.At():
             return replace(atom, before=False)
         case conditions.Emits(output=output):
-            return not output  # the cone contains every copy that may emit when nothing should be emitted
+            return not output  # if nothing should be emitted, the cone contains every copy that may emit
         case conditions.EmitsOnly(outputs=outputs):
             return not outputs
         case _:

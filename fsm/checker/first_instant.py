@@ -1,8 +1,8 @@
 """Find the first instant at which a condition holds in any run of a small machine.
 
 Most claims are about a single instant, and a machine has few distinct instants.  They are numbered in breadth-first
-order, and the instants at which a condition holds are stored as a bit mask.  Each atom is tested once per distinct
-value of the attribute it depends on.  The lowest bit set is the end of a shortest run.
+order, and the instants at which a condition holds are stored as a bit mask.  Each atom is tested once for each
+distinct value of the attribute that it depends on.  The lowest bit that is set is the end of a shortest run.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from fsm.machine.evidence import RunStep
 
 MOST: Final = 10_000
-"""Maximum number of instants to number.  Beyond it, numbering does not pay off."""
+"""Maximum number of instants that are numbered.  If there are more, numbering them does not pay off."""
 
 
 def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | None:
-    """Return the instants for *asked*, or ``None`` if there are too many, or if steps are packed or shared."""
+    """Return the instants for the condition *asked*.
+
+    Return ``None`` if there are too many, or if steps are packed or shared with another machine.
+    """
     if stepping.like is not None or stepping.packed is not None:
         return None
     key = codes([asked])
@@ -52,7 +55,10 @@ class FirstInstants:
         self._bits = cache(self._bits_of)
 
     def first(self, condition: Condition, limit: Limit) -> tuple[tuple[RunStep, ...] | None, Counts]:
-        """Return a shortest run to an instant at which *condition* holds, or ``None``, and the size of the search."""
+        """Return a shortest run to an instant at which *condition* holds, and the size of the search.
+
+        The run is ``None`` if *condition* never holds.
+        """
         bits = self.bits(condition)
         depth = self._search.depth
         if not bits:
@@ -100,7 +106,10 @@ class FirstInstants:
         return reduce(or_, (bits for each, bits in self._alike(depends(atom)) if test(each)), 0)
 
     def _groups(self, of: str) -> list[tuple[Instant, int]]:
-        """Return a sample instant and a bit mask for each value of the attribute *of*, and for the first instant."""
+        """Return a sample instant and a bit mask for each value of the attribute *of*.
+
+        The first instant has a group of its own.
+        """
         size = len(self._instants) // 8 + 1
         groups = defaultdict[Hashable, list[int]](list)
         for number, value in enumerate(map(attrgetter(of), self._instants)):

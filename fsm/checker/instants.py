@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
 
 SequenceNode: TypeAlias = tuple[int, int]
-"""A state, and the number of conditions of a sequence that have held so far."""
+"""A state, and the number of conditions of a sequence that have held up to this state."""
 
 
 class Instant(Struct, gc=False, frozen=True, kw_only=True):
-    """The state after a step, and the step that led to it.  The first instant of a run has no step."""
+    """The state after a step, and the step that led to this state.  The first instant of a run has no step."""
 
     state: int
     source: int = -1
@@ -46,7 +46,7 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
-    """A step with one outcome and one of its replies, and the instants of the step."""
+    """A step with one outcome and one of the replies of this outcome, together with the instants of the step."""
 
     row: int
     way: Way
@@ -55,7 +55,10 @@ class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class SequenceTests(Struct, frozen=True, kw_only=True):
-    """Tests of a sequence, and the error codes they distinguish.  ``edges`` is ``None`` if edges cannot be shared."""
+    """The tests of a sequence, and the error codes that these tests distinguish.
+
+    ``edges`` is ``None`` if edges cannot be shared.
+    """
 
     codes: tuple[str, ...]
     conditions: tuple[Callable[[Instant], bool], ...]
@@ -64,11 +67,12 @@ class SequenceTests(Struct, frozen=True, kw_only=True):
 
 
 class StepCache:
-    """The steps of *table*, cached for each set of error codes that a property distinguishes.
+    """The steps of *table*.
 
-    If the machine differs from that of *like* only in the state *but*, as a mutant does, it shares the steps from all
-    other states.  *concluded* holds conclusions about tables with the same behaviour, for which no search is
-    repeated.
+    They are cached for each set of error codes that a property distinguishes.  *like* is the cache of a machine that
+    differs from this one only in the state *but*, such as the original of a mutant.  Both machines share the steps
+    from all other states.  *concluded* holds conclusions about tables with the same behaviour.  Searches for these
+    conclusions are not repeated.
     """
 
     def __init__(
@@ -98,7 +102,7 @@ class StepCache:
 
     @cached_property
     def packed(self) -> PackedGraph | None:
-        """The graph of packed states, if searches should use it."""
+        """The graph of packed states, or ``None`` if searches should not use packed states."""
         return packed(self.table)
 
     @cached_property
@@ -107,13 +111,17 @@ class StepCache:
 
     @property
     def overlap(self) -> int:
-        """Maximum number of calls of one event in progress at once, or 0 if no call takes time."""
+        """Maximum number of calls of one event in progress at the same time, or 0 if no call takes time."""
         timed = self.table.timed.values() if isinstance(self.table, SystemTable) else [self.table]
         return max((each.overlap for each in timed if isinstance(each, InProgress)), default=0)
 
     @cached_property
     def left_out(self) -> tuple[bool, bool]:
-        """Whether the search left out the beginning of a call, and whether it left out an unspecified end of one."""
+        """Two flags about the search.
+
+        The first flag is true if the search left out the beginning of a call.  The second flag is true if the search
+        left out an unspecified end of a call.
+        """
         if isinstance(table := self.table, InProgress):
             blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
@@ -125,7 +133,7 @@ class StepCache:
 
     @cached_property
     def _busy(self) -> bool:
-        """Whether a call of some part is ever in progress between steps."""
+        """Whether some part has a call in progress between two steps of some run."""
         if not isinstance(self.table, SystemTable) or not self.table.takes_time:
             return False
         timed = self.table.timed.items()
@@ -142,18 +150,24 @@ class StepCache:
 
     @cached_property
     def beyond(self) -> StepCache:
-        """The steps, including ends of calls that the model leaves unspecified."""
+        """The steps of the machine, including ends of calls that the model leaves unspecified."""
         if not isinstance(self.table, InProgress | SystemTable):
             return self
         return StepCache(self.table.beyond(), like=self.like.beyond if self.like else None, but=self.but)
 
     def folded(self, asked: Iterable[Condition] = ()) -> StepCache | None:
-        """Return the steps with interchangeable copies folded as far as *asked* allows, or ``None`` if none can be."""
+        """Return the steps with interchangeable copies folded.
+
+        Copies that *asked* distinguishes are not folded.  Return ``None`` if no copies can be folded.
+        """
         orbits = self._symmetry.orbits(asked) if self._symmetry else Orbits()
         return self._folded(orbits) if orbits.groups else None
 
     def size(self, limit: Limit) -> Counts:
-        """Return the number of reachable states and transitions.  Raise ``LimitError`` beyond *limit* states."""
+        """Return the number of reachable states and transitions.
+
+        Raise ``LimitError`` if there are more than *limit* states.
+        """
         if (folded := self.folded()) is not None:
             found = folded.size(limit)
         else:
@@ -161,7 +175,7 @@ class StepCache:
         return size_of_states(self.table, limit) if self._busy or self.left_out[1] else found
 
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:
-        """Return the steps, which distinguish the error codes mentioned by the conditions *asked*."""
+        """Return the steps.  They distinguish the error codes that the conditions in *asked* mention."""
         return self.distinguishing(codes(asked))
 
     def _distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
@@ -170,13 +184,13 @@ class StepCache:
         return Successors(self.table, distinguished, like=like, but=self.but, plain=plain)
 
     def tests(self, sequence: Sequence, until: WrittenCondition | None) -> SequenceTests:
-        """Return the tests of *sequence* and *until*.  If possible, share them with the machine this one is like."""
+        """Return the tests of *sequence* and *until*.  If possible, share the tests with the cache ``like``."""
         if self.like is not None and (shared := self.like.tests(sequence, until)).edges is not None:
             return shared
         found = self._tests.get((sequence, until))
         if found is None:
             every = [each.means for each in (*sequence, *([until] if until else []))]
-            # `SilentOn` tests the target state of a step, so steps from unchanged states may differ, too.
+            # `SilentOn` tests the target state of a step.  Steps from unchanged states may therefore differ, too.
             silent = any(isinstance(part, conditions.SilentOn) for each in every for part in atoms(each))
             found = self._tests[sequence, until] = SequenceTests(
                 codes=codes(every),
@@ -190,9 +204,9 @@ class StepCache:
 class Successors:
     """The steps of *table* from each state, computed on demand.
 
-    *codes* are the error codes that a property distinguishes.  If a reply is ``error``, which stands for any error,
-    each of these codes is an additional reply.  If *plain* is given, its steps, which distinguish no codes, are
-    extended instead of being recomputed.
+    *codes* are the error codes that a property distinguishes.  If a reply is ``error``, which means any error, each
+    of these codes is an additional reply.  *plain* has the steps that distinguish no codes.  If it is given, these
+    steps are extended instead of being recomputed.
     """
 
     def __init__(
@@ -231,7 +245,7 @@ class Successors:
         return tuple(found)
 
     def replies(self, way: Way) -> tuple[str, ...]:
-        """Return the possible replies of *way*, or a single empty reply if it has none."""
+        """Return the possible replies of *way*.  If *way* has no reply, return a single empty reply."""
         if not way.reply:
             return ("",)
         if ANY_ERROR not in way.reply:
@@ -239,11 +253,11 @@ class Successors:
         return tuple(dict.fromkeys((*way.reply, *self.codes)))
 
     def step(self, state: int, row: int, way: Way, reply: str) -> InstantStep:
-        """Return the step from *state* by the outcome *way* of *row*, with *reply*."""
+        """Return the step from *state* by the outcome *way* of *row* with the reply *reply*."""
         table = self.table
         event = table.rows[row].event.name
         taken = run_step(table, state, row, way, way.to, reply)
-        # The end of a call is only a reply, and not another occurrence of the event.
+        # The end of a call is only a reply.  It does not count as another occurrence of the event.
         happens = "" if table.rows[row].ends else event
         moved = table.states[state] != table.states[way.to]
         instants = tuple(
@@ -302,20 +316,23 @@ def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], boo
 
 
 def machine_table(table: TransitionSystem) -> Table:
-    """Return the machine's *table* without calls in progress.  Raise ``TypeError`` for the table of a system."""
+    """Return the table of a machine without calls in progress.
+
+    Raise ``TypeError`` if *table* is the table of a system.
+    """
     if not isinstance(table, Table):
         raise TypeError("this is defined for a machine, not for a system")
     return table.of if isinstance(table, InProgress) else table
 
 
 def system_table(table: TransitionSystem) -> SystemTable:
-    """Return *table* if it is the table of a system.  Raise ``TypeError`` if it is the table of a machine."""
+    """Return *table* if it is the table of a system.  Raise ``TypeError`` if *table* is the table of a machine."""
     if not isinstance(table, SystemTable):
         raise TypeError("this is defined for a system, not for a machine")
     return table
 
 
 def codes(asked: Iterable[Condition]) -> tuple[str, ...]:
-    """Return the error codes that the conditions *asked* distinguish, sorted."""
+    """Return the sorted error codes that the conditions in *asked* distinguish."""
     replies = {part.reply for each in asked for part in atoms(each) if isinstance(part, conditions.Replies)}
     return tuple(sorted(replies - {"ok", ANY_ERROR}))

@@ -1,8 +1,8 @@
-"""Known defects: properties that fail, and the profile in which they hold.
+"""Known defects: properties that fail in one profile and hold in another one.
 
-Both results are verified.  Either the property fails in the model as shipped and holds in the profile with the fix,
-or it fails in a profile that reproduces the upstream behaviour and holds in the model itself.  A defect without a
-counterexample run is listed only if it is not :attr:`~KnownDefect.proved`.
+Both results are verified.  In one case, the property fails in the model as shipped and holds in the profile with the
+fix.  In the other case, the property fails in a profile that reproduces the upstream behaviour, and holds in the
+model itself.  A defect without a counterexample run is listed only if it is not :attr:`~KnownDefect.proved`.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,10 @@ MENDED: Final = "mended"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDefect:
-    """A property that fails under ``profile`` and should hold under ``mend``.  ``None`` means no profile."""
+    """A property that fails under the profile ``profile`` and should hold under ``mend``.
+
+    ``None`` means no profile.
+    """
 
     of: Specification[Machine | System]
     stated: Property
@@ -41,12 +44,14 @@ class KnownDefect:
 
     @property
     def proved(self) -> bool:
-        """Whether the property fails as documented, and holds with the fix."""
+        """Whether the property fails as documented and holds with the fix."""
         return not self.broken.unexpected and isinstance(self.mended.verdict, Proved)
 
 
 def known_defects(*names: str) -> Iterator[KnownDefect]:
-    """Yield the known defects of the machines and systems in *names*, or of all bundled ones if *names* is empty.
+    """Yield the known defects of the machines and systems in *names*.
+
+    If *names* is empty, use all bundled machines and systems.
 
     >>> [each.stated.name for each in known_defects("event-backoff")]
     ['nothing-is-lost']

@@ -1,9 +1,10 @@
-"""Leads-to under fairness: in every fair run, each source is followed by a target.
+"""Decide leads-to claims under fairness: in every fair run, each source is followed by a target.
 
-A run that does not reach the target either stops in a state in which the target is due, or stays in a strongly
-connected component of such states.  It is a counterexample if it is fair (Emerson and Lei, 1987).  A weakly fair
-outcome must be taken in the component or be disabled somewhere in it.  A strongly fair outcome must be taken or be
-disabled everywhere in it.  Otherwise the states in which it is enabled are removed, and the rest is searched again.
+Consider a run that does not reach the target.  Either the run stops in a state in which the target is due, or it
+stays in a strongly connected component of such states.  The run is a counterexample if it is fair (Emerson and Lei,
+1987).  A weakly fair outcome must be taken in the component or be disabled somewhere in it.  A strongly fair outcome
+must be taken or be disabled everywhere in it.  If a strongly fair outcome is neither taken nor disabled everywhere,
+the states in which it is enabled are removed, and the rest of the component is searched again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class DueNode(NamedTuple):
-    """A state, and whether the target is due in it."""
+    """A state, and whether the target is due in this state."""
 
     state: int
     due: bool
@@ -51,7 +52,10 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
 def _packed(
     claim: LeadsTo, waiting: LeadsToGraph, stepping: StepCache, limit: Limit
 ) -> tuple[Conclusion, Counts] | None:
-    """Like :func:`check_leads_to`, on packed states.  Return ``None`` if there are none, or if the claim fails."""
+    """Like :func:`check_leads_to`, but on packed states.
+
+    Return ``None`` if there are no packed states or if the claim fails.
+    """
     if stepping.packed is None:
         return None
     engine = import_module("fsm.checker.packed.leading")
@@ -63,7 +67,7 @@ def _packed(
 
 
 class LeadsToGraph:
-    """Product of the machine with one bit, which says whether the target is due."""
+    """Product of the machine with one bit, which tells whether the target is due."""
 
     def __init__(self, claim: LeadsTo, stepping: StepCache) -> None:
         self.table = table = stepping.table
@@ -71,7 +75,7 @@ class LeadsToGraph:
         self.source = holds(claim.source.means, table)
         self.target = holds(claim.target.means, table)
         self.steps = stepping.steps([claim.source.means, claim.target.means])
-        # Steps between due nodes at which the target does not hold.
+        # Steps between two nodes in which the target is due.  The target holds at no instant of these steps.
         self.links: dict[DueNode, list[_Link]] = {}
         self.transitions = 0
         self.source_met = False
@@ -97,7 +101,7 @@ class LeadsToGraph:
         return Proved() if self.source_met else Vacuous(unmet=claim.source.text)
 
     def due(self, *, due: bool, instants: Iterable[Instant]) -> bool:
-        """Return whether the target is due after *instants*, given whether it was *due* before."""
+        """Return whether the target is due after *instants*.  *due* tells whether the target was due before."""
         for at in instants:
             source, target = self.source(at), self.target(at)
             self.source_met = self.source_met or source
@@ -105,7 +109,7 @@ class LeadsToGraph:
         return due
 
     def possible(self, fair: Fair, state: int) -> bool:
-        """Check whether *fair* is enabled in *state*, even if only by steps that the search leaves out."""
+        """Check whether *fair* is enabled in *state*.  Steps that the search leaves out also count."""
         if any(self.takes(fair, step) for step in self.steps.after(state)):
             return True
         row = self.table.row[fair.event]
@@ -119,12 +123,15 @@ class LeadsToGraph:
         return row.event.name == fair.event and row.ends == fair.ends and fair.outcome in {"", step.way.name}
 
     def stops(self, due: Sequence[DueNode]) -> Run | None:
-        """Return a run that stops, while the target is due, in a state in which no fair outcome is enabled."""
+        """Return a run that stops while the target is due.
+
+        In the last state of the run, no fair outcome is enabled.
+        """
         over = (node for node in due if not any(self.possible(fair, node.state) for fair in self.fair))
         return next((self._run(node, stopped=True) for node in over), None)
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
-        """Return the shortest of the fair lassos found, in whose cycles the target stays due."""
+        """Return the shortest of the fair lassos found.  The target stays due in the cycle of a lasso."""
         inside = ((node, those) for those in self._fair_components(due) for node in self.search.depth if node in those)
         return min((self._circle(node, those) for node, those in inside), key=lambda run: run.length, default=None)
 
@@ -152,7 +159,7 @@ class LeadsToGraph:
             yield from self._fair_components([node for node in self.search.depth if node in those - starved])
 
     def _circle(self, start: DueNode, those: frozenset[DueNode]) -> Run:
-        """Return a shortest path to *start*, followed by a fair cycle within *those*."""
+        """Return a shortest path to *start*, followed by a fair cycle among the nodes *those*."""
         cycle: list[_Link] = []
         here = start
         for fair in self.fair:

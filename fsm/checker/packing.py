@@ -1,4 +1,7 @@
-"""Choose packed states (:mod:`fsm.checker.packed`) for large systems if the ``fast`` extra is installed."""
+"""Decide whether a search uses packed states (:mod:`fsm.checker.packed`).
+
+Packed states are for large systems and require the ``fast`` extra.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,21 @@ if TYPE_CHECKING:
 from fsm.checker.breadth_first import Limit, reachable_size
 
 SMALL: Final = 500
-"""Maximum number of states for which a search is faster than loading the libraries."""
+"""Maximum number of states of a system for which a search takes less time than loading the libraries."""
 UNCOMPILED: Final = 5_000
-"""Maximum number of states for which a search is faster than compiling the search, which takes about 10 s."""
+"""Maximum number of states of a system for which a search takes less time than compiling the search code.
+
+Compiling it takes about 10 s.
+"""
 FEW_STEPS: Final = 5_000
-"""Maximum number of steps for which a search is faster than compiling or loading more code."""
+"""Maximum number of steps of a system for which a search takes less time than compiling or loading more code."""
 ENGINE: Final = "fsm.checker.packed.packed_graph"
 FEW: Final = 100_000
-"""Maximum number of joint states of copies for which folding interchangeable copies does not pay off."""
+"""Maximum number of joint states of copies for which it does not pay off to fold interchangeable copies."""
 
 
 def packed(table: TransitionSystem) -> PackedGraph | None:
-    """Return *table* as a graph of packed states, or ``None`` if that is not possible or does not pay off."""
+    """Return *table* as a graph of packed states.  Return ``None`` if that is not possible or does not pay off."""
     if not isinstance(table, SystemTable) or _joint_states(table) <= SMALL:
         return None
     loaded = ENGINE in modules
@@ -37,7 +43,7 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
         return None
     try:
         graph: PackedGraph = import_module(ENGINE).PackedGraph(table)
-    except ImportError:  # the extra is not installed, or it is broken
+    except ImportError:  # the extra is not installed, or its installation is broken
         return None
     except import_module("fsm.checker.packed.programs").TooWideError:
         return None
@@ -45,7 +51,10 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
 
 
 def foldable(table: TransitionSystem) -> TypeGuard[SystemTable]:
-    """Check whether *table* is not folded yet and is large enough for folding interchangeable copies to pay off."""
+    """Check whether it pays off to fold the interchangeable copies of *table*.
+
+    The table must not be folded yet, and it must be large enough.
+    """
     return isinstance(table, SystemTable) and table.orbits is None and _joint_states(table) > FEW
 
 

@@ -1,9 +1,9 @@
-"""Refinement (trace inclusion): one machine allows every observation that another one can cause.
+"""Refinement (trace inclusion): one machine allows every observation that another machine can cause.
 
-The observed machine is explored together with a *belief* about the other, which is the set of its possible situations
-given the observations so far.  Observations update beliefs as in :mod:`fsm.monitor`.  Requests and replies of calls
-are observed, and calls may overlap.  Signals are observed if both machines have them.  The value that the state shows
-is observable at any time.  Everything else is unobservable.
+The observed machine is explored together with a *belief* about the other machine.  The belief is the set of
+situations that are possible for the other machine after the observations so far.  Observations update beliefs as in
+:mod:`fsm.monitor`.  Requests and replies of calls are observed, and calls may overlap.  A signal is observed if both
+machines have it.  The value that the state shows is observable at any time.  Everything else is unobservable.
 
 If the machine reaches the same situation with two beliefs, only the belief that allows less is explored (antichains: De
 Wulf, Doyen, Henzinger and Raskin, 2006).
@@ -38,7 +38,7 @@ class OpenCall(NamedTuple):
 
 
 class Node(NamedTuple):
-    """The state, the calls in progress, and the number of a belief about the other machine."""
+    """A state, the calls in progress, and the number of a belief about the other machine."""
 
     state: int
     calls: tuple[OpenCall, ...]
@@ -46,9 +46,9 @@ class Node(NamedTuple):
 
 
 def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that *other* allows every observation of *table* with up to *overlap* calls in progress.
+    """Check that *other* allows every observation of *table*.
 
-    If *overlap* is 0, no other event happens during a call.
+    Up to *overlap* calls may be in progress.  If *overlap* is 0, no other event happens while a call is in progress.
     """
     product = _Product(table=table, rules=Rules(table), belief_table=BeliefTable(table, other), overlap=overlap)
     start = Node(table.initial, (), product.belief_table.initial)
@@ -57,7 +57,10 @@ def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tup
 
 
 def check_follows(table: TransitionSystem, listening: OutputListener, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that the machine of *listening* can explain every output of *table* that it has as an event."""
+    """Check that the other machine can explain the outputs of *table*.
+
+    *listening* has the beliefs about the other machine.  Outputs that are not events of that machine are ignored.
+    """
     steps = Successors(table)
 
     def following(node: Node) -> Iterator[SearchEdge[Node]]:
@@ -85,7 +88,10 @@ class OutputListener:
         return belief
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
-        """Return the events in *step* that the other machine may observe, including those that it does not have."""
+        """Return the events in *step* that the other machine may observe.
+
+        The result includes events that the other machine does not have.
+        """
         return (self._shared[step.row], *step.way.emits) if step.row in self._shared else step.way.emits
 
 
@@ -104,7 +110,7 @@ def _concluded(found: SearchResult[Node], beliefs: BeliefTable, table: Transitio
 
 
 SIGHT = ""
-"""Name of the event in a step that only observes the state."""
+"""Name of the event in a step in which only the state is observed."""
 
 
 def _seen(machine: Machine) -> Iterator[Event]:
@@ -112,7 +118,10 @@ def _seen(machine: Machine) -> Iterator[Event]:
 
 
 class BeliefTable:
-    """Numbered beliefs about *other*.  If *whole*, all its events are observed, else its calls and shared signals."""
+    """Numbered beliefs about the machine *other*.
+
+    If *whole* is true, all its events are observed.  Otherwise, its calls and the shared signals are observed.
+    """
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
         known = {word for event in _seen(table.machine) for word in event.words}
@@ -134,11 +143,14 @@ class BeliefTable:
         return self._beliefs.numbers[self.dynamics.everything()]
 
     def called(self, event: Event) -> str:
-        """Return the other machine's name for *event*: its RPC name if known there, otherwise its own name."""
+        """Return the other machine's name for *event*.
+
+        This is the RPC name of the event if the other machine knows that name, and otherwise the name of the event.
+        """
         return event.rpc if event.rpc in self.dynamics.names else event.name
 
     def after(self, belief: int, seen: Key) -> int:
-        """Return the belief after observing *seen*, or -1 if nothing explains the observation."""
+        """Return the belief after the observation *seen*, or -1 if nothing explains the observation."""
         if seen.event and seen.event not in self._known:
             return belief
         self.tried = self.tried or bool(seen.event)
@@ -148,7 +160,10 @@ class BeliefTable:
         return found
 
     def least(self, belief: int, beside: list[int]) -> int:
-        """Return *belief*, or one in *beside* that does not allow more.  Keep only minimal beliefs in *beside*."""
+        """Return *belief*, or a belief in *beside* that does not allow more than *belief*.
+
+        Keep only minimal beliefs in *beside*.
+        """
         within = self._beliefs.within
         for known in beside:
             if known == belief or within(known, belief):
@@ -159,7 +174,7 @@ class BeliefTable:
 
 
 class _Beliefs:
-    """Numbered beliefs, and the effects of observations on them, which are cached."""
+    """Numbered beliefs, and the cached effects of observations on these beliefs."""
 
     def __init__(self, moved: Dynamics) -> None:
         self.dynamics = moved
@@ -169,8 +184,8 @@ class _Beliefs:
 
     def _after(self, belief: int, seen: Key) -> int:
         left = self.dynamics.observed(self.numbers.listed[belief], seen).configurations
-        # Drop the deviations that a configuration relies on.  They do not matter here and
-        # would keep otherwise equal configurations apart.
+        # Drop the deviations that a configuration relies on.  They do not matter here, and they would keep
+        # configurations apart that are otherwise equal.
         left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
         return self.numbers[left] if left else -1
 
@@ -180,12 +195,15 @@ class _Beliefs:
 
 @lru_cache(maxsize=8)
 def _beliefs(other: Behaviour, shown: frozenset[str] | None) -> _Beliefs:
-    """Return the numbered beliefs about *other*, shared by all machines that are checked against it."""
+    """Return the numbered beliefs about *other*.
+
+    All machines that are checked against *other* share these beliefs.
+    """
     return _Beliefs(dynamics(other.table, shown=shown))
 
 
 class _Move(NamedTuple):
-    """A step the machine may take, and the observations it produces, in order."""
+    """A step that the machine may take, and the observations that the step causes, in order."""
 
     taken: RunStep
     state: int
@@ -203,7 +221,10 @@ class _Product:
     moves: dict[tuple[int, tuple[OpenCall, ...]], tuple[_Move, ...]] = field(default_factory=dict)
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
-        """Yield every edge from *node*.  An earlier belief that allows no more replaces the belief after a step."""
+        """Yield every edge from *node*.
+
+        If an earlier belief allows no more than the belief after a step, the earlier belief replaces it.
+        """
         state, calls, before = node
         moves = self.moves.get((state, calls))
         if moves is None:
@@ -219,7 +240,7 @@ class _Product:
             yield SearchEdge(taken, Node(to, left, belief), belief < 0)
 
     def _moves(self, state: int, calls: tuple[OpenCall, ...]) -> Iterator[_Move]:
-        """Yield the moves in *state* with *calls* in progress.  They do not depend on the belief."""
+        """Yield the moves in *state* with *calls* in progress.  The moves do not depend on the belief."""
         yield self._observed(state, calls, Key(shows=self.table.shows[state]))
         if self.overlap or not calls:
             yield from self._events(state, calls)
@@ -245,7 +266,7 @@ class _Product:
         return _Move(taken, state, calls, (seen,))
 
     def _happened(self, state: int, calls: tuple[OpenCall, ...], instant: CallInstant) -> _Move:
-        """Return the move for a signal or a hidden event.  If the event interrupts, open calls may be lost."""
+        """Return the move for a signal or a hidden event.  If the event interrupts calls, open calls may be lost."""
         event = self.table.rows[instant.row].event
         called = self.belief_table.called
         seen = [Key(event=called(event))] if event.kind == "signal" else []
@@ -269,11 +290,14 @@ class _Product:
             yield _Move(taken, instant.to, calls, ())
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
-        """Return the possible replies of a call that has ended, including error codes from the other machine."""
+        """Return the possible replies of a call that has ended.
+
+        If any error is possible, the replies include the error codes of the other machine.
+        """
         replies = self.table.ways[call.stage].reply if call.stage >= 0 else ("ok", ANY_ERROR)
         other = self.belief_table.dynamics.table.machine
         if ANY_ERROR not in replies:
             return replies
         mentioned = {code for way in self.belief_table.dynamics.table.ways for code in way.reply} - {"ok", ANY_ERROR}
-        # Indefinite replies of the other machine are always allowed, so they are not added.
+        # The other machine always allows its own indefinite replies, so they are not added.
         return tuple(dict.fromkeys((*replies, *sorted(mentioned - set(other.indefinite)))))

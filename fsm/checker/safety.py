@@ -1,7 +1,7 @@
-"""Decide always, never and reachable claims by searching the product of a machine with a small automaton.
+"""Decide always, never and reachable claims by a search of the product of a machine with a small automaton.
 
-The automaton counts the conditions of a sequence that have held one after the other, and ``until`` resets the count.
-It is enough to match each condition at the first instant at which it holds.
+The automaton counts how many conditions of a sequence have held one after another.  The condition ``until`` resets
+the count.  It is enough to match each condition at the first instant at which it holds.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclu
 
 
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that there is a run through each sequence.  The witnesses are shortest runs.
+    """Check that some run goes through each sequence.  The witnesses are shortest runs.
 
-    If this machine differs from another one in only one state, the other machine's witness is reused, unless it takes
-    a step from that state.
+    If this machine differs from another one in only one state, the witness for the other machine is reused, unless
+    this witness takes a step from that state.
     """
     searched: list[Counts] = []
     witnesses = []
@@ -94,7 +94,7 @@ def in_order(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], W
 
 
 def breaches(claim: Always) -> tuple[Sequence, ...]:
-    """Return one sequence per condition of *claim*.  The claim holds if none of the sequences can occur."""
+    """Return one sequence for each condition of *claim*.  The claim holds if none of these sequences can occur."""
     when = (claim.when.means,) if claim.when else ()
     breaking = [(part.text, Not(of=part.means)) for part in claim.conditions]
     return tuple(
@@ -106,14 +106,14 @@ def breaches(claim: Always) -> tuple[Sequence, ...]:
 def _run_through(
     sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: Limit
 ) -> tuple[Run | None, Counts]:
-    until = until if len(sequence) > 1 else None  # a sequence of a single condition leaves nothing to reset
+    until = until if len(sequence) > 1 else None  # if a sequence has only one condition, there is no count to reset
     conditions = [each.means for each in (*sequence, *([until] if until else []))]
     if (folded := stepping.folded(conditions)) is not None:
         run, counts = _run_through(sequence, until, folded, limit)
         automaton = SequenceAutomaton(sequence, until, stepping)
         again = run and retaken(run, automaton.start, automaton.following, same_states(stepping, folded))
         if again is None and run is not None:
-            raise AssertionError(run)  # cannot happen: exchanging copies maps steps to steps
+            raise AssertionError(run)  # cannot happen, because exchanging copies maps steps to steps
         return again, counts
     table = stepping.table
     initial = table.states[table.initial]
@@ -142,10 +142,10 @@ def retaken(
     alike: Callable[[RunStep, RunStep, int], bool],
     most: int = UNLIMITED,
 ) -> Run | None:
-    """Return a run from *start* to a ``found`` edge whose steps match those of *run*, or ``None`` if there is none.
+    """Return a run from *start* to a ``found`` edge whose steps match the steps of *run*.
 
-    ``alike(step, taken, to)`` checks whether *taken*, which leads to *to*, matches *step*, a step of *run*.  At most
-    *most* nodes are tried.
+    Return ``None`` if there is no such run.  ``alike(step, taken, to)`` checks whether the step *taken*, which leads
+    to *to*, matches *step*, which is a step of *run*.  At most *most* nodes are tried.
     """
     going: list[tuple[N, tuple[RunStep, ...]]] = [(start, ())]
     seen: set[tuple[N, int]] = set()
@@ -169,9 +169,10 @@ def retaken(
 
 
 def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
-    """Return a test for :func:`retaken` that checks whether two steps lead to states that *of* does not distinguish.
+    """Return a test for :func:`retaken` that compares the states to which two steps lead.
 
-    The first step is from the cache *of*, and the second from *stepping*.
+    The test accepts two steps if *of* does not distinguish these states.  The first step is from the cache *of*, and
+    the second from *stepping*.
     """
     seen_as, table = system_table(of.table), system_table(stepping.table)
     numbers = defaultdict[str, set[int]](set)
@@ -195,21 +196,21 @@ def packed_search(
 
 
 class SequenceAutomaton:
-    """Product of the machine of *stepping* with the automaton of *sequence*, which *until* resets."""
+    """Product of the machine of *stepping* with the automaton of *sequence*.  *until* resets the automaton."""
 
     def __init__(self, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> None:
         tests = stepping.tests(sequence, until)
         self.steps = stepping.distinguishing(tests.codes)
         self.conditions = tests.conditions
         self.until = tests.until
-        self._shared = tests.edges if stepping.like else None  # edges of the machine that this machine is like
+        self._shared = tests.edges if stepping.like else None  # edges that are shared with the cache ``like``
 
     @property
     def start(self) -> SequenceNode:
         return self.steps.table.initial, self.advance(0, [self.steps.beginning])
 
     def following(self, node: SequenceNode) -> Iterable[SearchEdge[SequenceNode]]:
-        """Return every edge from *node*.  Edges after which all conditions have held are ``found``."""
+        """Return every edge from *node*.  An edge is ``found`` if all conditions have held after it."""
         if self._shared is None or self.steps.table.bare(node[0]) == self.steps.but:
             return self._edges(node)
         found = self._shared.get(node)
@@ -237,7 +238,7 @@ class SequenceAutomaton:
 
 
 def _parts_to_meet(sequence: Sequence) -> list[WrittenCondition]:
-    """Return the conditions that must hold somewhere for *sequence* not to be vacuous."""
+    """Return the conditions that make *sequence* vacuous if one of them never holds."""
     if len(sequence) > 1:
         *before, last = sequence
         return [*before, WrittenCondition(text=last.text, means=_without_negations(last.means))]
@@ -248,7 +249,10 @@ def _parts_to_meet(sequence: Sequence) -> list[WrittenCondition]:
 
 
 def _without_negations(condition: Condition) -> Condition:
-    """Return *condition* without its negated parts.  These are tested anyway whenever the other parts hold."""
+    """Return *condition* without its negated parts.
+
+    The negated parts are tested anyway whenever the other parts hold.
+    """
     if not isinstance(condition, All):
         return condition
     asked = tuple(part for part in condition.of if not isinstance(part, Not))
@@ -261,7 +265,7 @@ def _unless_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenC
 
 
 def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
-    """Check whether *condition* holds at any reachable instant, regardless of the limit on states."""
+    """Check whether *condition* holds at any reachable instant.  The limit on states is ignored."""
     if (folded := stepping.folded([condition])) is not None:
         return met(condition, folded, limit)
     if (instants := first_instants(stepping, condition)) is not None:
@@ -289,7 +293,11 @@ if TYPE_CHECKING:
 
 
 class CallPair(NamedTuple):
-    """The state, the number of calls that replied, whether the second is in progress, and the state between both."""
+    """A node of the search for two successive calls.
+
+    It consists of the state, the number of calls that have replied, whether the second call is in progress, and the
+    state between the two calls.
+    """
 
     state: int
     calls: int = 0
@@ -298,7 +306,10 @@ class CallPair(NamedTuple):
 
 
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that a successful call, if repeated at once with no call in progress, succeeds and changes nothing."""
+    """Check that a repeated call succeeds and changes nothing.
+
+    The first call must succeed.  The second call follows directly, while no call is in progress.
+    """
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
     path, counts, tried = _searched(claim, automaton, stepping, limit)
@@ -313,7 +324,7 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tu
 def _searched(
     claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts, bool]:
-    """Return a run in which the second call has an effect, the search size, and whether a first call succeeded."""
+    """Return a run in which a second call has an effect, the search size, and whether a first call succeeded."""
     packed, once = stepping.packed, [claim.once.means] if claim.once else []
     if packed is None or not (engine := import_module("fsm.checker.packed.sequences")).supported(packed, once):
         found: SearchResult[CallPair] = search(automaton.start, automaton.following, limit=limit)
@@ -327,7 +338,7 @@ def _searched(
 
 
 class IdempotenceAutomaton:
-    """Product of the machine of *stepping* with an automaton that makes the two calls of *claim* back to back."""
+    """Product of the machine of *stepping* with an automaton that makes the two calls of *claim* in a row."""
 
     def __init__(self, claim: Idempotent, stepping: StepCache) -> None:
         once, table = claim.once, stepping.table
@@ -338,7 +349,7 @@ class IdempotenceAutomaton:
         self.start = CallPair(table.initial)
 
     def following(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
-        """Yield every edge from *node*, including one for a second call on which the specification is silent."""
+        """Yield every edge from *node*, including an edge for a second call in a silent cell."""
         table = self.steps.table
         if node.calls and table.step(node.state, self.due(node)) is None:
             taken = run_step(table, node.state, self.due(node), None, node.state)
@@ -347,13 +358,14 @@ class IdempotenceAutomaton:
             yield from self.taken(node, step, idle=table.idle(step.way.to))
 
     def first(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
-        """Return every edge from *node*, with ``found`` set on the edges that complete a first call."""
+        """Return every edge from *node*.  An edge is ``found`` if it completes a first call."""
         return (edge._replace(found=edge.to.calls > 0) for edge in self.following(node))
 
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
-        """Yield the edges of *step*, or no edges if it would come between the two calls.
+        """Yield the edges of *step*.
 
-        *idle* is true if no call is in progress after the step.
+        Yield no edges if *step* would come between the two calls.  *idle* is true if no call is in progress after the
+        step.
         """
         way, reply = step.way, step.taken.reply
         if node.calls:
@@ -366,7 +378,7 @@ class IdempotenceAutomaton:
             yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to))
 
     def due(self, node: CallPair) -> int:
-        """Return the row that must come next: the row of the second call, or of its end."""
+        """Return the row that must come next: the row of the second call, or the row for the end of this call."""
         return self.steps.table.end[self.row] if node.going else self.row
 
     def _second(self, node: CallPair, step: InstantStep) -> SearchEdge[CallPair]:

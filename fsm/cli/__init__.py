@@ -56,7 +56,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "help": "Show the help of a command.",
     },
 }
-"""The headings of ``--help``, each with its commands and their descriptions, except commands of domains."""
+"""The headings of ``--help``. Each heading has commands with descriptions. Commands of domains are not included."""
 GENERIC: Final = frozenset(name for group in GROUPS.values() for name in group)
 
 SHARED: Final[Mapping[str, str]] = {
@@ -70,10 +70,10 @@ SHARED: Final[Mapping[str, str]] = {
     }.items()
     for name in names.split()
 }
-"""Maps each command without a module of its own to the module that contains it."""
+"""Maps each command that has no module of its own to the module that contains it."""
 
 CANNOT_WRITE: Final = 74
-"""Exit code for an I/O error, such as a full disk, as in ``sysexits.h``. There is no verdict."""
+"""Exit code for an I/O error such as a full disk, as in ``sysexits.h``. In this case, there is no verdict."""
 
 SECONDS: Final = 300
 """Maximum computing time of a command in seconds."""
@@ -85,19 +85,22 @@ LONG: Final[Mapping[str, int]] = {
     "test": 3_600,
     "mutate": 3_600,
 }
-"""Maximum computing time in seconds of commands that may take longer."""
+"""Maximum computing time in seconds for commands that may take longer."""
 MEMORY: Final = 4_096
 """Maximum memory of a command in MiB."""
 
 WORDS: Final = "fsm.words"
-"""Key of the words after the name of the command in :attr:`click.Context.meta`."""
+"""Key in :attr:`click.Context.meta` for the words that follow the name of the command."""
 
 RARELY: Final = 100_000
-"""Number of new objects between garbage collections. It is high because there are few cycles to collect."""
+"""Number of new objects between garbage collections. It is high because reference cycles are rare."""
 
 
 def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:
-    """Return the commands by heading, with descriptions. If *foreign* is true, include commands of other packages."""
+    """Return the commands, grouped by heading, with descriptions.
+
+    If *foreign* is true, include other packages' commands.
+    """
     declared = [*entry_points.own_objects(entry_points.COMMANDS, entry_points.DomainCommand)]
     if foreign:
         declared += entry_points.foreign_objects(entry_points.COMMANDS, entry_points.DomainCommand)
@@ -114,14 +117,15 @@ def _declared(name: str) -> entry_points.DomainCommand | None:
 
 
 def commands(*, foreign: bool = False) -> dict[str, str]:
-    """Return the commands with their descriptions, in the order of ``--help``."""
+    """Return the commands and their descriptions in the order of ``--help``."""
     return {name: about for group in groups(foreign=foreign).values() for name, about in group.items()}
 
 
 def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
-    """Add to the help of *command* the contributions of fsm's domains and, if *foreign* is true, of other packages.
+    """Add the contributions of fsm's domains to the help of *command*. With *foreign*, add those of other packages.
 
-    Examples follow those of the command. ``{rows}`` is replaced by the result of ``rows()`` in the command's module.
+    The examples of domains follow the examples of the command itself. ``{rows}`` is replaced by the result of
+    ``rows()`` in the command's module.
     """
     lines = (line for domain in entry_points.domains(foreign=foreign) for line in domain.examples.get(name, ()))
     text: str = vars(command).setdefault("help as written", linked(cleandoc(command.help or "")))
@@ -134,7 +138,10 @@ def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False
 
 
 def _printed(callback: Callable[..., object], *arguments: object, **options: object) -> int:
-    """Call the function of a domain's command. Print the data that it returns, or return its exit code."""
+    """Call the function of a domain's command.
+
+    If the function returns data, print it. If it returns a code, return it.
+    """
     found = callback(*arguments, **options)
     if isinstance(found, int):
         return found
@@ -251,13 +258,16 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
 def _warn(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
 ) -> None:
-    """Print a warning, with its place in the code unless it is about a plugin, whose code users did not write."""
+    """Print a warning and its place in the code. For a warning about a plugin, leave out the place.
+
+    The place does not help because users did not write the code of the plugin.
+    """
     plain = issubclass(category, entry_points.PluginWarning)
     _report(f"warning: {visible(str(message))}" if plain else f"{filename}:{lineno}: {category.__name__}: {message}")
 
 
 def main() -> None:
-    """Run the command, and exit with its result as the exit code."""
+    """Run the command. Exit with the result of the command as the exit code."""
     warnings.showwarning = _warn
     # If the reader is gone, as with "| head", SIGPIPE should end this process like any filter.
     with suppress(AttributeError):  # Windows has no SIGPIPE
@@ -265,13 +275,13 @@ def main() -> None:
     gc.set_threshold(RARELY)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _written_whole(sys.stdout)
-        sys.stdout.reconfigure(errors="replace")  # a file name or a terminal may not be UTF-8
+        sys.stdout.reconfigure(errors="replace")  # A file name or a terminal may not use UTF-8.
     try:
         answer = group.main(standalone_mode=False)
-        if sys.stdout is not None:  # None if the caller has closed it
+        if sys.stdout is not None:  # The stream is None if the caller has closed it.
             sys.stdout.flush()
         INTERRUPTION.settle(answer if isinstance(answer, int) else 0)
-    except click.Abort as error:  # click's exception for an interrupt
+    except click.Abort as error:  # This is click's exception for an interrupt.
         raise KeyboardInterrupt from error
     except Exception as error:  # noqa: BLE001  (an error in fsm must not look like a verdict)
         _failed(error)
@@ -279,7 +289,7 @@ def main() -> None:
 
 
 def _written_whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    """Return *stream*, buffered even under PYTHONUNBUFFERED, because a raw file loses data when the disk is full."""
+    """Return *stream* with a buffer, even under PYTHONUNBUFFERED. A raw file loses data when the disk is full."""
     if not isinstance(stream.buffer, io.RawIOBase):
         return stream
     whole = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115  (it stays open to the end)
@@ -299,7 +309,7 @@ def _linked(error: InputError) -> str:
 
 
 def _failed(error: Exception) -> NoReturn:
-    for each in (error, error.__cause__):  # a read may also fail because memory has run out
+    for each in (error, error.__cause__):  # A read may also fail because memory has run out.
         if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:
@@ -312,7 +322,7 @@ def _failed(error: Exception) -> NoReturn:
                 vars(error).update(message=printable(error.message))  # it may quote what the user typed
             _report(error.show)
             sys.exit(WRONG_INPUT)
-        case OSError(errno=int()):  # other OSErrors come from libraries that cannot be loaded
+        case OSError(errno=int()):  # Any other OSError comes from a library that cannot be loaded.
             _fail(f"could not write: {reason(error)}", CANNOT_WRITE)
         case _:
             _fail(internal(error), INTERNAL_ERROR)
@@ -325,7 +335,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _report(message: str | Callable[[], None]) -> None:
-    """Write *message* to standard error. Failing to write it does not change the exit code."""
+    """Write *message* to standard error. If this fails, the exit code stays the same."""
     try:
         if isinstance(message, str):
             click.echo(message, err=True)

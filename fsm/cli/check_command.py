@@ -193,7 +193,10 @@ def command(
 
 
 def search_ending(bar: CommandProgress, excess: Callable[[], str]) -> Callable[[Explored], str]:
-    """Return a function that shows a search on *bar* and returns the reason to stop it, or an empty string."""
+    """Return a function that shows the progress of a search on *bar*.
+
+    It returns a reason to stop, or an empty string.
+    """
 
     def ending(covered: Explored) -> str:
         bar.searched(covered)

@@ -139,7 +139,10 @@ def _side(name: str, profile: str) -> _Side:
 
 
 def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparison, tuple[str, ...]]:
-    """Return the comparison, and a remark for each drawing that was chosen from a file with several drawings."""
+    """Return the comparison and remarks.
+
+    There is a remark for each drawing chosen from a file with several drawings.
+    """
     found = choose(sides[0].of, sides[1].of, complete=complete)
     pairs = list(zip(sides, (found.first, found.second), strict=True))
     first, second = (side.name if isinstance(side.of, Machine) else place for side, place in pairs)

@@ -1,4 +1,4 @@
-"""``fsm draw``: draw models as pictures, or write them as tables."""
+"""The command ``fsm draw``: draw models as pictures, or write them as tables."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -40,7 +40,10 @@ from fsm.report.lanes import marks as chart_marks
 def formats(
     forms: tuple[str, ...], output: Path | None, suffixes: Mapping[str, str], *, pictures: int
 ) -> tuple[str, ...]:
-    """Return the formats of *pictures* pictures: *forms* or, if it is empty, the formats that *output* implies."""
+    """Return the formats of *pictures* pictures.
+
+    These are *forms* or, if it is empty, the formats that *output* implies.
+    """
     if output is None:
         if pictures > 1 or len(forms) > 1:
             raise click.UsageError("several pictures need --output FOLDER")
@@ -57,7 +60,10 @@ def formats(
 
 
 def picture_file(output: Path | None, name: str, suffix: str) -> Path | None:
-    """Return the file for the picture *name*: *output* or, if that is a folder, a file in it. ``None`` is stdout."""
+    """Return the file for the picture *name*. ``None`` means standard output.
+
+    The file is *output*. If *output* is a folder, the file is in this folder.
+    """
     return output / f"{name}.{suffix}" if output is not None and _is_folder(output) else output
 
 
@@ -85,9 +91,9 @@ def draw_chart(
     first: int | None,
     last: int | None,
 ) -> int:
-    """Draw the recording *name* in each of *forms*, with the *calls* of its run and the verdicts of *models*.
+    """Draw the recording *name* in each of *forms*. *calls* are from the same run, and *models* judge the recording.
 
-    Draw only the lines from *first* to *last*, if they are given.
+    If *first* and *last* are given, draw only the lines from *first* to *last*.
     """
     if wrong := [form for form in forms if form not in CHART_SUFFIXES]:
         raise click.UsageError(f"a sequence chart is svg or mermaid, not {wrong[0]}")
@@ -108,9 +114,9 @@ def draw_chart(
 
 
 def _judged_together(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
-    """Judge the recording *name* with *calls*, and *calls* alone. Return ``None`` if neither names a machine.
+    """Judge the recording *name* with *calls*, and judge *calls* alone. Return ``None`` if neither names a machine.
 
-    Raise :class:`InputError` if neither has a machine with *profile*.
+    Raise :class:`InputError` if no machine of either recording has *profile*.
     """
     found, problems = [], []
     for file, other in ((name, calls), (calls, "")) if calls else ((name, ""),):

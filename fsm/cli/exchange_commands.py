@@ -1,4 +1,4 @@
-"""``fsm export``, ``import`` and ``init``: convert models to and from other languages, or create first files."""
+"""The commands ``fsm export``, ``import`` and ``init``: convert models, or create the first files of a project."""
 
 from __future__ import annotations
 

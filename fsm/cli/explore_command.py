@@ -67,12 +67,15 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
 
 
 def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
-    """Return the page and the exit code, which is 3 if time or memory ran out before all properties were checked."""
+    """Return the page and the exit code.
+
+    The code is 3 if time or memory ran out before all properties were checked.
+    """
     if name in names() or name in systems() or name.endswith(".toml"):
         return _model(name, profile, properties=properties)
     if name == STDIN or Path(name).exists() or "/" in name or "." in name:
         return _recording(name, profile), 0
-    load(name)  # raises an error that suggests what was meant
+    load(name)  # This raises an error that suggests the intended name.
     raise AssertionError(name)
 
 
@@ -85,7 +88,7 @@ def _recording(name: str, profile: str | None) -> str:
 def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
     model = load_any(name)
     require_profiles([profile], [model.profiles])
-    model.under(profile)  # refuses profiles that contradict each other
+    model.under(profile)  # This refuses profiles that contradict each other.
     examined, code = _examined(model, profile) if properties else ([], 0)
     if isinstance(model, System):
         return system_page(model, examined, profile=profile), code
@@ -93,7 +96,10 @@ def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, in
 
 
 def _examined(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
-    """Check the properties of *model*, if any, without a profile and under each. Also return the exit code."""
+    """Check the properties of *model*, without a profile and under each profile.
+
+    Return the results and the exit code.
+    """
     try:
         stated = claims(model.path)
     except InputError as error:

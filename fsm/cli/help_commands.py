@@ -1,4 +1,4 @@
-"""``fsm help`` and ``fsm explain``: the help of commands, and the explanations of codes."""
+"""The commands ``fsm help`` and ``fsm explain``. They show the help of commands and explain codes."""
 
 import difflib
 import textwrap
@@ -53,7 +53,7 @@ def explain_command(codes: tuple[str, ...]) -> int:
 
 
 def _text(code: str, rule: Rule, layout: Layout) -> str:
-    """Return what the rule *code* finds, why that is wrong, and its example before and after, ending in a newline.
+    """Return an explanation of the rule *code*, with an example before and after. The text ends in a newline.
 
     >>> print(_text("FSM004", RULES["FSM004"], Layout()), end="")
     FSM004: text that is not TOML
@@ -79,7 +79,7 @@ def _text(code: str, rule: Rule, layout: Layout) -> str:
 
 
 def _listing(rules: Mapping[str, Rule], families: Mapping[str, str], layout: Layout) -> str:
-    """Return the list of *rules* below the names of their families, ending in a newline."""
+    """Return the list of *rules* with the names of their families as headings. The text ends in a newline."""
     lines: list[str] = []
     for family, about in families.items():
         lines += ["", layout.style(about, "bold")] if lines else [layout.style(about, "bold")]

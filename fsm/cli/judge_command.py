@@ -58,11 +58,14 @@ FORMATS: Final[Mapping[str, str]] = {
     "summary": "fsm.fleet",
     "html": "fsm.report.page",
 }
-"""Maps each format of this command only to its module, which is loaded on demand."""
+"""Maps each format that only this command has to its module. The module is loaded on demand."""
 
 
 def rows(*, foreign: bool) -> dict[str, str]:
-    """Return the kinds of TRACE, with a line about each. Forms of other packages are included if *foreign* is true."""
+    """Return the kinds of TRACE, each with a line of description.
+
+    If *foreign* is true, include forms of other packages.
+    """
     forms = [*own_forms(), *(foreign_forms() if foreign else ())]
     table = "observations in Parquet or Arrow, a folder of them, or s3://..."
     return {form.title: form.about for form in forms if form.about} | {"table": table}
@@ -251,7 +254,7 @@ def command(
 def _judged(
     traces: tuple[str, ...], judge_trace: Callable[..., Judged], properties: tuple[str, ...] | None
 ) -> tuple[dict[str, Judged], tuple[Problem, ...]]:
-    """Judge *traces*. Return the results by name, and the problems of traces that cannot be judged."""
+    """Judge *traces*. Return the results by name, and the problems of the traces that cannot be judged."""
     judged: dict[str, Judged] = {}
     problems: dict[str, tuple[Problem, ...]] = {}
     for trace in traces:
@@ -260,7 +263,7 @@ def _judged(
         except InputError as error:
             problems[trace] = error.problems
     for trace in traces:
-        # The property belongs to a machine of another recording, so judge this recording without it.
+        # The property belongs to a machine of another recording. Judge this recording without the property.
         if judged and trace != STDIN and {problem.code for problem in problems.get(trace, ())} == {"FSM211"}:
             del problems[trace]
             judged[trace] = judge_trace(trace)
@@ -268,7 +271,10 @@ def _judged(
 
 
 def _code(report: Report, at_least: float) -> int:
-    """Return the exit code. Machines that are not covered at all count for *at_least* only if no machine is."""
+    """Return the exit code. It may depend on *at_least*, the minimum coverage of a machine.
+
+    A machine with no coverage counts only if all machines have no coverage.
+    """
     covers = merged(report.judged) if at_least else ()
     below = [cover for cover in [one for one in covers if one.covered] or covers if cover.share < at_least]
     for cover in below:
@@ -278,7 +284,10 @@ def _code(report: Report, at_least: float) -> int:
 
 
 def _written(report: Report, form: str, *, coloured: bool, coverage: bool) -> str | bytes:
-    """Return *report* in the format *form*: text in the terminal's encoding, other formats in UTF-8, as in files."""
+    """Return *report* in the format *form*.
+
+    Text has the terminal's encoding. Other formats have UTF-8, as in files.
+    """
     if form == "text":
         return text(report, layout(coloured=coloured), coverage=coverage)
     if form in CASE_FORMATS:

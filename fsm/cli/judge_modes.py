@@ -37,22 +37,25 @@ if TYPE_CHECKING:
     from fsm.trace import Batch
 
 _BETWEEN: Final = 1_000
-"""Number of batches after which data that is no longer needed is removed."""
+"""Number of batches between two removals of data that is no longer needed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Printed:
-    """Prints violations, in full for the first of each cause. If ``json`` is true, each is one line of JSON."""
+    """Prints violations. The first violation of each cause is printed in full.
+
+    If ``json`` is true, each violation is one line of JSON.
+    """
 
     fail_on: Level
     json: bool
     coverage: bool
     entities: dict[str, str] = field(default_factory=dict)
-    """Maps machines to the nouns for their entities."""
+    """Maps each machine to the noun for its entities."""
     _causes: set[tuple[object, ...]] = field(default_factory=set)
 
     def violation(self, violation: Violation) -> None:
-        """Print a newly found *violation*."""
+        """Print *violation*, which was just found."""
         report = Report(judged=(), fail_on=self.fail_on)
         if self.json:
             self._print(json_report.violation_line(report, violation))
@@ -63,7 +66,7 @@ class Printed:
         self._causes.add(cause)
 
     def summary(self, judging: Judging, *, over: bool) -> ExitCode:
-        """Print all findings so far. Return the exit code."""
+        """Print all findings so far, and return the exit code."""
         report = Report(judged=(judging.judged(over=over),), fail_on=self.fail_on)
         self._print(json_report.summary(report) if self.json else text(report, layout(), coverage=self.coverage))
         return report.total()
@@ -74,7 +77,7 @@ class Printed:
 
 @dataclass(slots=True, kw_only=True)
 class _Following:
-    """The recording being followed. With profile ``auto``, a new runtime version begins a new judgement."""
+    """The recording that is being followed. With profile ``auto``, a new runtime version begins a new judgement."""
 
     begin: Callable[..., Judging]
     auto: bool
@@ -93,7 +96,7 @@ class _Following:
         judging.tell(self.printed.violation, *([self.counted.violation] if self.counted else []))
 
     def take(self, batch: Batch) -> None:
-        """Judge *batch*, the last one read. If the runtime's version has changed, first begin a new judgement."""
+        """Judge *batch*, which was just read. If the runtime's version has changed, first begin a new judgement."""
         if self.auto and name_of(self.judging.recording.version()) != name_of(self.judging.shown):
             self.before.append(self.printed.summary(self.judging, over=True))
             self.start(fresh=False)
@@ -102,7 +105,7 @@ class _Following:
             self.counted.taken(self.judging, batch)
 
     def end(self) -> int:
-        """Print the last summary and return the exit code. A signal no longer changes that code."""
+        """Print the last summary and return the exit code. From now on, a signal does not change the exit code."""
         code = worst([*self.before, self.printed.summary(self.judging, over=True)]).value
         INTERRUPTION.settle(code)
         return code
@@ -111,8 +114,8 @@ class _Following:
 def follow(given: Mapping[str, Any], part: Part) -> int:
     """Judge a recording until a signal or the end of the pipe. Return the exit code of the verdict.
 
-    *given* maps parameters of ``fsm judge`` to values. A recorded call is judged ``settle`` seconds after it began. All
-    earlier calls must have been recorded by then.
+    *given* maps parameters of ``fsm judge`` to values. A recorded call is judged ``settle`` seconds after it began.
+    By that time, all earlier calls must have been recorded.
     """
     (name, *others) = dict.fromkeys(given["traces"])
     whole = next((parameter for parameter in ("calls", "properties", "only") if given[parameter]), "")
@@ -197,11 +200,17 @@ _WHOLE: Final = (
     "entity",
     "coverage",
 )
-"""Options of ``fsm judge`` that need the whole recording in one place, or report more than a summary."""
+"""Options of ``fsm judge`` that a cluster does not support.
+
+They need the whole recording in one place, or report more than a summary.
+"""
 
 
 def on_cluster(given: Mapping[str, Any], master: str) -> int:
-    """Judge recordings on the cluster *master* and print the combined result. *given* maps parameters to values."""
+    """Judge recordings on the cluster *master* and print the combined result.
+
+    *given* maps parameters of ``fsm judge`` to their values.
+    """
     for option in _WHOLE:
         if given[option]:
             hint = JUDGE_OPTIONS.get(option, f"--{option}")

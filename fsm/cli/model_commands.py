@@ -1,4 +1,7 @@
-"""``fsm list``, ``show``, ``schema`` and ``simulate``: shipped models, one model, its language, and traces of it."""
+"""The commands ``fsm list``, ``show``, ``schema`` and ``simulate``.
+
+They list the shipped models, show one model, print the schema of its language, and simulate traces of a model.
+"""
 
 from collections.abc import Mapping
 from itertools import chain, islice
@@ -39,7 +42,7 @@ ABOUT: Final[Mapping[Role, str]] = {
     "system": "Systems of machines",
     "part": "Parts of systems",
 }
-"""Maps the roles of models to their headings, most useful roles first."""
+"""Maps the roles of models to their headings. The most useful roles come first."""
 
 
 @click.command("list")
@@ -152,7 +155,7 @@ def schema_command(form: str) -> int:
 
 
 _TOGETHER: Final = 1_000
-"""Number of lines per write. With one system call per line, these calls would take most of the time."""
+"""Number of lines per write. With a system call for each line, the system calls would take most of the time."""
 
 
 @click.command("simulate")

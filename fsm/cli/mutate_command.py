@@ -1,4 +1,8 @@
-"""``fsm mutate``: find out which errors properties detect in a model, or the judge detects in a recording."""
+"""The command ``fsm mutate``.
+
+It finds out which errors in a model are detected by properties, or which errors in a recording are detected by the
+judge.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -37,7 +41,10 @@ from fsm.recordings.time_order import Assume
 from fsm.report import mutation_report as report
 
 FEW: Final = 8
-"""Maximum number of copies in a system that is mutated directly, without first trying one copy of each part."""
+"""Maximum number of copies in a system that is mutated directly.
+
+Larger systems are first tried with single copies.
+"""
 
 
 @click.command("mutate")

@@ -33,14 +33,14 @@ complete_models_and_systems: Final = completer(lambda _: (*names(), *systems()),
 
 @completer
 def complete_events(ctx: click.Context) -> Iterator[str]:
-    """Yield the events of the models on the command line. For systems, yield the families of joint events."""
+    """Yield the events of the models on the command line. For a system, yield the families of its joint events."""
     for model in models_named(ctx):
         yield from (joint.family for joint in model.events.values()) if isinstance(model, System) else model.events
 
 
 @completer
 def complete_states(ctx: click.Context) -> Iterator[str]:
-    """Yield the states of the models on the command line, except for systems."""
+    """Yield the states of the models on the command line. Systems have none."""
     for model in models_named(ctx):
         if not isinstance(model, System):
             yield from model.states
@@ -48,7 +48,7 @@ def complete_states(ctx: click.Context) -> Iterator[str]:
 
 @completer
 def complete_properties(ctx: click.Context) -> Iterator[str]:
-    """Yield the properties of the models on the command line, or of all shipped models if it names no model."""
+    """Yield the properties of the models on the command line. If it names no model, use all shipped models."""
     for model in tuple(models_named(ctx)) or map(load, names()):
         try:
             yield from (stated.name for stated in claims(model.path).properties)
@@ -66,7 +66,7 @@ def complete_codes(_: click.Context) -> Iterable[str]:
 
 @completer
 def complete_suts(_: click.Context) -> Iterable[str]:
-    """Return the forms of names of systems under test, up to the colon."""
+    """Return the forms of names of systems under test. Each form ends at its colon."""
     from fsm.conformance.lookup import forms  # noqa: PLC0415  (only for --against)
 
     return (f"{form.partition(':')[0]}:" if ":" in form else form for form in forms())
@@ -82,11 +82,11 @@ _DIGITS = 10
 _Model = TypeVar("_Model", Machine, System)
 
 text_option = partial(click.option, default="", show_default=False)
-"""An option whose value is text. The default is empty; the help text describes the effect of omitting it."""
+"""A decorator for an option whose value is text. The default is empty. The help text says what happens by default."""
 
 
 def choice_option(choices: Iterable[str], about: str = "Output format.") -> Callable[[FC], FC]:
-    """Return the option ``--format``, which is passed as ``form``. Its default is the first of *choices*."""
+    """Return the option ``--format``, which is passed as ``form``. The first of *choices* is the default."""
     names = [*choices]
     return click.option("--format", "form", type=click.Choice(names), default=names[0], help=about)
 
@@ -103,7 +103,7 @@ cases_format_option: Final = choice_option(
 
 
 def print_report(form: str, *, text: Callable[[], str], json: Callable[[], str], cases: Callable[[], Cases]) -> None:
-    """Print a report in the format *form*. Only the function for that format is called."""
+    """Print a report in the format *form*. Call only the function for this format."""
     report = case_report(form, cases()) if form in CASE_FORMATS else json() if form == "json" else text()
     click.echo(report, nl=False)
 
@@ -130,7 +130,7 @@ at_least_option: Final = click.option(
 
 
 def listening(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, int] | None:
-    """Parse an address and a port. The default address is 127.0.0.1."""
+    """Parse an address and a port. If there is no address, use 127.0.0.1."""
     if value is None:
         return None
     address, colon, port = value.rpartition(":")
@@ -144,7 +144,10 @@ _AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?
 
 
 def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
-    """Parse a time (local if it has no offset) or a duration before now. Return nanoseconds since the epoch."""
+    """Parse a time or a duration before now, and return nanoseconds since the epoch.
+
+    A time without an offset is local.
+    """
     if value is None:
         return None
     if ago := _AGO.fullmatch(value):
@@ -160,7 +163,7 @@ def moment(_context: click.Context, _option: click.Parameter, value: str | None)
 
 
 def line(_context: click.Context, _option: click.Parameter, value: str | None) -> Line | None:
-    """Parse a line number, optionally after the name of its file and a colon."""
+    """Parse a line number. It may follow the name of its file and a colon."""
     if value is None:
         return None
     file, _, number = value.rpartition(":")
@@ -170,7 +173,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
 
 
 def file_and_line(name: str) -> tuple[str, int]:
-    """Split FILE:LINE. The line is 0 if *name* has no line number, or is itself the name of a file."""
+    """Split FILE:LINE. The line is 0 if *name* has no line number or if *name* itself is the name of a file."""
     path, _, number = name.rpartition(":")
     if not (path and number.isascii() and number.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (never raises)
         return name, 0
@@ -178,7 +181,7 @@ def file_and_line(name: str) -> tuple[str, int]:
 
 
 def engine(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
-    """Return the Spark master that *value* names, or an empty string for this process.
+    """Return the Spark master that *value* names. An empty string means this process.
 
     >>> engine(None, None, "spark"), engine(None, None, "spark[2]"), engine(None, None, "spark://head:7077")
     ('local[*]', 'local[2]', 'spark://head:7077')
@@ -212,18 +215,21 @@ output_option: Final = click.option(
 def name_option(
     option: str, letter: str, about: str, complete: Completer, *, to: str = "", several: bool = False
 ) -> Callable[[FC], FC]:
-    """Return *option*, whose value is a name passed as the parameter *to*. If *several*, the option is repeatable."""
+    """Return *option*.
+
+    Its value is a name, passed as the parameter *to*. If *several* is true, the option is repeatable.
+    """
     flags = (f"--{option}", f"-{letter}", to or option)
     return click.option(*flags, multiple=several, metavar="NAME", shell_complete=complete, help=about)
 
 
 def profiles_option(about: str) -> Callable[[FC], FC]:
-    """Return the repeatable option ``--profile`` with the help text *about*, which is passed as ``profiles``."""
+    """Return the repeatable option ``--profile``, which is passed as ``profiles``. *about* is its help text."""
     return name_option("profile", "p", about, complete_profiles, to="profiles", several=True)
 
 
 def model_option(about: str) -> Callable[[FC], FC]:
-    """Return the repeatable option ``--model``, which is passed as ``models`` and has the help text *about*."""
+    """Return the repeatable option ``--model``, which is passed as ``models``. *about* is its help text."""
     complete = complete_models_and_systems
     return click.option(
         *("--model", "-m", "models"), multiple=True, metavar="NAME|FILE", shell_complete=complete, help=about
@@ -231,19 +237,22 @@ def model_option(about: str) -> Callable[[FC], FC]:
 
 
 def recording_option(about: str) -> Callable[[FC], FC]:
-    """Return the option ``--with``, which is passed as ``calls`` and has the help text *about*."""
+    """Return the option ``--with``, which is passed as ``calls``. *about* is its help text."""
     return text_option("--with", "-w", "calls", metavar="FILE", type=click.Path(readable=False), help=about)
 
 
 JUDGE_OPTIONS: Final[Mapping[str, str]] = {"calls": "--with", "only": "--property", "every": "--all"}
-"""Maps parameters of ``fsm judge`` to their options, if these have other names."""
+"""Maps parameters of ``fsm judge`` to their options. Options with the same name as their parameter are left out."""
 
 ANY_NUMBER: Final = -1
-"""Value that stands for any number of copies."""
+"""The value that means any number of copies."""
 
 
 def parts_option(about: str, *, any_number: bool = False) -> Callable[[FC], FC]:
-    """Return the option ``--parts``, the number of copies of each part. With *any_number*, one may be ``any``."""
+    """Return the option ``--parts``, which sets the number of copies of each part.
+
+    If *any_number* is true, the number of one part may be ``any``.
+    """
     counts = partial(_counts, any_number=any_number)
     return text_option("--parts", callback=counts, metavar="PART=COUNT,...", help=about)
 
@@ -300,7 +309,7 @@ def _style(value: str, how: str) -> str:
 
 
 def sizes(names: Iterable[str]) -> int:
-    """Return the total size of the files in bytes, or 0 if it is too small for a progress bar."""
+    """Return the total size of the files in bytes. If the total is too small for a progress bar, return 0."""
     size = sum(os.path.getsize(name) for name in names if is_file(name))  # noqa: PTH202
     return size if size >= 1 << 22 else 0
 
@@ -314,23 +323,26 @@ def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -
 
 
 def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.BadParameter:
-    """Return an error for *word*, which is not in *known*. It suggests the nearest name and names the option *hint*."""
+    """Return an error for *word*, which is not in *known*.
+
+    The error suggests the nearest word and the option *hint*.
+    """
     return click.BadParameter(f"'{word}': {nearest(word, known, of=of)}", param_hint=hint)
 
 
 def under(model: _Model, profile: str | None) -> _Model:
-    """Return *model* with *profile* applied, if one is given."""
+    """Return *model* with *profile* applied if *profile* is given."""
     require_profiles([profile], [model.profiles])
     return model.under(profile)
 
 
 def require_profiles(profiles: Iterable[str | None], groups: Sequence[Mapping[str, Bounded]]) -> None:
-    """Raise an error for the first of *profiles* that is neither a profile nor a version of one in any of *groups*."""
+    """Raise an error for a name in *profiles* that is neither a profile nor a version of a profile in *groups*."""
     for profile in profiles:
         if wrong := unknown_profile(profile, groups):
             raise click.BadParameter(f"'{wrong[0]}': {wrong[1]}", param_hint="--profile")
 
 
 def require_properties(only: Iterable[str], stated: Iterable[Specification[Machine | System]]) -> None:
-    """Raise an error for the first name in *only* that is not a property in any of *stated*."""
+    """Raise an error for the first name in *only* that is not the name of a property in *stated*."""
     require(only, (one.name for each in stated for one in each.properties), of="properties", hint="--property")

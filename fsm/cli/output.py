@@ -61,7 +61,7 @@ def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
 
 
 def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] = lambda _: None) -> None:
-    """Call *begin* and write to the file at *path*. If *path* is ``None``, just write to standard output."""
+    """Call *begin* and write to the file at *path*. If *path* is ``None``, write to standard output."""
     if path is None:
         if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout and sys.stdout.isatty():
             raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
@@ -75,7 +75,7 @@ def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] =
 
 
 def put_text(text: Callable[[Layout], str], path: Path | None) -> None:
-    """Like :func:`put`, with the result of *text* for the layout of a file or of standard output."""
+    """Write the result of *text* like :func:`put`. *text* receives the layout of a file or of standard output."""
     put(text(layout(coloured=path is None)), path)
 
 
@@ -85,7 +85,10 @@ def same(name: str, path: Path | None) -> bool:
 
 
 def failed(path: Path, error: OSError) -> Exception:
-    """Return the exception to raise for an *error* in writing to *path*: *error* itself if the disk is at fault."""
+    """Return the exception to raise for an *error* in writing to *path*.
+
+    If the disk is at fault, it is *error* itself.
+    """
     full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
     return error if full else click.FileError(str(path), reason(error))
 
@@ -98,12 +101,12 @@ def write(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open the file at *path* for new content. Readers see either the old content or the new, never a part of it.
+    """Open the file at *path* for new content. Readers see the whole old content or the whole new content.
 
-    Until it is complete, the new file has no name or a temporary one, so that nothing is left behind if the command is
-    interrupted. If the command is killed, a file is left behind only if the file system does not support unnamed files
-    or if it happens just before the rename. Anything that is not a regular file, such as a pipe, is written directly.
-    Raise ``OSError`` if writing fails.
+    Until it is complete, the new file has no name or a temporary name, so that an interrupted command leaves nothing
+    behind. A command that is killed leaves a file behind only if the file system does not support unnamed files, or
+    if the command is killed just before the rename. Anything that is not a regular file, such as a pipe, is written
+    directly. Raise ``OSError`` if writing fails.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
@@ -119,7 +122,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             if opened != temporary:
-                os.link(opened, temporary, src_dir_fd=handle)  # giving any src_dir_fd makes it follow the link
+                os.link(opened, temporary, src_dir_fd=handle)  # With any src_dir_fd, the function follows the link.
             temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -127,7 +130,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _new_file(temporary: Path) -> tuple[int, Path]:
-    """Open a new file, unnamed if the file system supports that, else called *temporary*. Return it and its path."""
+    """Open a new file, and return the file and its path.
+
+    The file has no name if the file system supports this. Otherwise, its name is *temporary*.
+    """
     with suppress(AttributeError, OSError):
         handle = os.open(temporary.parent, os.O_WRONLY | os.O_TMPFILE, ORDINARY)
         unnamed = Path(f"/proc/self/fd/{handle}")
@@ -139,7 +145,10 @@ def _new_file(temporary: Path) -> tuple[int, Path]:
 
 @contextmanager
 def drawing(what: str = "a page", advice: str = "") -> Iterator[None]:
-    """Convert errors about a missing or failing Graphviz, which *what* needs, to errors of the command line."""
+    """Convert errors about Graphviz to errors of the command line.
+
+    *what* needs Graphviz, which is missing or fails.
+    """
     from fsm.diagrams.draw.dot import HOW_TO_GET_DOT, DotFailedError, NoDotError  # noqa: PLC0415  (commands that draw)
 
     try:
@@ -153,7 +162,10 @@ def drawing(what: str = "a page", advice: str = "") -> Iterator[None]:
 
 @contextmanager
 def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
-    """Yield a function that rewinds standard input if *names* includes it. If not, the function has no effect."""
+    """Yield a function that rewinds standard input if *names* includes it.
+
+    If it does not, the function does nothing.
+    """
     before = sys.stdin
     if STDIN not in names or before is None:
         yield lambda: None
@@ -161,7 +173,7 @@ def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
     with tempfile.TemporaryFile() as kept:
         try:
             shutil.copyfileobj(stdin(), kept)
-        except OSError:  # the error is reported when standard input is read
+        except OSError:  # The error is reported when standard input is read.
             yield lambda: None
             return
 
@@ -177,7 +189,10 @@ def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
 
 
 def judged_twice(judged: Judged, rewind: Callable[[], None], judge: Callable[..., Judged]) -> Judged:
-    """Return *judged* with the stories of its entities, which *judge* collects from the recording after *rewind*."""
+    """Return *judged* with the stories of its entities.
+
+    *rewind* and *judge* are called to read the recording again.
+    """
     from fsm.monitor.judgement.part import with_stories  # noqa: PLC0415  (slow to import)
 
     def collect(telling: Telling) -> Judged:
@@ -195,7 +210,7 @@ REPORTING: Final = 10.0
 
 
 class CommandProgress:
-    """Progress through *size* units of work. Nothing is shown if *size* is 0."""
+    """Progress through *size* units of work. If *size* is 0, nothing is shown."""
 
     def __init__(
         self,
@@ -211,16 +226,19 @@ class CommandProgress:
         self._began = self._search_began = self._shown = clock()
 
     def advance(self, units: int = 1) -> None:
-        """Add *units* to the work that is done."""
+        """Add *units* to the amount of work that is done."""
         self.bar.update(units)
 
     def reach(self, done: int, size: int) -> None:
-        """Set the work that is done, and its new *size*."""
+        """Set the amount of work that is done, and change the total to *size*."""
         self.bar.length = size
         self.bar.update(done - self.bar.pos)
 
     def searched(self, covered: Explored) -> None:
-        """Show on the bar what a search has *covered*: the number of states, their rate, and the memory used."""
+        """Show on the bar how far a search has come.
+
+        The bar shows *covered* (the number of states), the number of states per second, and the memory in use.
+        """
         now = self._clock()
         if not covered.nodes:
             self._search_began = now
@@ -235,7 +253,7 @@ class CommandProgress:
         if self._terminal:
             self._relabel(spent)
         else:
-            with suppress(OSError, ValueError):  # the reader is gone, or stderr is closed
+            with suppress(OSError, ValueError):  # The reader is gone, or stderr is closed.
                 click.echo(f"{self._label}: {self.bar.pos:,} of {self.bar.length or 0:,} after {spent}", err=True)
 
     def _relabel(self, about: str) -> None:
@@ -245,7 +263,10 @@ class CommandProgress:
 
 @contextmanager
 def progress(label: str, size: int) -> Iterator[CommandProgress]:
-    """Show progress through *size* units of work. If time or memory runs out, report how much was done."""
+    """Show progress through *size* units of work.
+
+    If time or memory runs out, report the amount of work that was done.
+    """
     shown, over = CommandProgress(label, size), Event()
 
     def report() -> None:
@@ -255,7 +276,7 @@ def progress(label: str, size: int) -> Iterator[CommandProgress]:
     try:
         with shown.bar:
             if size:
-                with suppress(RuntimeError):  # no memory for a thread
+                with suppress(RuntimeError):  # There is no memory for a thread.
                     Thread(target=report, daemon=True).start()
             yield shown
     except (KeyboardInterrupt, MemoryError) as error:

@@ -1,1 +1,1 @@
-"""The conformance kit, which tests implementations of a lifecycle against its machine."""
+"""The conformance kit. It tests implementations of a lifecycle against the machine that specifies it."""

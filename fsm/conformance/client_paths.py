@@ -1,7 +1,7 @@
 """Find the shortest steps by which a client can exercise each cell of a machine.
 
 A client makes calls one at a time and waits for events that happen by themselves. Anything else that a path requires
-is listed as one of its needs. Paths with milder needs are preferred.
+is one of its needs. Paths with milder needs are preferred.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from fsm.trace import Observation
 
 
 class Need(IntEnum):
-    """A need of a path besides calls and events that happen by themselves. Milder needs have smaller numbers."""
+    """A need of a path in addition to calls and events that happen by themselves.
+
+    A milder need has a smaller number.
+    """
 
     FAILURE = 1  # a call fails in a way that a client can arrange
-    OVERLAP = 2  # a call arrives while another is in progress
-    SAME_ID = 3  # an entity is created with an id in use; impossible if the other side chooses the ids
+    OVERLAP = 2  # a call arrives while another call is in progress
+    SAME_ID = 3  # an entity is created with an id in use, which is impossible if the other side chooses the ids
     RESTART = 4  # the other side is restarted or killed
     FAULT = 5  # a signal, or an unusual outcome of a call, that the client cannot cause by making calls
     HIDDEN = 6  # a hidden event happens
@@ -43,12 +46,15 @@ _ALLOWED: Final = sorted(
     (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),
     key=lambda some: (max(some, default=0), len(some), sorted(some)),
 )
-"""Sets of needs that a path may have, mildest first."""
+"""Sets of needs that a path may have. The mildest set comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPath:
-    """The shortest ``steps`` that exercise a cell from the initial state, if any, and their ``needs``."""
+    """The shortest ``steps`` from the initial state that exercise a cell, and their ``needs``.
+
+    If nothing exercises the cell, ``steps`` is empty.
+    """
 
     steps: tuple[Stimulus, ...]
     needs: tuple[Need, ...] = ()
@@ -60,7 +66,7 @@ class ClientPath:
 
 
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
-    """Map each (event, state) pair, in model order, to its path. The end of a call is called ``…EVENT``."""
+    """Map each (event, state) pair, in model order, to its path. The name of the end of a call is ``…EVENT``."""
     plan, client = Plan(tabulate(machine)), client_of(machine)
     table = plan.table
     leaving = cache(lambda point: [(edge, needs(table, edge, client)) for edge in plan.leaving(point)])
@@ -90,7 +96,7 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
 
 
 def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
-    """Return the needs of *edge* besides calls of *client* and events that happen by themselves."""
+    """Return the needs of *edge*, except calls of *client* and events that happen by themselves."""
     event = table.rows[table.row[edge.step.event]].event
     found = {Need.OVERLAP} if edge.step.stage != "do" else set()
     if event.interrupts:
@@ -110,7 +116,7 @@ def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
 
 
 def usual(ways: Sequence[Way]) -> Way | None:
-    """Return the usual outcome of a call: the first one in model order that is not a deviation."""
+    """Return the usual outcome of a call. This is the first outcome in model order that is not a deviation."""
     return next((way for way in ways if way.deviation is None), None)
 
 
@@ -123,10 +129,10 @@ _ENTITY: Final = "it"
 
 
 class EvidentPaths:
-    """Finds steps whose recording proves that they exercised a cell of *machine*.
+    """Finds steps such that a recording of them proves that they exercised a cell of *machine*.
 
-    *seen* holds the signals that happen only when a recording shows them. ``None`` stands for all signals. *unseen*
-    holds the signals that a recording never shows.
+    *seen* contains the signals that happen only when a recording shows them. If *seen* is ``None``, this is true of
+    all signals. *unseen* holds the signals that a recording never shows.
     """
 
     def __init__(self, machine: Machine, *, seen: frozenset[str] | None, unseen: frozenset[str] = frozenset()) -> None:
@@ -135,7 +141,10 @@ class EvidentPaths:
         self._client = client_of(machine)
 
     def of(self, cell: tuple[str, str], steps: Sequence[Stimulus]) -> tuple[Stimulus, ...]:
-        """Return *steps* to *cell*, with any steps that a recording needs as proof; empty if there is no proof."""
+        """Return *steps* to *cell*, with additional steps that a recording needs as proof.
+
+        Without proof, return no steps.
+        """
         for tried in self._variants(tuple(steps)):
             monitor = Monitor(self._machine, seen=self._seen)
             for each in self._recording_of(tried):
@@ -145,7 +154,10 @@ class EvidentPaths:
         return ()
 
     def _variants(self, steps: tuple[Stimulus, ...]) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield *steps*, then variants that begin after another lifecycle or query the state before the last step."""
+        """Yield *steps*, followed by variants.
+
+        A variant begins after another lifecycle, or it queries the state before the last step.
+        """
         yield steps
         names = {event.rpc: event.name for event in self._machine.events.values() if event.kind == "call"}
         makes, removes, looks = (

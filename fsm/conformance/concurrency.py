@@ -1,10 +1,11 @@
-"""Search for races: several threads call one SUT concurrently, and the history must be linearizable.
+"""Search for races. Several threads call one SUT concurrently, and the history must be linearizable.
 
 Hypothesis draws a *programme*: the events to do first, the events of each thread, and the events to do last. The
 outcome depends on scheduling, so each programme runs several times on real threads. In two of three runs the threads
-take turns at lines of the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is remote. Outcomes are not
-arranged. If the SUT judges itself, programmes are drawn at random, each runs once, and the search continues after a
-race. Hypothesis does not shrink flaky failures such as races, so this package shrinks them itself.
+take turns at lines of the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is remote. Tests do not ask the
+SUT for particular outcomes. If the SUT judges itself, programmes are drawn at random, each programme runs once, and
+the search continues after a race. Hypothesis does not shrink flaky failures such as races, so this package shrinks
+them itself.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Limited, Serial
 
 Ways: TypeAlias = dict[tuple[str, ...], set[str]]
-"""For each reachable state, a shortest run to it, mapped to the events that change it or emit outputs there."""
+"""Maps a shortest run to each reachable state to the events that change that state or emit outputs in it."""
 
 TRIES: Final = 5
-"""Factor by which pairs of events and candidates for shrinking are run more often than other programmes."""
+"""Factor of additional runs. Pairs of events and candidates for shrinking run this many times the usual number."""
 
-_LONG: Final = 4  # maximum number of events per thread in programmes for a SUT that judges itself
-MOST: Final = 25  # maximum number of kinds of races to look for in a SUT that judges itself
+_LONG: Final = 4  # maximum number of events of each thread in programmes for a SUT that judges itself
+MOST: Final = 25  # maximum number of kinds of races to find in a SUT that judges itself
 AGAIN: Final = 20  # number of times to run the programme of a race again
 
 
@@ -57,16 +58,17 @@ def concurrently(
     known: Collection[RaceKind] = (),
     most: int = MOST,
 ) -> RaceSearch:
-    """Search for races in the SUT that *factory* makes, and shrink each one found.
+    """Search for races in the SUT that *factory* makes, and shrink each race.
 
-    A programme brings the SUT to one of the states that *events* can reach. Then two to *threads* threads call ``do``,
-    each up to *each* times. By default, *events* are all calls, and the signals that can happen in every state and do
-    not interrupt; if the SUT judges itself, only the calls. The search ends at the first race or, if the SUT judges
-    itself, after *most* races whose kinds are not in *known*.
+    A programme brings the SUT to one of the states that *events* can reach. Then several threads, from two to
+    *threads*, call ``do`` concurrently. Each thread makes at most *each* calls. By default, *events* are all calls,
+    together with the signals that can happen in every state and do not interrupt. If the SUT judges itself, the
+    default is only the calls. The search ends at the first race or, if the SUT judges itself, after *most* races
+    whose kinds are not in *known*.
 
-    There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs are
-    of pairs: two concurrent events that can both change the state or emit an output. Threads that have not returned
-    after *patience* seconds count as hanging. *pace* is for a remote SUT.
+    There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs
+    test a pair: two concurrent events that can both change the state or emit an output. Threads that have not
+    returned after *patience* seconds count as hanging. *pace* is for a remote SUT.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.lookup import Simulated
@@ -116,7 +118,7 @@ class _RaceHunt:
     found: list[Race] = field(default_factory=list)
 
     def pairs(self, ways: Ways, examples: int, repeats: int) -> int:
-        """Run pairs of events that can both change the state or emit outputs. Return the number of runs planned."""
+        """Run pairs of events that can both change the state or emit outputs. Return the number of planned runs."""
         pairs = [
             Programme(before=before, threads=((one,), (other,)))
             for before, moving in ways.items()
@@ -124,7 +126,7 @@ class _RaceHunt:
         ]
         often = min(repeats * TRIES, examples * repeats // 2 // max(1, len(pairs)))
         tries = ((pair, number) for pair in pairs for number in range(often))
-        if self.runs.pace is not None:  # interleave, so that each pair gets its share even if time runs out
+        if self.runs.pace is not None:  # Interleave the runs, so that each pair gets its share even if time runs out.
             tries = ((pair, number) for number in range(often) for pair in pairs)
         self.runs.allow(0.5)
         for pair, number in tries:
@@ -133,14 +135,14 @@ class _RaceHunt:
         return often * len(pairs)
 
     def once(self, programmes: Iterable[Programme]) -> None:
-        """Run each of *programmes* once, stopping early if time runs out."""
+        """Run each of *programmes* once. Stop early if time runs out."""
         self.runs.allow(1)
         for number, programme in enumerate(programmes):
             if self.runs.late or (self.runs.race_in(programme, number) and self._enough()):
                 return
 
     def draw(self, programmes: SearchStrategy[Programme], *, examples: int, repeats: int, chance: int) -> None:
-        """Run *examples* programmes drawn from *programmes*, each *repeats* times."""
+        """Draw *examples* programmes from *programmes*, and run each of them *repeats* times."""
 
         @seed(chance)
         @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
@@ -154,7 +156,7 @@ class _RaceHunt:
             test()
 
     def _enough(self) -> bool:
-        """Record the last race if it needs threads. Return whether the search is over."""
+        """Record the last race if it happens only with threads. Return whether the search is over."""
         race, self.runs.race = self.runs.race, None
         if race is None:
             return False
@@ -165,7 +167,7 @@ class _RaceHunt:
 
 
 def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pace) -> Race:
-    """Run the programme of *race* again and count the races. *machine* must already have its profile applied."""
+    """Run the programme of *race* again and count the races. The profile must already be applied to *machine*."""
     sut = factory()
     runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
     raced = sum(runs.race_in(race.programme, number) for number in range(AGAIN))
@@ -184,7 +186,7 @@ def refuse_serial(sut: SUT) -> None:
 
 
 def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:
-    """Yield the events that a thread may try in any state: all calls and, if *signals* is true, some signals."""
+    """Yield the events that a thread may try in any state: all calls, and some signals if *signals* is true."""
     for event in machine.events.values():
         everywhere = not any(isinstance(cell, Cannot) for cell in event.cells.values())
         if event.kind == "call" or (signals and event.kind == "signal" and not event.interrupts and everywhere):
@@ -192,7 +194,10 @@ def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:
 
 
 def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
-    """Return a strategy for programmes that start with one of *ways*. About half of their events have an effect."""
+    """Return a strategy for programmes that start with one of *ways*.
+
+    About half of the drawn events have an effect.
+    """
     moving = sorted(set().union(*ways.values()))
     event = st.sampled_from(events)
     done = (st.sampled_from(moving) | event) if moving else event
@@ -205,7 +210,10 @@ def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) ->
 
 
 def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
-    """Yield long programmes, which may reveal several causes. About half have an effect when the threads start."""
+    """Yield long programmes, which may reveal several causes.
+
+    When the threads start, about half of the events have an effect.
+    """
     every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
     while True:
         before = chance.choice(list(ways))
@@ -218,10 +226,13 @@ def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.
 
 
 def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
-    """Return the :data:`Ways` with a shortest run of *events* to each reachable state, shortest first."""
+    """Return the :data:`Ways`, with a shortest run of *events* to each reachable state.
+
+    The shortest runs come first.
+    """
     never = {"never": sut.never} if isinstance(sut, Limited) else {}
     plan = Plan(table=tabulate(machine), overlaps=False, **never)
-    judging = isinstance(sut, RaceJudging)  # if so, calls must succeed, because other outcomes cannot be requested
+    judging = isinstance(sut, RaceJudging)  # then calls must succeed, because outcomes cannot be requested
 
     def succeeds(edge: Edge) -> bool:
         return all(not way.reply or way.replies("ok") for way in edge.ways)

@@ -1,7 +1,7 @@
 """Check a SUT after a crash partway through an event, which may or may not have taken effect.
 
-After the restart, the SUT may show any state that a restart can reach from a state passed during the event. Its
-record must be the one from before the event or the one from after it.
+After the restart, the SUT may show any state to which a restart can lead from a state that the event passes. The
+record of the SUT must be either its record before the event or its record after the event.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet
@@ -26,7 +26,7 @@ class RecordSnapshot:
     writing: str = ""
 
     def look(self) -> None:
-        """Read the record, then overwrite the result to check that it is a copy."""
+        """Read the record. Then overwrite the result to check that it is a copy."""
         self.writing = ""
         if self.sut is None:
             return
@@ -36,7 +36,10 @@ class RecordSnapshot:
             self.writing = "a reader of its record can write to it: it changes with what was read"
 
     def fault(self, table: Table, went: Edge | None, seen: Response) -> str:
-        """Return the fault in the record after a step by the edge *went*, or an empty string if there is none."""
+        """Return the fault in the record after a step by the edge *went*.
+
+        If there is no fault, return an empty string.
+        """
         if self.sut is None:
             return ""
         before = self.record
@@ -48,7 +51,7 @@ class RecordSnapshot:
 
 
 def _unchanging(table: Table, went: Edge, seen: Response) -> str:
-    """Return the reason why the record must not change, or an empty string if it may."""
+    """Return the reason why the record must not change. If the record may change, return an empty string."""
     row, state = went.cells[0]
     event = table.rows[row].event
     cell = table.cell(state, row)
@@ -78,7 +81,7 @@ def difference(before: Any, after: Any, at: str = "") -> str:  # noqa: ANN401  (
 
 
 def scribble(given: Any) -> bool:  # noqa: ANN401  (records are anything)
-    """Overwrite everything in *given* that is mutable. Return whether anything was.
+    """Overwrite everything in *given* that is mutable. Return whether anything was mutable.
 
     >>> record = {"names": ["a"], "pid": 7}
     >>> scribble(record), record["names"][0] == SCRIBBLE
@@ -110,16 +113,16 @@ def scribble(given: Any) -> bool:  # noqa: ANN401  (records are anything)
 def _set(given: Any, name: str) -> bool:  # noqa: ANN401  (a dataclass)
     try:
         setattr(given, name, SCRIBBLE)
-    except AttributeError:  # frozen
+    except AttributeError:  # The object is frozen.
         return False
     return True
 
 
-WHOLE: Final = 1_000_000  # a crash point that lies after the last effect of any event
+WHOLE: Final = 1_000_000  # This crash point is after the last effect of any event.
 
 
 def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
-    """Yield each edge that the SUT may crash partway through, paired with each possible outcome of the restart."""
+    """Yield each edge that a crash may interrupt, together with each possible outcome of the restart."""
     rows = _interrupting(plan.table)
     for edge in plan.edges:
         if edge.step.stage != "do" or edge.source.call != IDLE or edge.cells[0][0] in rows:
@@ -130,13 +133,13 @@ def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
 
 
 def crashed_edge(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
-    """Return the edge among *edges* during which *step* crashes the SUT, or ``None`` if no edge matches."""
+    """Return the edge among *edges* during which *step* crashes the SUT. Return ``None`` if no edge matches."""
     key = (step.event, "do", step.expected[:-1])
     return next((edge for edge in edges if (*edge.step[:2], tuple(way.name for way in edge.ways)) == key), None)
 
 
 class Ended(NamedTuple):
-    """The state that a SUT shows after an event and a restart, and its record at that time."""
+    """The state that a SUT shows after an event and a restart, and the record of the SUT at that time."""
 
     shows: str
     record: Any
@@ -145,14 +148,15 @@ class Ended(NamedTuple):
 def crashed(
     plan: Plan, sut: Crashing, edge: Edge, step: Stimulus, again: Callable[[], None], whole: Ended | None
 ) -> tuple[bool, str, str, Ended]:
-    """Crash *sut*, which is at the source of *edge*, partway through *edge*, and check the result.
+    """Crash *sut* partway through *edge*, and check the result. *sut* must be at the source of *edge*.
 
-    *again* brings the SUT back to the source of *edge*. *whole* is the result of the complete event and a restart, if
-    known. Return whether the SUT crashed, the state it then shows, the fault (empty if there is none), and *whole*.
+    *again* brings the SUT back to the source of *edge*. *whole* is the result of the complete event followed by a
+    restart, if this result is known. Return whether the SUT crashed, the state that it shows afterwards, the fault
+    (or an empty string), and *whole*.
     """
     if whole is None:
         by_itself, whole, *_ = _crash_once(plan, sut, edge, step._replace(point=WHOLE))
-        if by_itself:  # the event itself ends the process, so there is no crash to test
+        if by_itself:  # The event itself ends the process, so there is no crash to test.
             return False, whole.shows, "", whole
         again()
     before, source = _record(sut), edge.source.state
@@ -176,7 +180,7 @@ def crashed(
 def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
     """Crash *sut* during *edge*. Return whether it crashed, and its state and record after the restart.
 
-    Also return whether the outcomes of *edge* were arranged, and whether the outcome of the restart was.
+    Return also whether the outcomes of *edge* were arranged, and whether the outcome of the restart was arranged.
     """
     goes, restarts = not any(edge.choice), False
     if (arrange := arranger(sut)) is not None:
@@ -189,7 +193,10 @@ def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[
 
 
 def _states_after_restart(table: Table, states: set[int], outcome: str) -> set[int]:
-    """Return the states that a restart can reach from *states*, only by *outcome* if that is possible."""
+    """Return the states that a restart can reach from *states*.
+
+    Use only the restart's *outcome* if it is possible.
+    """
     cells = [table.step(state, row) for row in _interrupting(table) for state in states]
     if None in cells:
         return set(range(len(table.states)))

@@ -1,4 +1,4 @@
-"""Execute tests: take steps on a SUT, judge each of them, and record the coverage."""
+"""Execute tests. Take steps on a SUT, judge each step, and record the coverage."""
 
 import difflib
 from collections import Counter
@@ -27,12 +27,12 @@ from fsm.sut import (
     arranger,
 )
 
-LISTED: Final = 20  # maximum number of known values that an error message lists when the SUT shows an unknown one
-PATIENCE: Final = 3  # number of attempts at a step whose outcome cannot be arranged
+LISTED: Final = 20  # maximum number of known values in an error message about a SUT that shows an unknown value
+PATIENCE: Final = 3  # number of attempts at a step if its outcome cannot be arranged
 
 
 class Execution:
-    """Takes steps on one SUT and judges them by *oracle*. If *watch* is given, only its property is judged.
+    """Takes steps on one SUT, and judges them with *oracle*. If *watch* is given, only its property is judged.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.oracle import oracle
@@ -52,7 +52,7 @@ class Execution:
         self.trace: list[Taken] = []
         self._failed_attempts: Counter[tuple[Point, Stimulus]] = Counter()
         self.memory = RecordSnapshot(sut if isinstance(sut, Remembering) else None)
-        # An isinstance() check against a protocol takes longer than a step, so each is done only once.
+        # An isinstance() check against a protocol takes longer than a step, so each check is done only once.
         self._emitting = sut if isinstance(sut, Emitting) else None
         self._detailed = sut if isinstance(sut, Detailed) else None
         self._arrange = arranger(sut)
@@ -69,7 +69,7 @@ class Execution:
             self.watch.reset()
 
     def restart(self) -> None:
-        """Begin another test, and forget which outcomes earlier tests failed to produce."""
+        """Begin another test. Forget the outcomes that earlier tests failed to produce."""
         self._failed_attempts.clear()
         self.reset()
 
@@ -90,7 +90,7 @@ class Execution:
             raise FailedError(Failure(broken=f"after a reset it shows {shows}, where the initial state shows {first}"))
 
     def take(self, step: Stimulus) -> None:
-        """Take and judge *step* if it applies and is supported. Raise :class:`FailedError` if it is not legal.
+        """Take *step* if it applies and is supported. Raise :class:`FailedError` if the response is not legal.
 
         Raise :class:`InputError` if the SUT shows a field that the model does not have.
         """
@@ -159,7 +159,7 @@ class Execution:
         return self._failed(Failure(trace=(Taken(step=step, seen=None, point=self.point),), broken=_described(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
-        """Count the pairs that *step* exercised no matter which of the edges in *fit* it took."""
+        """Count the pairs that *step* certainly exercised, whichever of the edges in *fit* it took."""
         table, points = self.oracle.plan.table, {point(each) for each in self.belief}
         row = table.row[step.event]
         states = {each.state for each in points}
@@ -176,10 +176,13 @@ class Execution:
     def _update(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Update belief and point after a legal step that was to take *wanted* and probably took ``fit[0]``."""
+        """Update the belief and the point after a legal step.
+
+        The step was to take *wanted* and probably took ``fit[0]``.
+        """
         went = fit[0] if fit else None
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
-            # The SUT promised this outcome, so rule out the configurations that other outcomes lead to.
+            # The SUT promised this outcome. Rule out the configurations to which other outcomes lead.
             after = frozenset(each for each in after if wanted is not None and point(each) == wanted.to) or after
         self.belief = after
         if wanted is not None and went is not wanted:
@@ -211,7 +214,7 @@ class Execution:
         self.point = known or (points.pop() if len(points) == 1 else None)
 
     def finish(self) -> None:
-        """End the test: take the steps that fairness requires, then check the property at the end."""
+        """End the test. Take the steps that fairness requires, and then check the property at the end."""
         if self.watch is None:
             return
         for _ in range(self.watch.patience + 1):
@@ -220,12 +223,12 @@ class Execution:
                 break
             self.take(due)
             if len(self.trace) == before:
-                return  # the SUT does not support the fair event
+                return  # The SUT does not support the fair event.
         if (violated := self.watch.finish()) is not None:
             raise self._failed(Failure(breaks=violated))
 
     def _crash(self, step: Stimulus) -> None:
-        """Crash the SUT partway through an event, and end the test there."""
+        """Crash the SUT partway through an event. The test ends there."""
         edge = crashed_edge(self.oracle.plan.leaving(self.point), step) if self.point else None
         if edge is None or not isinstance(self.sut, Crashing):
             return
@@ -296,7 +299,10 @@ class Execution:
         return all(table.step(each.state, table.row[event]) is None for each in self.belief)
 
     def aim(self, edge: Edge) -> bool:
-        """Take a shortest supported path to *edge*, and then *edge*. Return whether it was taken as expected."""
+        """Take a shortest supported path to *edge*, and then take *edge*.
+
+        Return whether *edge* was taken as expected.
+        """
         unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
@@ -318,7 +324,7 @@ class Execution:
                 return self._failed_attempts[here, edge.step] == 0
             elif following.to not in {None, self.point}:
                 astray[here, following.step] += 1
-                if astray[here, following.step] > PATIENCE:  # it worked before, so give_up() does not apply
+                if astray[here, following.step] > PATIENCE:  # The step worked before, so give_up() does not apply.
                     return False
         return False
 
@@ -328,7 +334,7 @@ class Execution:
         return path(here, target, without=self.cover.avoided) if sure is None else sure
 
     def _is_uncertain(self, edge: Edge) -> bool:
-        """Check whether the entity may be elsewhere after *edge*, and the response does not show it."""
+        """Check whether the entity may be elsewhere after *edge* without the response showing it."""
         arranged = not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged
         if (arranged and not self.oracle.dynamics.unseen) or not self.cover.took(edge):
             return False
@@ -350,5 +356,5 @@ def _listed(shows: str, shown: Iterable[str]) -> str:
 
 def _described(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        raise error  # this process hit the limit of ``fsm --memory``, so the SUT is not at fault
+        raise error  # This process reached the limit of ``fsm --memory``, so the SUT is not at fault.
     return str(error) if isinstance(error, BrokenError) else f"it {raised(error)}"

@@ -1,4 +1,4 @@
-"""Failed tests: their steps, the response to each step, and the reason for the failure."""
+"""Describe failed tests: their steps, the response to each step, and the reason for the failure."""
 
 import difflib
 import inspect
@@ -22,14 +22,14 @@ from fsm.monitor.property_watch import Violated
 from fsm.sut import SUT, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
 
 WITHOUT_STATES: Final = 4
-"""Length of the prefix of :attr:`Failure.kind` that does not depend on the states before the failing step."""
+"""Length of the prefix of :attr:`Failure.kind` that does not depend on the states before the failed step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step, its response, and the point before it.
+    """A step of a test, the response, and the point before the step.
 
-    If another outcome than the expected one occurred, ``came`` is the step with the outcome that occurred.
+    ``came`` is set if an unexpected outcome occurred. It is the step with the outcome that occurred.
     """
 
     step: Stimulus
@@ -40,12 +40,12 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A test that failed at its last step, and the reason.
+    """A test that failed at its last step, and the reason for the failure.
 
-    If the failure does not always recur, ``repeated`` is the number of repetitions that failed and the number of all
-    repetitions. If the SUT has broken a promise (``broken``), ``clause`` is the clause of the cell concerned. ``hint``
-    suggests a fix if the adapter is probably at fault. ``also`` lists the states, if known, from which other tests
-    failed for the same cause.
+    If the failure does not always recur, ``repeated`` contains two numbers: the repetitions that failed, and all
+    repetitions. If the SUT has broken a promise (``broken``), ``clause`` is the clause of the cell concerned.
+    ``hint`` suggests a fix if the adapter is probably at fault. ``also`` lists the known states from which other
+    tests failed for the same cause.
     """
 
     trace: tuple[Taken, ...] = ()
@@ -63,12 +63,15 @@ class Failure:
 
     @property
     def began(self) -> tuple[tuple[str, ...], ...]:
-        """A tuple with one element, the states possible before the last step; empty if they are not known."""
+        """The states that were possible before the last step, as the only element of a tuple.
+
+        If they are unknown, the tuple is empty.
+        """
         return () if self.violation is None else (self.violation.before,)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """A key shared by failures that have the same cause."""
+        """A key that is the same for failures with the same cause."""
         where = self.trace[-1].step[:2] if self.trace else ()  # the event and its stage
         if self.breaks is not None:
             return ("breaks", self.breaks.of.name)
@@ -100,7 +103,7 @@ class Causes:
 
 
 class FailedError(Exception):
-    """A step was not legal. ``failure`` has the details."""
+    """Raised if a step was not legal. ``failure`` has the details."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__()
@@ -111,13 +114,14 @@ class FailedError(Exception):
 class Cover:
     """The (row, state) pairs that tests have exercised, and the outcomes that have occurred.
 
-    ``cells`` counts, for each pair, how often the event was applied while the state was the only possible one;
-    ``ambiguous``, how often other states were possible too; and ``compared``, how often the outputs were seen.
-    ``shown`` and ``heard`` are true once the SUT has shown a state or returned outputs. ``arranged`` holds the steps
-    whose outcome the SUT has promised, and ``unarranged`` the outcomes that it cannot arrange. ``unsupported`` maps an
-    event at a point to the reason why the SUT cannot take it there, and ``supported`` holds the events and stages that
-    it takes somewhere. ``hopeless`` holds the steps that never occurred despite repeated attempts. ``whole`` maps a
-    test that ends in a crash to the state and record of the SUT if it restarts after the completed last event.
+    For each pair, ``cells`` counts how often the event was applied when the state was the only possible state.
+    ``ambiguous`` counts how often other states were possible as well, and ``compared`` counts how often the outputs
+    were seen. ``shown`` and ``heard`` are true once the SUT has shown a state or returned outputs. ``arranged``
+    contains the steps whose outcome the SUT has promised. ``unarranged`` contains the outcomes that the SUT cannot
+    arrange. ``unsupported`` maps an event at a point to the reason why the SUT cannot take the event there.
+    ``supported`` contains the events and stages that the SUT takes at some point. ``hopeless`` holds the steps that
+    never occurred despite repeated attempts. ``whole`` maps a test that ends in a crash to the state and record of
+    the SUT if it restarts after the completed last event.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -143,7 +147,7 @@ class Cover:
             self.hopeless.add((edge.source, edge.step))
 
     def took(self, edge: Edge) -> bool:
-        """Check whether any test has taken *edge*."""
+        """Check whether a test has taken *edge*."""
         return (edge.source, edge.step) in self._taken
 
     def avoided(self, edge: Edge) -> bool:
@@ -162,13 +166,13 @@ METHODS: Final = (
     *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
     *("never", "unasked", "costly"),
 )
-"""Names of all SUT methods, including those of the optional protocols."""
+"""Names of all methods of a SUT, including the methods of the optional protocols."""
 
-_NEAR: Final = 0.75  # minimum similarity, from 0 to 1, at which a name counts as a misspelled method
+_NEAR: Final = 0.75  # minimum similarity, from 0 to 1, of a misspelled method name to the right one
 
 
 def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
-    """Return the methods needed to compare *sut* with *table* that *sut* lacks or that returned nothing in tests."""
+    """Return the methods that are needed to compare *sut* with *table*, but are missing or returned nothing."""
     lacks = {
         "outputs": any(way.emits for way in table.ways) and not cover.heard,
         "fields": bool(table.machine.requires) and not isinstance(sut, Detailed),
@@ -180,7 +184,7 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
 
 
 def misnamed(sut: SUT) -> Mapping[str, str]:
-    """Return the public methods of *sut* that no protocol defines, mapped to the missing methods with similar names.
+    """Map each public method of *sut* that no protocol defines to a missing method with a similar name.
 
     >>> from types import SimpleNamespace
     >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))
@@ -196,7 +200,7 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def raised(error: BaseException) -> str:
-    """Describe *error* and its origin: the innermost frame in the user's code or, failing that, the innermost frame.
+    """Describe *error* and its origin. The origin is the innermost frame, preferably one in the user's code.
 
     >>> try:
     ...     {}["boom"]
@@ -225,6 +229,6 @@ def _is_library(file: str) -> bool:
 
 
 def _relative(file: str) -> str:
-    with suppress(OSError, ValueError):  # the working folder may have been removed
+    with suppress(OSError, ValueError):  # The working folder may have been removed.
         return str(Path(file).relative_to(Path.cwd()))
     return file

@@ -1,4 +1,4 @@
-"""Find the system under test that a user names: the reference, Python code, a command or another model."""
+"""Find the system under test that a user names. It is a reference, Python code, a command or another model."""
 
 import signal
 import sys
@@ -62,7 +62,7 @@ class Simulated:
         if row is None:
             return False
         end = self._table.end.get(row, row)
-        if self._wanted:  # for a later stage, whose state is not known yet
+        if self._wanted:  # This is for a later stage, whose state is not known yet.
             cells = [(end, state) for state in range(len(self._table.states))]
         else:
             cells = [(each, self._state) for each in {row, end if row in self._calls else row}]
@@ -102,7 +102,10 @@ class Simulated:
         return self._table.row[event]
 
     def _take(self, row: int, stage: int = ASKED) -> Way | None:
-        """Advance a call or event of *row* by one instant. If that is unspecified, do nothing and return ``None``."""
+        """Advance a call or event of *row* by one instant.
+
+        If the step is unspecified, do nothing and return ``None``.
+        """
         if stage == ASKED and self._table.step(self._state, row) == ():
             message = f"{self._table.rows[row].name} cannot happen in state {self._table.states[self._state]}"
             raise UnsupportedError(message)
@@ -134,7 +137,7 @@ OWN: Final[Mapping[str, str]] = {
 
 
 def references() -> Mapping[str, str]:
-    """Map each machine that has a reference implementation to ``MODULE:ATTRIBUTE`` of the class that adapts it."""
+    """Map each machine with a reference implementation to the ``MODULE:ATTRIBUTE`` of its adapter."""
     return {name: kind for domain in entry_points.domains() for name, kind in domain.references.items()}
 
 
@@ -148,13 +151,13 @@ def find(
     counts: Mapping[str, int] | None = None,
     model: str = "",
 ) -> Callable[[], SUT]:
-    """Return a factory for the SUT called *name*, to be tested against *machine*.
+    """Return a factory for the SUT called *name*. The SUT is to be tested against *machine*.
 
-    *name* has one of the forms in :data:`OWN`, or that of a scheme (:mod:`fsm.conformance.scheme`) with these
-    *options*. A reference or model is used under *profile*. *counts* is the number of copies of each part of a system.
-    A process must send each answer within *timeout* seconds. Each method that the main thread calls on a Python SUT
-    must return within the same time. *model* is the name of the judging model, if it differs from that of *machine*.
-    Raise :class:`InputError` if *name* has none of these forms.
+    *name* has one of the forms in :data:`OWN` or the form of a scheme (:mod:`fsm.conformance.scheme`). *options* are
+    the options of the scheme. A reference or model is used under *profile*. *counts* is the number of copies of each
+    part of a system. A process must send each answer within *timeout* seconds. Each method of a Python SUT must
+    return within the same time if the main thread calls it. *model* is the name of the judging model if it is not the
+    name of *machine*. Raise :class:`InputError` if *name* has none of these forms.
 
     >>> from fsm.language.library import load
     >>> door = load("examples/models/door.toml")
@@ -169,7 +172,10 @@ def find(
 
 
 def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = None) -> Callable[[], SUT]:
-    """Return a factory for the SUT called *name*, like :func:`find`, from the request that a scheme receives."""
+    """Return a factory for the SUT called *name*, like :func:`find`.
+
+    The request is the one that a scheme receives.
+    """
     kind, rest, profile, timeout = name.partition(":")[0], asked.rest, asked.profile, asked.timeout
     scheme = scheme_of(name)
     match kind:
@@ -209,9 +215,12 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
 
 
 def _call_within(method: Callable[..., object], timeout: float, *arguments: object) -> object:
-    """Call *method*, raising :class:`BrokenError` in it every *timeout* seconds. Re-raise it if it was caught."""
+    """Call *method*, and raise :class:`BrokenError` in it after *timeout* seconds.
+
+    If the method catches the exception, raise it again after another *timeout* seconds.
+    """
     if current_thread() is not main_thread():
-        return method(*arguments)  # the search for races deals with hanging threads itself
+        return method(*arguments)  # The search for races handles hanging threads itself.
     alarms = count()
     late = BrokenError(f"{method.__name__} did not return within {timeout:g} s")
 
@@ -226,7 +235,7 @@ def _call_within(method: Callable[..., object], timeout: float, *arguments: obje
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    if next(alarms):  # the method has caught the exception
+    if next(alarms):  # The method has caught the exception.
         raise late
     return found
 
@@ -254,7 +263,7 @@ def named_object(name: str, rest: str) -> Callable[[], SUT]:
         raise _refusal(name, "does not name a factory", "use python:MODULE:FACTORY, as in python:door.tests:make")
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.insert(0, here)  # as python -m does
+        sys.path.insert(0, here)  # The command python -m does the same.
     invalidate_caches()
     try:
         found: Any = import_module(module)

@@ -1,4 +1,7 @@
-"""Judge a SUT's behaviour step by step: update the belief after each step, and explain steps that leave it empty."""
+"""Judge the behaviour of a SUT step by step.
+
+Update the belief after each step, and explain steps that leave it empty.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +33,10 @@ def point(here: Configuration) -> Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oracle:
-    """Judges steps by the machine of ``plan``. Deviations of its profiles in ``others`` may explain a violation."""
+    """Judges steps against the machine of ``plan``.
+
+    Deviations of the profiles in ``others`` may explain a violation.
+    """
 
     plan: Plan
     others: tuple[Table, ...]
@@ -44,11 +50,11 @@ class Oracle:
         return replace(self.dynamics, coming=()).beginning()
 
     def legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        """Return the belief after *step*. It is empty if the step is a violation."""
+        """Return the belief after *step*. If the step is a violation, the belief is empty."""
         return self.stepped(before, Stimulus(step.event, step.stage), seen)
 
     def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        """Return the belief after an illegal step, which includes every state consistent with *seen*."""
+        """Return the belief after an illegal step. It includes every state that is consistent with *seen*."""
         row = self.plan.table.row[step.event]
         left = {IDLE} if step.stage == "end" else {point(each).call for each in before}
         calls = {row} if seen.reply is None else left
@@ -58,16 +64,19 @@ class Oracle:
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
 
     def at(self, here: Point) -> Configurations:
-        """Return the configurations that are possible when a test is at *here*."""
+        """Return the configurations that are possible when a test is at the point *here*."""
         pending = () if here.call == IDLE else (Pending(here.call, HELD, 0),)
         return replace(self.dynamics, coming=()).closed([Configuration(here.state, pending)])
 
     def sure(self, here: Point) -> bool:
-        """Check whether an entity at *here* stays there until the test acts."""
+        """Check whether an entity at the point *here* stays there until the test acts."""
         return {point(each) for each in self.at(here)} == {here}
 
     def foreseen(self, edge: Edge, *, shown: bool, emitted: bool) -> Response:
-        """Return a correct response to *edge*, including the state if *shown*, and the outputs if *emitted*."""
+        """Return a correct response to *edge*.
+
+        Include the state if *shown* is true, and the outputs if *emitted* is true.
+        """
         last = edge.ways[-1]
         return Response(
             reply=None if last.begins else next(iter(last.reply), ""),
@@ -76,7 +85,7 @@ class Oracle:
         )
 
     def certain(self, edge: Edge, seen: Response) -> frozenset[tuple[int, int]]:
-        """Return the pairs that the event of *edge* must have exercised if the response was *seen*."""
+        """Return the pairs that the event of *edge* must have exercised, given the response *seen*."""
         alternatives = self.plan.alternatives(edge.source, edge.step.event, edge.step.stage)
         return frozenset.intersection(*(frozenset(each.cells) for each in alternatives if self.fits(each, seen)))
 
@@ -101,7 +110,7 @@ class Oracle:
         return replied and fits and seen.outputs in {None, emits} and seen.shows in {"", shows}
 
     def violation(self, before: Configurations, step: Stimulus, seen: Response, *, number: int) -> Violation:
-        """Explain why *step*, which is step *number* of its test, is not legal."""
+        """Explain why *step* is not legal. *number* is the number of the step in its test."""
         table = self.plan.table
         row = table.row[step.event]
         observation = Observation(
@@ -116,7 +125,8 @@ class Oracle:
         here = before
         begun = self.legal(before, step, replace(seen, shows="")) if seen.reply is None else None
         if begun:
-            # The call may be in progress, so what is illegal is that the SUT shows this state in the meantime.
+            # The call may be in progress. In that case, the illegal part is that the SUT shows this state in the
+            # meantime.
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
         elif step.stage == "end":
             here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)
@@ -125,7 +135,10 @@ class Oracle:
         return explained.violation(table.machine, observation, (edit for edit, _ in explained.edits), Line("", number))
 
     def forgotten(self, step: Stimulus, seen: Response) -> str:
-        """Return a hint if the adapter returned no reply to a call that takes no time; otherwise, an empty string."""
+        """Return a hint if the adapter returned no reply to a call that takes no time.
+
+        Otherwise, return an empty string.
+        """
         if seen.reply is not None or step.stage != "do" or self.plan.table.row[step.event] in self.plan.table.end:
             return ""
         return f"do({step.event!r}) returned None; return its reply, such as 'ok'"
@@ -139,7 +152,10 @@ class Oracle:
         after: Configurations,
         number: int,
     ) -> tuple[Violation, ...]:
-        """Return the violations in the *fields* shown after *step*, which is step *number* of its test."""
+        """Return the violations in the *fields* that the SUT shows after *step*.
+
+        *number* is the number of the step.
+        """
         if fields is None:
             return ()
         entity = self.plan.table.machine.entity
@@ -152,7 +168,7 @@ def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = Tru
     """Return the oracle for *machine*, with *profile* applied if it is given.
 
     Calls are left in progress only if *overlaps* is true. If *sut* is limited, the plan skips the outcomes that never
-    occur there, and the oracle expects the signals that may occur unprompted.
+    occur in the SUT. The oracle also expects the signals that may occur unprompted.
     """
     table = tabulate(machine.under(profile))
     if isinstance(sut, Limited):
@@ -172,20 +188,23 @@ def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = Tru
 
 @runtime_checkable
 class SelfJudging(Protocol):
-    """A SUT whose tests are judged by *model* instead of the machine that plans them."""
+    """A SUT whose tests are judged by *model*. Another machine plans the tests."""
 
     model: str
 
     def violation(self) -> Violation | None:
-        """Return a violation that occurred since the reset, or ``None``. This is called after each step."""
+        """Return a violation that occurred since the last reset, or ``None``.
+
+        This method is called after each step.
+        """
 
     def covered(self) -> Sequence[Covered]:
-        """Return the coverage of ``model``'s machines by all tests combined."""
+        """Return the coverage of the machines of ``model`` by all tests together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldEvents:
-    """The number of events that a SUT sent to its listeners, and the violations among them."""
+    """The number of events that a SUT sent to its listeners, and the violations among these events."""
 
     count: int
     violations: Sequence[Violation]
@@ -193,7 +212,7 @@ class ToldEvents:
 
 @runtime_checkable
 class Telling(Protocol):
-    """A SUT that sends events about its actions. These events are checked against the steps of the tests."""
+    """A SUT that sends events about its actions. The events are checked against the steps of the tests."""
 
     def events(self) -> ToldEvents:
-        """Return the events sent in all tests. This is called once, after the last test."""
+        """Return the events that the SUT sent in all tests. This method is called once, after the last test."""

@@ -1,7 +1,7 @@
 """The steps that a test can take at each point, and the shortest path to each step.
 
-A *point* is the position of an entity in a test: its state and the call left in progress, if any. A *step* is a whole
-event at a point, or one stage of a call that takes time, together with the expected outcomes.
+A *point* is the position of an entity in a test: the state of the entity, and the call left in progress if there is
+one. A *step* is a whole event at a point, or one stage of a call that takes time. A step has expected outcomes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ IDLE: Final = -1  # value of :attr:`Point.call` if no call is in progress
 
 
 class Point(NamedTuple):
-    """The index of a state, and the row of the call in progress there, or :data:`IDLE`."""
+    """A point: the index of a state, and the row of the call that is in progress there or :data:`IDLE`."""
 
     state: int
     call: int = IDLE
 
 
 def steps(text: str) -> tuple[Stimulus, ...]:
-    """Parse printed steps, separated by ``;``. Raise :class:`ValueError` if *text* contains anything else.
+    """Parse printed steps that are separated by ``;``. Raise :class:`ValueError` if *text* contains anything else.
 
     >>> [each.stage for each in steps("create; begin start=begins; crash@2 stop=stopped,kept")]
     ['do', 'begin', 'crash']
@@ -52,10 +52,10 @@ Doing: TypeAlias = tuple[Point, str, StimulusStage]  # an event, or one stage of
 
 
 class Edge(NamedTuple):
-    """A step from ``source`` to the point ``to`` by ``ways`` of the table. ``to`` is ``None`` if it is unspecified.
+    """A step from the point ``source`` to the point ``to``. ``to`` is ``None`` if the step is unspecified.
 
-    ``cells`` holds the (row, state) pair that each stage of the step exercises. ``choice`` is true for each stage
-    that has several outcomes.
+    ``ways`` are the ways of the table that the step takes. ``cells`` contains the (row, state) pair that each stage
+    of the step exercises. ``choice`` is true for each stage that has several outcomes.
     """
 
     source: Point
@@ -101,7 +101,10 @@ class Plan:
         self._from = cache(self._search)
 
     def stage(self, step: Stimulus, number: int) -> str:
-        """Return the stage of outcome *number* of *step*: ``begin``, ``end``, or empty if the event has no stages."""
+        """Return the stage of outcome *number* of *step*, which is ``begin`` or ``end``.
+
+        If the event has no stages, return an empty string.
+        """
         if self.table.row[step.event] not in self.table.end:
             return ""
         return "end" if number or step.stage == "end" else "begin"
@@ -113,16 +116,19 @@ class Plan:
 
     @property
     def never(self) -> tuple[tuple[str, str], ...]:
-        """The outcomes that have been skipped so far, each with its event."""
+        """The outcomes that have been skipped so far. Each comes with its event."""
         return tuple(self._skipped)
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """All reachable edges, those nearest to the start first."""
+        """All reachable edges. The edges nearest to the start come first."""
         return tuple(edge for point in self._from(self.start).depth for edge in self.leaving(point))
 
     def wanted(self, point: Point, step: Stimulus) -> Edge | None:
-        """Return the edge that *step* names at *point*. Its outcomes are ignored if there is no choice."""
+        """Return the edge that *step* names at *point*.
+
+        If there is no choice of outcomes, ignore the step's outcomes.
+        """
         edges = self.by_step(point)
         return edges.get(step) or edges.get(Stimulus(*step[:2]))
 
@@ -142,7 +148,10 @@ class Plan:
         return tuple(edges)
 
     def path(self, source: Point, target: Point, *, without: EdgeTest = lambda _: False) -> tuple[Edge, ...] | None:
-        """Return a shortest path without edges for which *without* is true, or ``None`` if no path exists."""
+        """Return a shortest path without edges for which *without* is true.
+
+        Return ``None`` if there is no such path.
+        """
         search = self._from(source)
         if target in search.depth and any(map(without, search.path_to(target))):
             search = self._search(source, without)
@@ -196,4 +205,4 @@ class Plan:
 
 
 _Stage: TypeAlias = "tuple[int, int, Way | None]"
-"""A row, the state in which it acts, and the way that it takes there, or ``None`` if that is unspecified."""
+"""A row, the state in which it acts, and the way that it takes there. The way is ``None`` if it is unspecified."""

@@ -1,7 +1,8 @@
 """Run the events of a programme concurrently in several threads, and judge the recorded history.
 
 If a SUT judges itself, its violations replace the verdict on the history. A violation is not a race if it also occurs
-when the same operations run one after another, or if the tests with a single thread have already found it.
+when the same operations run one after another. Nor is it a race if the tests with a single thread have already found
+it.
 """
 
 from __future__ import annotations
@@ -26,23 +27,29 @@ from fsm.machine import Machine
 from fsm.machine.findings import Violation
 from fsm.sut import SUT, BrokenError, Emitting, UnsupportedError
 
-SWITCH: Final = 1e-5  # the interpreter's switch interval, in seconds, while a programme runs
+SWITCH: Final = 1e-5  # length of the interpreter's switch interval, in seconds, during a programme
 
 RaceKind: TypeAlias = tuple[object, ...]
 
-PATIENCE: Final = 10.0  # number of seconds after which threads that have not returned count as hanging
+PATIENCE: Final = 10.0  # number of seconds after which a thread that has not returned counts as hanging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """Events to do one by one ``before`` and ``after`` the concurrent events of ``threads``."""
+    """The events of a test with threads.
+
+    The events ``before`` and ``after`` happen one by one. The events of ``threads`` happen concurrently in between.
+    """
 
     before: tuple[str, ...] = ()
     threads: tuple[tuple[str, ...], ...] = ()
     after: tuple[str, ...] = ()
 
     def smaller(self) -> Iterator[Programme]:
-        """Yield copies without one of the threads with several events, or without one event. Drop empty threads."""
+        """Yield smaller copies.
+
+        Each lacks one event or one thread that has several events. Threads without events are dropped.
+        """
         for number, thread in enumerate(self.threads):
             if len(thread) > 1:
                 yield replace(self, threads=self.threads[:number] + self.threads[number + 1 :])
@@ -55,9 +62,10 @@ class Programme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The record of a race. ``told`` holds the events that the SUT sent, with times of the monotonic clock.
+    """The record of a race.
 
-    ``files`` maps name suffixes to the files of the recording.
+    ``told`` contains the events that the SUT sent, with times of the monotonic clock. ``files`` maps name suffixes to
+    the files of the recording.
     """
 
     told: tuple[Operation, ...]
@@ -66,19 +74,22 @@ class Witness:
 
 @runtime_checkable
 class RaceJudging(Protocol):
-    """A SUT that judges races. Programmes begin with ``before``, and threads may also make calls in ``beside``."""
+    """A SUT that judges races.
+
+    Programmes begin with ``before``, and threads may also make the calls in ``beside``.
+    """
 
     before: Sequence[str]
     beside: Sequence[str]
 
     def race_violations(self) -> Sequence[Violation]:
-        """Return the violations since the reset, one per cause."""
+        """Return the violations since the last reset, one for each cause."""
 
     def witness(self) -> Witness:
-        """Return the evidence gathered since the reset."""
+        """Return the evidence that was gathered since the last reset."""
 
     def mended(self) -> bool:
-        """Check whether the SUT can be tested further after it has broken."""
+        """Check whether the SUT, which has broken, can be tested further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +97,8 @@ class Race:
     """A programme, its history, and the reason why the history is not legal.
 
     The reason is ``verdict``, or ``broken`` if the SUT could not be judged. If the SUT judges itself, the reason is
-    ``violation``, and ``witness`` is the evidence. If the programme was run again, ``repeated`` is a pair: the
-    number of these runs that raced, and the number of these runs.
+    ``violation``, and ``witness`` is the evidence. If the programme was run again, ``repeated`` contains two numbers:
+    how many of these runs raced, and how many there were.
     """
 
     programme: Programme
@@ -100,21 +111,21 @@ class Race:
 
     @property
     def kind(self) -> RaceKind:
-        """A key shared by races that have the same cause. The key is empty unless the SUT judges itself."""
+        """A key that is the same for races with the same cause. The key is empty unless the SUT judges itself."""
         if self.witness is None:
             return ()
         return ("broken",) if self.violation is None else kind_of(self.violation)
 
 
 def kind_of(violation: Violation) -> RaceKind:
-    """Return a key shared by violations that have the same cause, regardless of the previous state."""
+    """Return a key that is the same for violations with the same cause. The previous state does not matter."""
     event = violation.observation.event or violation.observation.output
     return violation.machine, violation.cause, violation.clause.name, event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSearch:
-    """The races ``found``, and the extent of the search. ``cut`` is true if time ran out or the SUT is ``gone``."""
+    """The result of a search: the races ``found``. ``cut`` is true if time ran out or the SUT is ``gone``."""
 
     found: tuple[Race, ...]
     programmes: int
@@ -125,13 +136,17 @@ class RaceSearch:
 
     @property
     def race(self) -> Race | None:
-        """The first race found, or ``None``."""
+        """The first race that was found, or ``None`` if none was found."""
         return self.found[0] if self.found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Timing for a remote SUT: up to ``delay`` seconds before each event, and ``seconds`` for a search or shrinking."""
+    """Timing for a remote SUT.
+
+    Threads wait up to ``delay`` seconds before each event. A search for races, or shrinking one, takes up to
+    ``seconds``.
+    """
 
     delay: float
     seconds: float
@@ -162,7 +177,7 @@ class Runs:
     _done: Counter[Programme] = field(default_factory=Counter)
 
     def allow(self, share: float) -> None:
-        """Limit the following runs to the fraction *share* of the pace's time, if there is a pace."""
+        """Limit the following runs to *share*, a fraction of the pace's time. Without a pace, do nothing."""
         if self.pace is not None:
             self._until = time.monotonic() + share * self.pace.seconds
 
@@ -172,7 +187,7 @@ class Runs:
         return time.monotonic() > self._until
 
     def search(self, found: Sequence[Race] = ()) -> RaceSearch:
-        """Return a summary of the search so far, with the races *found*."""
+        """Return a summary of the search so far. *found* contains the races."""
         events = sum(count * sum(map(len, each.threads)) for each, count in self._done.items())
         runs = self._done.total()
         return RaceSearch(found=tuple(found), programmes=len(self._done), runs=runs, events=events, cut=self._cut)
@@ -223,7 +238,11 @@ class Runs:
         return kind not in self.known if self.wanted is None else kind == self.wanted
 
     def needs_threads(self, race: Race) -> bool:
-        """Check that *race* does not recur if its events run one by one, in the order of their calls or replies."""
+        """Check that *race* needs threads.
+
+        A race needs threads if it recurs neither when its events run one by one in the order of calls nor when they
+        run in the order of replies.
+        """
         if race.witness is None or self.stuck or self.gone:
             return True
         concurrent = [operation for operation in race.history.operations if operation.thread]
@@ -235,13 +254,13 @@ class Runs:
         return all(other is None or other.kind != race.kind for other in alone)
 
     def shrink(self, race: Race, repeats: int) -> Race:
-        """Shrink *race* as far as possible. Each smaller programme is run up to *repeats* times."""
+        """Make *race* as small as possible. Each smaller programme is run up to *repeats* times."""
         self.race, self.wanted = race, race.kind or None
         fails = True
         while fails and not self.stuck and not self.gone:
             smaller = dict.fromkeys(self.race.programme.smaller())
             runs = ((each, number) for each in smaller for number in range(repeats))
-            if self.pace is not None:  # interleave, so that a programme that often races is found early
+            if self.pace is not None:  # Interleave the runs, so that a programme that often races is found early.
                 runs = ((each, number) for number in range(repeats) for each in smaller)
             fails = any(self.race_in(programme, number) for programme, number in runs)
         return self.race
@@ -249,7 +268,7 @@ class Runs:
 
 @dataclass(kw_only=True)
 class _Run:
-    """A run of a programme, and its recording. ``broken`` lists the reasons why it cannot be judged."""
+    """A run of a programme and its recording. ``broken`` lists the reasons why the run cannot be judged."""
 
     runs: Runs
     programme: Programme
@@ -287,7 +306,7 @@ class _Run:
 
     def _look(self) -> None:
         if isinstance(self.runs.sut, RaceJudging):
-            return  # such a SUT judges its own state
+            return  # Such a SUT judges its own state.
         called = time.monotonic_ns()
         shows = self.runs.sut.shows()
         if shows:

@@ -1,7 +1,6 @@
-"""Schemes: forms ``NAME:REST`` of the name of a system under test, which packages can add.
+"""Schemes for naming systems under test. A name has the form ``SCHEME:REST``, and packages can add schemes.
 
-A scheme is declared in the group :data:`fsm.entry_points.SUTS`. It may have options of its own, which are then
-options of ``fsm test``.
+A scheme is declared in the group :data:`fsm.entry_points.SUTS`. A scheme may add options to ``fsm test``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemeOption:
-    """An option of ``fsm test`` for systems under test of one scheme, such as ``--queue``. Its value is a string."""
+    """An option, such as ``--queue``, that ``fsm test`` has for the systems under test of one scheme.
+
+    Its value is a string.
+    """
 
     name: str
     metavar: str = "TEXT"
@@ -39,8 +41,8 @@ class SutRequest:
     """A request for a system under test.
 
     ``rest`` is the text after the scheme's name and the colon. ``machine`` is the machine from which the tests are
-    planned, and ``model`` is the name of the model. ``options`` holds those options of the scheme that were given.
-    ``record`` is the file for the calls of failed tests, if any.
+    planned, and ``model`` is the name of the model. ``options`` contains the options of the scheme that the user
+    gave. If ``record`` is set, it is the file for the calls of failed tests.
     """
 
     rest: str
@@ -54,7 +56,7 @@ class SutRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """A request of ``fsm test``, before a machine is chosen."""
+    """A request of ``fsm test``. It is made before a machine is chosen."""
 
     model: str
     profile: str | None
@@ -73,7 +75,8 @@ class Scheme:
         name: The part before the colon in the name of a system under test.
         rest: The placeholder for the part after the colon in help texts, such as ``ADDRESS``.
         about: A line about the scheme in the help of ``fsm test``.
-        factory: Returns a function that makes a system under test. Raises :class:`InputError` if it cannot be tested.
+        factory: Returns a function that makes a system under test. Raises :class:`InputError` if the system cannot be
+            tested.
         options: The options of the scheme.
         machine: Returns the machine from which to plan tests, or ``None`` for the model's machine. Raises
             ``ValueError`` with a message for the user if the options do not fit the model or each other.
@@ -82,7 +85,8 @@ class Scheme:
             time limit, and failures are repeated.
         during: Returns a context manager for the whole test. It yields a function that returns a message to print at
             the end, or an empty string.
-        repeated: Repeats the failures of a test, to count how often each recurs, and writes their calls to the record.
+        repeated: Repeats the failures of a test to count how often each failure recurs, and writes their calls to the
+            record.
     """
 
     name: str
@@ -119,16 +123,17 @@ def scheme_of(name: str) -> Scheme | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainClient:
-    """The abilities of a domain's client. Calls are given by their names on the wire.
+    """The abilities of a domain's client. Calls have the names that the protocol uses for them.
 
     Attributes:
-        creates: Maps each kind of entity to the call that creates one.
+        creates: Maps each kind of entity to the call that creates such an entity.
         removes: The calls that remove entities.
         looks: The calls that return the state.
         arranged: The calls that a client can make fail after they have begun.
-        exits: Maps a kind of entity to a signal that happens by itself, so that a client can wait for it.
+        exits: Maps a kind of entity to a signal that happens by itself. A client can wait for this signal.
         takes: Returns whether the calls of a machine can be made by shell lines.
-        lines: Returns the shell lines that take the steps of a plan on one entity, from the initial state on.
+        lines: Returns shell lines that take the steps of a plan on one entity. The entity starts in the initial
+            state.
         preamble: Shell code that must run once before all lines.
     """
 
@@ -143,11 +148,11 @@ class DomainClient:
 
 
 NOBODY = DomainClient(creates={})
-"""The client of a machine whose domain declares no client."""
+"""The client for machines whose domain declares no client."""
 
 
 class ClientRun(NamedTuple):
-    """A title, and steps of a plan, which start in the initial state of its machine."""
+    """A title and some steps of a plan. The steps start in the initial state of the plan's machine."""
 
     title: str
     plan: Plan
@@ -155,13 +160,16 @@ class ClientRun(NamedTuple):
 
 
 def client_of(machine: Machine) -> DomainClient:
-    """Return the domain's client that creates entities of the kind of *machine*, or :data:`NOBODY`."""
+    """Return the domain's client that creates entities of the kind of *machine*.
+
+    If there is none, return :data:`NOBODY`.
+    """
     clients = (entry_points.loaded(each.client) for each in entry_points.domains() if each.client)
     return next((each for each in clients if machine.entity in each.creates), NOBODY)
 
 
 def script(client: DomainClient, runs: Iterable[ClientRun]) -> str:
-    """Return a shell script of *runs*. It continues after failed calls, because many calls should fail."""
+    """Return a shell script for *runs*. The script continues after failed calls, because many calls should fail."""
     blocks = ["#!/bin/sh\n" + client.preamble]
     for run in runs:
         title = " ".join(run.title.split())

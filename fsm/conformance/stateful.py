@@ -1,4 +1,4 @@
-"""Random tests: a Hypothesis state machine that drives a SUT through the steps of a machine."""
+"""Run random tests. A Hypothesis state machine drives a SUT through the steps of a machine."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -33,7 +33,10 @@ SELDOM: Final = 32  # one in this number of random steps may be costly
 def random_failure(
     oracle: Oracle, sut: SUT, cover: Cover, *, watch: Watch | None = None, examples: int, steps: int, chance: int
 ) -> Failure | None:
-    """Run *examples* random tests of up to *steps* steps with seed *chance*. Return the shortest failure, if any."""
+    """Run *examples* random tests of up to *steps* steps each.
+
+    Return the shortest failure, or ``None`` without a failure. *chance* is the seed.
+    """
     seen: list[Failure] = []
 
     def failing(failure: Failure) -> FailedError:
@@ -43,7 +46,7 @@ def random_failure(
     kind = walker(oracle, sut, cover, watch=watch, failing=failing)
     how = settings(SETTINGS, max_examples=examples, stateful_step_count=steps, phases=(Phase.generate, Phase.shrink))
     seed(chance)(kind)
-    with suppress(FailedError, Flaky):  # Flaky: Hypothesis could not reproduce the failure
+    with suppress(FailedError, Flaky):  # Flaky means that Hypothesis could not reproduce the failure.
         run_state_machine_as_test(kind, settings=how)
     return min(seen, key=lambda each: len(each.steps), default=None)
 
@@ -56,7 +59,7 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives *sut*. If *watch* is given, only its property is judged.
+    """Return a Hypothesis state machine that drives *sut*. If *watch* is given, judge only its property.
 
     ``failing(failure)`` returns the exception to raise for a failure.
     """
@@ -114,14 +117,14 @@ def walker(
 
 
 TRIES = 500
-"""Maximum number of tests to run in search of a shorter one."""
+"""Maximum number of tests to run while searching for a shorter test."""
 
 REPEATS = 20
 """Number of times to repeat a test that did not fail again."""
 
 
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
-    """Return the shortest failure found that is of the same kind as *failure*. Each test runs on a new *walk*.
+    """Search for the shortest failure of the same kind as *failure*, and return it. Each test runs on a new *walk*.
 
     First, all steps before some point of the test are replaced by a shortest path to that point. Then steps are
     removed. If a shorter test fails in the same way, the original test need not run again. A test whose failure does
@@ -155,7 +158,10 @@ class _Search:
         self._tried: set[tuple[Stimulus, ...]] = set()
 
     def tried(self, steps: tuple[Stimulus, ...]) -> bool:
-        """Run *steps* if they are shorter than the best test. Keep them and return true if they fail the same way."""
+        """Run *steps* if they are shorter than the best test.
+
+        If they fail in the same way, keep them and return true.
+        """
         if len(steps) >= len(self.best.steps) or steps in self._tried or self._runs >= TRIES:
             return False
         self._tried.add(steps)
@@ -167,14 +173,20 @@ class _Search:
         return True
 
     def leaps(self) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield a few of the shortcuts, shortest first. Each keeps twice as many steps as the one before."""
+        """Yield a few of the shortcuts, shortest first.
+
+        Each shortcut keeps twice the number of steps of the previous one.
+        """
         kept = 1
         while kept < len(self.best.trace):
             yield from self._shortcut(len(self.best.trace) - kept)
             kept *= 2
 
     def shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield the test with a shorter path to each of the points that it passed, latest point first."""
+        """For each point that the test passed, yield the test with a shorter path to that point.
+
+        The latest point comes first.
+        """
         for index in range(len(self.best.trace) - 1, 0, -1):
             yield from self._shortcut(index)
 

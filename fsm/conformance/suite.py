@@ -1,4 +1,4 @@
-"""Test one implementation from beginning to end, and return its coverage and failures."""
+"""Test one implementation from beginning to end. Return the coverage of the tests and their failures."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -32,9 +32,9 @@ from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch import Watch, untestable
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
 
-KINDS: Final = 25  # number of different kinds of failures after which testing ends
-REPEATS: Final = 10  # number of runs of each programme with threads
-REMOTE_REPEATS: Final = 3  # the same for a remote SUT, to leave time for more programmes
+KINDS: Final = 25  # number of different kinds of failures at which testing ends
+REPEATS: Final = 10  # number of runs of each programme that uses threads
+REMOTE_REPEATS: Final = 3  # the same number for a remote SUT, which is smaller to leave time for more programmes
 
 
 def conform(
@@ -54,13 +54,13 @@ def conform(
 ) -> Tested:
     """Test a SUT against *machine*. A system is flattened into one machine.
 
-    *sut* is a function or class that makes the SUT, or a string that names it (:mod:`fsm.conformance.lookup`).
+    *sut* is a function or class that makes the SUT, or a string that names the SUT (:mod:`fsm.conformance.lookup`).
 
-    First, every step of the machine for which *aimed* is true is taken by a shortest path. A SUT that can crash must
-    then crash at every effect of every event. If all of that is legal, Hypothesis runs *examples* tests of up to
-    *steps* random steps each, with the seed *seed*, and a failure is shrunk. Finally, if *threads* is 2 or more, up to
-    that many threads call ``do`` concurrently in search of races. *pace* is for a remote SUT. Testing ends after *most*
-    failures of different kinds.
+    First, tests take every step of the machine for which *aimed* is true, by a shortest path. If the SUT can crash,
+    tests then crash it at every effect of every event. If all of that is legal, Hypothesis runs *examples* random
+    tests of up to *steps* steps each, with the seed *seed*. A failure is shrunk. Finally, if *threads* is 2 or more,
+    up to *threads* threads call ``do`` concurrently, to find races. *pace* is for a remote SUT. Testing ends after
+    *most* failures of different kinds.
 
     *name* is the SUT's name in reports. ``advanced(done, whole)`` is called with the number of tests done and the
     number of all tests. Raise :class:`InputError` if *sut* does not name something that can be tested.
@@ -132,7 +132,10 @@ def replay(
     profile: str | None = None,
     name: str = "",
 ) -> Tested:
-    """Take *steps* on the SUT that *factory* makes, and judge them. Skip steps that cannot be taken at that point."""
+    """Take *steps* on the SUT that *factory* makes, and judge them.
+
+    Skip each step that cannot be taken at its point.
+    """
     sut = factory()
     try:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping), sut=sut)
@@ -171,7 +174,7 @@ def _tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterabl
 
 
 def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    """Aim at each of *edges* in turn and check the state that it leads to. Collect one failure of each kind."""
+    """Take each of *edges* in turn, and check the state that it leads to. Collect one failure of each kind."""
     with suppress(FailedError):  # the first test reports it
         walk.reset()
     emitted = isinstance(walk.sut, Emitting)
@@ -189,7 +192,7 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
 
 
 def _nearest_first(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    """Take all *edges*, always choosing the one nearest to the current point. Collect one failure of each kind."""
+    """Take all *edges*. Always choose the edge nearest to the current point. Collect one failure of each kind."""
     with suppress(FailedError):  # the first test reports it
         walk.restart()
     left = dict.fromkeys(edges)
@@ -205,7 +208,10 @@ def _nearest_first(walk: Execution, edges: list[Edge], causes: Causes, advanced:
 
 
 def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
-    """Return the edge in *left* nearest to *point* or, failing that, to the start. Discard edges already taken."""
+    """Return the edge in *left* nearest to *point*, or else the edge nearest to the start.
+
+    Discard edges already taken.
+    """
     for start in dict.fromkeys([point or plan.start, plan.start]):
         search: BreadthFirst[Point, Edge] = BreadthFirst(
             [start], lambda here: (edge for edge in plan.onward(here) if not cover.avoided(edge))
@@ -248,7 +254,7 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) ->
     avoided = cover.avoided if far else lambda _: False
     for edge, step in crashes(oracle.plan):
         path = oracle.plan.path(oracle.plan.start, edge.source, without=avoided)
-        # A remote SUT does not arrange the outcome of a restart, so one crash at each effect is enough.
+        # A remote SUT does not arrange the outcome of a restart. One crash at each effect is therefore enough.
         if far and (path is None or edge in tried or avoided(edge)):
             continue
         tried.add(edge)
@@ -267,11 +273,12 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTestResult:
-    """The result of testing a property: its ``failure``, if any, or the reason why the tests are inconclusive.
+    """The result of testing a property.
 
-    ``untested`` is the reason why the property was not exercised. ``unwatchable`` is true if no test can exercise it.
-    ``unmet`` lists what should be reachable but was not reached by any test. If the property needs a SUT method
-    that is missing or returned nothing, ``unseen`` is its name: ``outputs`` or ``fields``. ``cover`` is the coverage.
+    The result is a ``failure``, or the reason why the tests are inconclusive. ``untested`` is the reason why the
+    property was not exercised. ``unwatchable`` is true if no test can exercise the property. ``unmet`` lists what
+    should be reachable but was not reached by any test. ``unseen`` is ``outputs`` or ``fields`` if the property needs
+    the SUT method of that name, but the method is missing or returned nothing. ``cover`` is the coverage.
     """
 
     of: Property
@@ -335,7 +342,7 @@ def run_property_test(
 
 
 def _method_needed(claim: Claim, plan: Plan) -> str:
-    """Return the optional SUT method that a test of *claim* needs, or an empty string."""
+    """Return the optional SUT method that a test of *claim* needs. Return an empty string if the test needs none."""
     if isinstance(claim, Requires):
         return "fields"
     parts = (part for each in conditions_of(claim) for part in atoms(each.means))
@@ -359,7 +366,10 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
 
 
 def _as_written(plan: Plan, taken: Taken) -> Taken:
-    """Return *taken* with its step as the plan writes it: without an outcome if there is no choice."""
+    """Return *taken* with its step as the plan writes it.
+
+    If there is no choice of outcomes, the step has no outcome.
+    """
     edge = plan.wanted(taken.point, taken.step) if taken.point else None
     return replace(taken, step=edge.step) if edge else taken
 

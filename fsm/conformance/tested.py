@@ -1,4 +1,4 @@
-"""Results of testing one implementation: failures and coverage."""
+"""The results of testing one implementation: its failures and its coverage."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,18 +17,18 @@ from fsm.verdict import Fails, Holds, Unknown
 
 
 class Obstacle(IntEnum):
-    """A reason why a plan cannot force a pair. Smaller obstacles are easier to remove."""
+    """A reason why a plan cannot force a pair. A smaller obstacle is easier to remove."""
 
     NONE = 0
-    CHOICE = 1  # the environment chooses the outcome
-    AMBIGUITY = 2  # observations do not determine the entity's state
-    SUPPORT = 3  # the SUT does not support an event
-    OVERLAP = 4  # a call is in progress, and the SUT has no begin() and end()
-    CALLS = 5  # several calls are in progress
+    CHOICE = 1  # The environment chooses the outcome.
+    AMBIGUITY = 2  # The observations do not determine the state of the entity.
+    SUPPORT = 3  # The SUT does not support an event.
+    OVERLAP = 4  # A call is in progress, and the SUT has no begin() and end().
+    CALLS = 5  # Several calls are in progress.
 
 
 def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle]:
-    """Map each (row, state) pair to its smallest obstacle. Omit pairs that need several calls in progress."""
+    """Map each (row, state) pair to its smallest obstacle. Leave out pairs that need several calls in progress."""
     plan = oracle.plan
     full = plan if plan.overlaps and not plan.never else Plan(plan.table)
     ways = cache(lambda point: [(edge, [*_obstacles_of(edge, oracle, cover)]) for edge in full.leaving(point)])
@@ -47,7 +47,7 @@ def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle
 
 
 def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
-    """Yield the obstacle to each pair of *edge*, and finally the obstacle to reaching its target."""
+    """Yield the obstacle to each pair of *edge*. Finally, yield the obstacle to reaching the target of *edge*."""
     first = _support(edge, oracle.plan, cover)
     if not first and not oracle.sure(edge.source):
         first = Obstacle.AMBIGUITY
@@ -63,7 +63,10 @@ def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle
 
 
 def _support(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
-    """Return the obstacle that keeps a test from making the event of *edge* happen, or ``NONE``."""
+    """Return the obstacle that prevents a test from making the event of *edge* happen.
+
+    Return ``NONE`` if nothing does.
+    """
     if edge.step.stage != "do" and not plan.overlaps:
         return Obstacle.OVERLAP
     if edge.doing in cover.unsupported:
@@ -74,7 +77,10 @@ def _support(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nonconforming(Fails):
-    """The behaviour of a SUT is not legal. The evidence is ``failures``, one per cause, or a ``race``."""
+    """The verdict that the behaviour of a SUT is not legal.
+
+    The evidence is ``failures``, with one failure for each cause, or a ``race``.
+    """
 
     failures: tuple[Failure, ...]
     race: Race | None
@@ -82,7 +88,7 @@ class Nonconforming(Fails):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """An event or stage that a SUT does not support in ``states``, or not at all if ``states`` is empty."""
+    """An event or stage that a SUT does not support in ``states``. If ``states`` is empty, it is never supported."""
 
     event: str
     stage: StimulusStage
@@ -92,15 +98,16 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
-    """Results of testing a SUT: coverage, and the shortest failure of each cause.
+    """The results of testing a SUT: its coverage, and the shortest failure of each cause.
 
-    ``reachable`` holds the (row, state) pairs that some run can exercise. ``ways`` holds all outcomes, and is empty
-    after a replay. ``obstacles`` maps each pair to the reason why the plan cannot force it. ``shortened`` is true if
-    only a part of the plan was requested, ``skipped`` if failures prevented the random tests, and ``stopped`` if
-    testing ended early at the maximum number of failures. ``methods`` lists the methods that the machine needs and the
-    SUT lacks. ``misnamed`` maps methods of the SUT to the methods that they are probably meant to be. If another
-    model judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` is the number of events that
-    the SUT sent, or ``None`` if they were not checked.
+    ``reachable`` holds the (row, state) pairs that some run can exercise. ``ways`` contains all outcomes. After a
+    replay, it is empty. ``obstacles`` maps each pair to the reason why the plan cannot force it. ``shortened`` is
+    true if only a part of the plan was requested. ``skipped`` is true if failures prevented the random tests.
+    ``stopped`` is true if testing ended early because the maximum number of failures was reached. ``methods`` lists
+    the methods that the machine needs and the SUT lacks. ``misnamed`` maps methods of the SUT that are probably
+    misspelled to the right names. If another model judged the tests, ``judge`` is the name of that model and
+    ``covered`` is its coverage. ``told`` is the number of events that the SUT sent, or ``None`` if they were not
+    checked.
     """
 
     sut: str
@@ -126,14 +133,21 @@ class Tested:
 
     @property
     def verdict(self) -> Holds | Nonconforming | Unknown:
-        """*Nonconforming* after a failure or race, *holds* if the tests exercised every pair that they can force."""
+        """The verdict on the SUT.
+
+        The verdict is *nonconforming* after a failure or race. It is *holds* if the tests exercised every pair that
+        they can force.
+        """
         if self.failures or self.race is not None:
             return Nonconforming(failures=self.failures, race=self.race)
         return Unknown(why=self.unknown) if self.unknown else Holds()
 
     @property
     def unknown(self) -> str:
-        """The reason why legal tests do not prove that the SUT conforms; empty if they do."""
+        """The reason why legal tests do not prove that the SUT conforms.
+
+        The reason is empty if the tests prove it.
+        """
         if not (self.cover.cells or self.cover.ambiguous):
             return "nothing could be tested"
         if self.shortened:
@@ -146,7 +160,7 @@ class Tested:
 
     @property
     def reached(self) -> tuple[tuple[int, int], ...]:
-        """The pairs that were exercised while the state was certain."""
+        """The pairs that tests exercised while the state was certain."""
         return tuple(pair for pair in self.reachable if self.cover.cells[pair])
 
     @property
@@ -156,18 +170,24 @@ class Tested:
 
     @property
     def uncompared(self) -> tuple[tuple[int, int], ...]:
-        """The reached pairs whose outputs were never seen. Empty if the machine or the SUT has no outputs at all."""
+        """The reached pairs whose outputs were never seen.
+
+        There are no such pairs if the machine or the SUT has no outputs.
+        """
         emits = any(way.emits for way in self.oracle.plan.table.ways) and "outputs" not in self.methods
         return tuple(pair for pair in self.reached if emits and not self.cover.compared[pair])
 
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
-        """The unreached pairs that the plan can force, which keep the verdict from being *holds*."""
+        """The unreached pairs that the plan can force. While such pairs exist, the verdict is not *holds*."""
         return self.unreached.get(Obstacle.NONE, ())
 
     @property
     def unreached(self) -> Mapping[Obstacle, tuple[tuple[int, int], ...]]:
-        """Maps obstacles to unreached pairs. Pairs exercised only in an uncertain state count as ambiguous."""
+        """Maps obstacles to unreached pairs.
+
+        A pair that was exercised only in an uncertain state counts as ambiguous.
+        """
         found: dict[Obstacle, list[tuple[int, int]]] = {}
         for pair in (pair for pair in self.reachable if not self.cover.cells[pair]):
             obstacle = self.obstacles.get(pair, Obstacle.CALLS)
@@ -192,7 +212,10 @@ class Tested:
 
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
-        """The (row, state, name) of each non-deviating outcome that never occurred although others of its cell did."""
+        """The outcomes that never occurred although other outcomes of their cell did. Deviations are left out.
+
+        Each outcome is a (row, state, name) tuple.
+        """
         table, tried = self.oracle.plan.table, {*self.oracle.plan.never, *self.unarranged}
         came = {table.origin[way] for way in self.cover.ways}
         return tuple(
@@ -204,7 +227,10 @@ class Tested:
 
     @property
     def unarranged(self) -> tuple[tuple[str, str], ...]:
-        """The outcomes that the SUT could not arrange and that did not occur by themselves, each with its event."""
+        """The outcomes that the SUT could not arrange and that did not occur by themselves.
+
+        Each comes with its event.
+        """
         table = self.oracle.plan.table
         came = {(table.rows[table.origin[way][0]].event.name, table.ways[way].name) for way in self.cover.ways}
         return tuple(sorted(self.cover.unarranged - came))

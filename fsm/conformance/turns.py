@@ -17,22 +17,28 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 SHARES: Final = (1.0, 0.7, 0.5, 0.35, 0.25)
-"""Possible fractions of lines at which turns end. With a high fraction, threads in the same code advance together."""
+"""Possible fractions of lines at which turns end.
+
+If the fraction is high, threads in the same code advance together.
+"""
 
 BLOCKED: Final = 1e-3  # number of seconds without a new line after which the running thread counts as blocked
 
 LONGEST: Final = 1000
-"""Number of lines after which every turn ends, because a thread may be waiting in a loop for another thread."""
+"""Maximum number of lines in a turn. It is limited because a thread may loop while it waits for another thread."""
 
 _FOLDERS: Final = (sysconfig.get_path("stdlib"), *(str(Path(file).parent) for file in (hypothesis.__file__, __file__)))
 _UNTESTED: Final = ("<", *(folder + sep for folder in _FOLDERS))
-"""File name prefixes of code not under test: code without a file, the standard library, Hypothesis and this package."""
+"""Beginnings of file names of code that is not under test.
+
+They cover code without a file, the standard library, Hypothesis and this package.
+"""
 
 
 class Turns:
-    """Runs the threads 1 to *threads* one at a time, each until its turn ends, it returns, or it blocks.
+    """Runs the threads 1 to *threads* one at a time. A thread runs until its turn ends, it returns, or it blocks.
 
-    A turn ends when a thread reaches one of certain lines for the first time. *chance* chooses these lines, which are
+    A turn ends when a thread reaches one of certain lines for the first time. *chance* chooses these lines. They are
     the same for all threads.
     """
 
@@ -46,9 +52,12 @@ class Turns:
 
     @contextmanager
     def taken(self, thread: int) -> Iterator[None]:
-        """Let *thread*, the current one, take turns. Restore its trace function (debugger, coverage) afterwards."""
+        """Let *thread*, the current thread, take turns.
+
+        Afterwards, restore its trace function (debugger, coverage).
+        """
         before = sys.gettrace()
-        with self._changed:  # settrace() refuses to run in two threads simultaneously
+        with self._changed:  # The function settrace() refuses to run in two threads simultaneously.
             sys.settrace(self._tracing(thread))
         try:
             self._wait(thread)
@@ -76,7 +85,7 @@ class Turns:
         return trace
 
     def _wait(self, thread: int, *, ends: bool = False) -> None:
-        """Wait for the turn of *thread*. If *ends* is true, first end its current turn."""
+        """Wait for the turn of *thread*. If *ends* is true, first end the current turn of *thread*."""
         if self._running == thread and not ends:
             return
         with self._changed:
@@ -84,7 +93,7 @@ class Turns:
                 self._waiting.append(thread)
                 self._next()
             while self._running != thread:
-                if thread not in self._waiting:  # it was blocked, or lost its turn before it woke up
+                if thread not in self._waiting:  # The thread was blocked, or it lost its turn before it woke up.
                     self._waiting.append(thread)
                 lines = self.lines
                 if not self._changed.wait(BLOCKED) and self.lines == lines and self._waiting[:1] == [thread]:

@@ -1,1 +1,1 @@
-"""Lifecycle diagrams: read from text, drawn from machines, and compared with each other."""
+"""Lifecycle diagrams. They are read from text, drawn from machines, and compared with each other."""

@@ -24,7 +24,7 @@ from fsm.machine.traversal import closure
 
 
 class Move(NamedTuple):
-    """A move between drawn states.  ``source`` is empty for an arrow without a source."""
+    """A move between drawn states. If an arrow has no source, ``source`` is empty."""
 
     source: str
     event: str
@@ -32,7 +32,7 @@ class Move(NamedTuple):
 
 
 class Act(NamedTuple):
-    """One outcome of an event in one state of the machine, as part of a move."""
+    """One outcome of an event in one state of the machine. It is a part of a move."""
 
     state: str
     outcome: str
@@ -77,7 +77,8 @@ class Abstraction:
         if not isinstance(cell, Moves | Ignores):
             return
         finals = [end for way in ways for end in _final_outcomes(table, row, way)]
-        # Ignore deviations here. They may turn an ignored event into a move, but a drawing shows the machine itself.
+        # Ignore deviations here. A deviation may turn an ignored event into a move, but a drawing shows the machine
+        # itself.
         stays = all(end.to == number and end.deviation is None for end in finals) and not row.ends
         for way in ways:
             key = self._key(row, number, way)
@@ -119,7 +120,10 @@ class Abstraction:
         return act.outcome in omission.outcomes or bool(alike & omission.states)
 
     def allows(self, key: Move, outcome: str) -> bool:
-        """Check whether the machine has the move *key*, with the outcome *outcome* if that is not empty."""
+        """Check whether the machine has the move *key*.
+
+        If *outcome* is not empty, the move must have this outcome.
+        """
         return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in self.acts(key))
 
 
@@ -138,25 +142,25 @@ def _final_outcomes(table: Table, row: Row, way: Way) -> list[Way]:
 
 THEN: Final = " then "  # separates the labels along one line
 _SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")  # separates events that share a label
-# Matches names that cannot be mistaken for another part of a drawing.
+# Matches names that readers cannot mistake for another part of a drawing.
 _PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
 
 _OUTPUTS: Final = " / "  # separates an event from its outputs
-# What `fsm draw` may append to an event: a not-a-state marker, the end of a call, an error, or outputs.
+# Text that `fsm draw` may append to an event: a not-a-state marker, the end of a call, an error, or outputs.
 _ADDED: Final = re.compile(
     r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$"
 )
 
 
 class Meaning(NamedTuple):
-    """The event that a label stands for, and the outcome if the label names one."""
+    """The event that a label denotes. If the label names an outcome, the outcome is included."""
 
     event: str
     outcome: str = ""
 
 
 class LabelMeanings:
-    """Maps every label that a drawing of *machine* may use to its meaning.
+    """Maps every label that a drawing of *machine* may use to the meaning of the label.
 
     >>> from fsm.language.library import load
     >>> LabelMeanings(load("examples/models/washer.toml")).meant(["StopWash"])
@@ -204,7 +208,7 @@ class LabelMeanings:
 
 
 def parts(label: str) -> list[str]:
-    """Split a label into the events that share it.
+    """Split a label that several events share into these events.
 
     >>> parts("Stop/Exit")
     ['Stop', 'Exit']
@@ -213,7 +217,7 @@ def parts(label: str) -> list[str]:
 
 
 def plain(those: Iterable[str]) -> list[str]:
-    """Return the names that can be written in any drawing without being mistaken for something else.
+    """Return the names that a drawing can contain without any risk that they are mistaken for something else.
 
     >>> plain(["Create(Run) then Start(Run)", "-->", "CREATED", "(note)"])
     ['Create(Run) then Start(Run)', 'CREATED']
@@ -222,10 +226,11 @@ def plain(those: Iterable[str]) -> list[str]:
 
 
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Map each *drawn* name to the states of *machine* that it stands for, or to an empty tuple if there are none.
+    """Map each *drawn* name to a tuple of the states of *machine* that it denotes. The tuple may be empty.
 
-    The lines below a name may list further states that are drawn together with it.  A state that has no alias and is
-    not drawn under its own name belongs to the drawn state that shows the same value, if there is exactly one.
+    The lines below a name may list further states that are drawn together with it.  A state may have no alias and not
+    be drawn under its own name. It then belongs to the drawn state that shows the same value, provided that there is
+    exactly one such drawn state.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, below in drawn.items():
@@ -241,9 +246,9 @@ def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tu
 
 
 def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
-    """Return the names to use in a drawing of *machine*, each with the states that it stands for.
+    """Return the names to use in a drawing of *machine*, each with the states that it denotes.
 
-    States that show the same value are drawn as one, unless they have different aliases.
+    States that show the same value are drawn as one state, unless they have different aliases.
 
     >>> from fsm.language.library import load
     >>> list(proposed(load("examples/models/washer.toml")))
@@ -276,14 +281,14 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrowLabel:
-    """One label along an arrow.  Stacked labels are alternatives."""
+    """One label along an arrow. Labels on top of each other are alternatives."""
 
     names: tuple[str, ...]
     place: Location
 
 
 def only_step(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
-    """Return the steps of an arrow with at most one label."""
+    """Return the steps of an arrow that has no label or one label."""
     found = tuple(names)
     return (ArrowLabel(names=found, place=place),) if found else ()
 
@@ -294,12 +299,15 @@ class Arrow:
 
     source: str | None  # None for an arrow without a source
     target: str
-    steps: tuple[ArrowLabel, ...]  # labels along the line, in order
+    steps: tuple[ArrowLabel, ...]  # labels in the order in which they appear along the line
     place: Location  # location of the arrowhead or of the statement
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of the arrow, one for each combination of stacked labels.  Empty if it has no label."""
+        """Labels of the arrow: one for each combination of stacked labels.
+
+        If the arrow has no label, there are none.
+        """
         choices = itertools.product(*(step.names for step in self.steps))
         return tuple(THEN.join(choice) for choice in choices if choice)
 

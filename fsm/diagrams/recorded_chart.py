@@ -1,4 +1,4 @@
-"""A recording's steps as a sequence chart, with each remark marked at its step."""
+"""Draw the steps of a recording as a sequence chart. Each remark is marked at its step."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps, RecordedEntity, 
 from fsm.errors import plural, visible
 from fsm.trace import Line, Observation, nanoseconds
 
-# Names of the participants other than the entities and the receiver of the form.
+# Names of the participants that are neither entities nor the receiver of the form.
 CLIENT: Final = "client"
 RUNTIME: Final = "runtime"
 
@@ -22,7 +22,7 @@ _LONGEST: Final = 600  # maximum number of characters of an error in a title
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A remark on an observation.  ``whole`` is the full text, and ``text`` a short form of it."""
+    """A remark on an observation. ``whole`` is the full text, and ``text`` is a short form of the text."""
 
     kind: Literal["violation", "tolerated", "assumed"]
     line: Line
@@ -32,7 +32,7 @@ class Mark:
 
 
 def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> SequenceChart:
-    """Return the chart of *steps*, marked with *marks*, which are ``None`` if the steps have not been judged."""
+    """Return the chart of *steps*, marked with *marks*. If the steps have not been judged, *marks* is ``None``."""
     marked = _marked(steps, list(_Rows(steps).rows()), marks or ())
     met = {name for row in marked for name in (row.source, row.target)}
     names = {_name(entity): (visible(entity.of), shortened(entity.id)) for entity in steps.entities}
@@ -70,7 +70,7 @@ def _moment(seen: Observation) -> str:
     at = nanoseconds(seen.at)
     try:
         whole = datetime.fromtimestamp(at // 1_000_000_000, UTC) if at is not None else None
-    except (OverflowError, ValueError, OSError):  # no such year
+    except (OverflowError, ValueError, OSError):  # There is no such year.
         return ""
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{(at or 0) % 1_000_000_000:09}Z" if whole else ""
 
@@ -107,7 +107,10 @@ class _Rows:
                 number += 1
 
     def _row(self, step: ChartStep, asked: ChartStep | None = None) -> ChartRow:
-        """Return the row of *step*.  If its request was *asked* in the previous step, the row shows both."""
+        """Return the row of *step*.
+
+        If *step* answers the request *asked* in the previous step, the row shows both.
+        """
         seen, first = step.seen, asked or step
         moment = _moment(first.seen)
         lines = tuple(dict.fromkeys((*first.lines, *step.lines)))

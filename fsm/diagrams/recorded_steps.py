@@ -1,7 +1,8 @@
-"""Steps in a recording's sequence chart: those of the chosen entity, each once, with replies paired to requests.
+"""Choose the steps for a recording's sequence chart, and pair replies with requests.
 
-A pair is certain if both steps are on one line, or if no other call of that name was in progress on the entity.
-Otherwise, the reply is paired with the first such call in progress, and neither step is marked as ``sure``.
+The chart shows the steps of the chosen entity, and shows each step once. A pair is certain if both steps are on one
+line, or if no other call of that name was in progress on the entity. Otherwise, the reply is paired with the first
+such call in progress, and neither step is marked as ``sure``.
 """
 
 from bisect import bisect_left
@@ -16,12 +17,12 @@ from fsm.recordings import AsRecorded, RecordedStep, as_recorded
 from fsm.recordings.form import RecordingForm
 from fsm.trace import Line, Observation
 
-# Number of characters of a full id, and of the part of it that people use.
+# Number of characters of a full id, and number of its first characters that people use.
 _FULL: Final = 64
 _SHOWN: Final = 12
 
-_COMPARED: Final = 20_000  # maximum number of ids that are compared with a mistyped one
-_LISTED: Final = 4  # maximum number of entities that a message lists
+_COMPARED: Final = 20_000  # maximum number of ids to compare with a mistyped id
+_LISTED: Final = 4  # maximum number of entities listed in a message
 
 
 class RecordedEntity(NamedTuple):
@@ -39,7 +40,7 @@ class RecordedEntity(NamedTuple):
 
 
 def shortened(identity: str) -> str:
-    """Cut a full id to the characters that people use, and escape terminal control characters."""
+    """Cut a full id to the characters that people use. Escape terminal control characters."""
     return visible(identity[:_SHOWN] if len(identity) == _FULL else identity)
 
 
@@ -47,27 +48,30 @@ def shortened(identity: str) -> str:
 class KnownEntities:
     """All entities of a recording."""
 
-    file: str  # the first file
+    file: str  # name of the first file
     form: RecordingForm
     counts: Counter[RecordedEntity] = field(default_factory=Counter)  # number of steps of each entity
-    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # maps entities to their containers
+    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # maps each entity to its container
     steps: int = 0
-    first: int = 0  # first and last line of the first file that has a step
+    first: int = 0  # first and last line of the first file that have a step
     last: int = 0
     _full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
 
     def entity(self, written: RecordedEntity) -> RecordedEntity:
-        """Return the entity that *written* stands for.  Its id may be a prefix."""
+        """Return the entity that *written* denotes. *written* may have only the beginning of the id."""
         return self._full.get(written, written)
 
     def whose(self, seen: Observation) -> RecordedEntity | None:
-        """Return the entity of *seen*, or ``None`` if it concerns all entities or one that has no id yet."""
+        """Return the entity of *seen*.
+
+        Return ``None`` if *seen* concerns all entities or an entity that has no id yet.
+        """
         if not seen.entity:
             return None
         happened = seen.phase not in {"request", "reply", "lost", "answered"} and not seen.output
         outer = RecordedEntity(self.form.contains.get(seen.of, ""), seen.entity)
         if outer.of and happened and outer in self.counts:
-            return outer  # a log does not always say whether the inner or the outer entity is meant
+            return outer  # A log does not always say whether it means the inner or the outer entity.
         return self.entity(RecordedEntity(seen.of, seen.entity))
 
     def within(self, outer: RecordedEntity) -> list[RecordedEntity]:
@@ -77,7 +81,7 @@ class KnownEntities:
     def meant(self, begin: str) -> RecordedEntity:
         """Return the entity whose id begins with *begin*.
 
-        If an entity and the entity that contains it have the same id, return the outer one.  Raise
+        If an entity has the same id as the entity that contains it, return the outer entity.  Raise
         :class:`InputError` if no id begins with *begin*, or if several ids do.
         """
         found = sorted(count for count in self.counts if count.id.startswith(begin))
@@ -94,7 +98,7 @@ class KnownEntities:
         raise self._refused(f"contains no entity '{begin}'", hint)
 
     def listed(self, entities: Iterable[RecordedEntity]) -> str:
-        """Format the first few of *entities*, most steps first."""
+        """Format the first few of *entities*. Entities with the most steps come first."""
         those = sorted(dict.fromkeys(entities), key=lambda each: -self.counts[each])
         rest = f" and {len(those) - _LISTED:,} more" if len(those) > _LISTED else ""
         return f"{', '.join(map(str, those[:_LISTED]))}{rest}"
@@ -104,7 +108,7 @@ class KnownEntities:
 
 
 def known_entities(recorded: AsRecorded) -> KnownEntities:
-    """Read *recorded* to its end and return its entities."""
+    """Read *recorded* to its end, and return its entities."""
     known = KnownEntities(file=recorded.files[0], form=recorded.form)
     creates, contains = recorded.form.creates, recorded.form.contains
     outer: dict[RecordedEntity, str] = {}
@@ -120,14 +124,14 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
     outer.update({RecordedEntity(inner, each): of for each, of in recorded.within.items() for inner in contains})
     full = dict(_full_entities(known.counts))
     known._full.update(full)  # noqa: SLF001  (the object is created here)
-    for short, whole in full.items():  # a full id never stands for another one
+    for short, whole in full.items():  # A full id never denotes another entity.
         known.counts[whole] += known.counts.pop(short)
     known.outer = {each: known.entity(RecordedEntity(contains[each.of], of)) for each, of in outer.items()}
     return known
 
 
 def _full_entities(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
-    """Yield each entity written with a short id or without its kind, and the only one that it can stand for."""
+    """Yield each entity that has a short id or no kind, with the only full entity that it can denote."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for entity in entities:
         kinds[entity.id].append(entity.of)
@@ -144,14 +148,14 @@ def _full_entities(entities: Iterable[RecordedEntity]) -> Iterator[tuple[Recorde
                 yield RecordedEntity(of, identity), RecordedEntity(of, same[0])
 
 
-# Maximum number of steps in a chart, and maximum number of entities.
+# Maximum number of steps in a chart, and maximum number of entities in a chart.
 STEPS: Final = 400
 LIFELINES: Final = 30
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ChartStep:
-    """An observation on one line, or on two that report it together.  ``mate`` is the other end of its call."""
+    """An observation on one line or on two lines that report it together. ``mate`` is the other end of its call."""
 
     lines: tuple[Line, ...]
     seen: Observation
@@ -169,18 +173,21 @@ class ChartStep:
 
     @property
     def cuts(self) -> bool:
-        """Whether calls in progress before the step are over or unknown after it."""
+        """Whether calls that were in progress before the step are over or unknown after it."""
         return self.everywhere and (self.seen.phase == "gap" or (self.seen.event == "restart" and not self.seen.phase))
 
 
 @dataclass(slots=True, eq=False)
 class CallPairs:
-    """Pairs each reply with its request, as steps are added in chronological order."""
+    """Pairs each reply with its request. Steps are added in chronological order."""
 
     _begun: dict[tuple[str, int | str | None, RecordedEntity | None], list[ChartStep]] = field(default_factory=dict)
 
     def add(self, step: ChartStep, on: Iterable[RecordedEntity | None]) -> None:
-        """Add *step*.  If it is a reply, pair it with an open request on the first entity in *on* that has one."""
+        """Add *step*.
+
+        Pair a reply with an open request on an entity in *on*. The first entity with such a request is used.
+        """
         seen = step.seen
         if step.cuts:
             self._begun.clear()
@@ -205,7 +212,10 @@ class CallPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSteps:
-    """The steps in chronological order, the entities, each after the one that contains it, and the ``chosen`` one."""
+    """The steps in chronological order, the entities, and the ``chosen`` entity.
+
+    Each entity comes after the entity that contains it.
+    """
 
     files: tuple[str, ...]
     form: RecordingForm
@@ -219,10 +229,10 @@ def chosen_steps(
 ) -> ChosenSteps:
     """Return the steps on lines *first* to *last* of the file *name*.
 
-    If *entity*, an id prefix, is given, return only the steps of that entity.  An entity is chosen with those that it
-    contains, and with the calls on the one that contains it that affect it.  *calls* may be another recording of the
-    same run that can be read together with *name*.  Its lines are chosen if the nearest earlier line of *name* is
-    chosen.  Files are read twice.
+    If *entity* is given, return only the steps of that entity. *entity* is the beginning of an id. The entities
+    inside the chosen entity are chosen as well. So are calls on the entity that contains it if they affect it.
+    *calls* may be another recording of the same run that can be read together with *name*. A line of *calls* is
+    chosen if the nearest earlier line of *name* is chosen. Files are read twice.
 
     Raise :class:`InputError` if there are more than :data:`STEPS` steps or :data:`LIFELINES` entities, or no steps.
     """
@@ -270,7 +280,7 @@ def _inner_after_outer(
 
 
 def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[ChartStep]:
-    """Return *steps*, merging each status call with the line that reports its result."""
+    """Return *steps* with each status call merged with the line that reports its result."""
     found: list[ChartStep] = []
     for step in steps:
         last = found[-1] if found else None
@@ -282,7 +292,7 @@ def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[Char
         ):
             last.lines += step.lines
             last.seen = step.seen
-            if step.mate is not None:  # otherwise, the first of the two steps has the mate
+            if step.mate is not None:  # If *step* has no mate, the first of the two steps has it.
                 step.mate.mate = None
         else:
             found.append(step)
@@ -297,7 +307,7 @@ def _is_repeated_status(one: ChartStep, other: ChartStep) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Choice:
-    """Reads all steps in order, pairs the ends of calls, and keeps a bounded number of the chosen steps."""
+    """Reads all steps in order and pairs the ends of calls. It keeps a bounded number of the chosen steps."""
 
     known: KnownEntities
     one: RecordedEntity | None  # steps that concern all entities are kept between its first step and its last
@@ -314,7 +324,7 @@ class _Choice:
 
     def take(self, steps: Iterable[RecordedStep]) -> None:
         if self.one is not None:
-            # A log may record an outer entity as an inner one with the same id.
+            # A log may record an outer entity as an inner entity with the same id.
             alike = {other for other in self.known.counts if other.id == self.one.id}
             self._those = {*alike, *self.known.within(self.one)}
             self._outer = self.known.outer.get(self.one)
@@ -324,7 +334,7 @@ class _Choice:
             step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._is_chosen(line))
             self._calls.add(step, self._called_on(step))
             if step.mate is not None and step.sure and entity is not None and seen.event in form.creates:
-                step.mate.entity = entity  # a sure pair: the reply names what the request created
+                step.mate.entity = entity  # The pair is sure: the reply names the entity that the request created.
             if not step.inside:
                 continue
             if self.one is None:
@@ -333,7 +343,7 @@ class _Choice:
                 self._skipped += 1
                 self._pending.append(step) if len(self._pending) <= STEPS else None
             elif entity in self._those or (entity is not None and entity == self._outer and seen.event in form.reaches):
-                if self.kept:  # also keep the steps since the last kept one that concern all entities
+                if self.kept:  # Also keep the steps that concern all entities and came after the last kept step.
                     self.count += self._skipped
                     self.kept += self._pending
                 self._skipped = 0
@@ -342,7 +352,7 @@ class _Choice:
                 begun = step.mate
                 new = begun is not None and begun.inside and begun.entity == entity and seen.event in form.creates
                 if begun is not None and new and begun not in self.kept:
-                    self._keep(begun)  # the request was not kept before, because its entity had no id yet
+                    self._keep(begun)  # The request was not kept before, because its entity had no id yet.
 
     def _keep(self, step: ChartStep) -> None:
         self.count += 1
@@ -350,13 +360,19 @@ class _Choice:
             self.kept.append(step)
 
     def _is_chosen(self, line: Line) -> bool:
-        """Check whether *line* is chosen.  A line of another file is chosen if the last line of the main file was."""
+        """Check whether *line* is chosen.
+
+        A line of another file is chosen if the last line read from the main file was chosen.
+        """
         if line.file == self.known.file or self.first is self.last is None:
             self._inside = (self.first or 0) <= line.number and (self.last is None or line.number <= self.last)
         return self._inside
 
     def _called_on(self, step: ChartStep) -> list[RecordedEntity | None]:
-        """Return the entities that the call may concern, for pairing.  Only the reply has the id of a new entity."""
+        """Return the entities that the call may concern, for pairing.
+
+        Only the reply contains the id of a new entity.
+        """
         seen = step.seen
         outer = self.known.form.creates.get(seen.event)
         if outer and seen.of in self.known.form.contains:

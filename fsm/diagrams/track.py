@@ -1,4 +1,4 @@
-"""The path of a run through a machine: a counterexample, or a path that a recording may have taken before it failed."""
+"""Find the path of a run through a machine. The run is a counterexample, or a recording up to its failure."""
 
 import tempfile
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class _Checked(msgspec.Struct):
 
 
 class _Report(msgspec.Struct):
-    """The parts of the output of ``fsm check --format json`` that are drawn."""
+    """The drawn parts of the output of ``fsm check --format json``."""
 
     machines: list[_Checked]
 
@@ -53,9 +53,10 @@ _REPORT: Final = msgspec.json.Decoder(_Report)
 
 
 def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
-    """Return the run in the file *name*: a recording, or the first counterexample about *machine* in a check report.
+    """Return the run in the file *name*.
 
-    Raise :class:`InputError` if the file is not one of these, or does not mention *machine*.
+    The run is a recording, or the first counterexample about *machine* in a check report. Raise :class:`InputError`
+    if the file is neither a recording nor such a report, or if it does not mention *machine*.
     """
     hint = "give a recording, or what 'fsm check --format json' wrote"
     found = contents(name, most=_LARGEST, code="FSM204", hint=hint)
@@ -91,7 +92,10 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
 
 
 def _configurations_after(moves: Dynamics, now: Configurations, seen: Observation) -> Configurations:
-    """Return the configurations in *now* that *seen* leaves possible, or *now* if that cannot be determined."""
+    """Return the configurations in *now* that are possible after *seen*.
+
+    If they cannot be determined, return *now*.
+    """
     if seen.phase == "gap":
         return moves.everything()
     if seen.event and seen.event not in moves.names:
@@ -130,10 +134,10 @@ def _steps_taken(
 
 
 def track(machine: Machine, name: str, entity: str = "") -> Marks:
-    """Return the path through *machine* of *entity*, or of the first entity of its kind, in the recording *name*.
+    """Return the path that *entity* takes through *machine* in the recording *name*.
 
-    *entity* may be a prefix of a name.  Raise :class:`InputError` if the file cannot be read or contains no such
-    entity.
+    *entity* may be the beginning of a name. If it is empty, use the first entity of the machine's kind.  Raise
+    :class:`InputError` if the file cannot be read or contains no such entity.
     """
     recording = open_recording(name, lambda _: None)
     table = tabulate(machine)

@@ -31,10 +31,10 @@ _LARGEST: Final = 1 << 28
 """Maximum size of a summary in bytes."""
 
 _KEPT: Final = 3
-"""Maximum number of places to keep per cause. The earliest are kept."""
+"""Maximum number of places to keep for each cause. The earliest places are kept."""
 
 NEVER: Final = 1 << 63
-"""The time of a place that has no time. It sorts last."""
+"""The time of a place that has no time. Such a place sorts last."""
 
 
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
@@ -49,7 +49,10 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 
 
 class GatheredCause(Struct, frozen=True, kw_only=True):
-    """The violations of one cause (of many if ``others`` is true), or the tolerated deviations of one name."""
+    """The violations of one cause, or the tolerated deviations of one name.
+
+    If ``others`` is true, the violations have many causes.
+    """
 
     clause: str
     level: Level
@@ -65,7 +68,7 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
     others: bool = False
 
     def plus(self, other: "GatheredCause") -> "GatheredCause":
-        """Return the sum of both causes, which must have the same :func:`_key`."""
+        """Return the sum of both causes. They must have the same :func:`_key`."""
         first = tuple(sorted({*self.first, *other.first}))[:_KEPT]
         return structs.replace(
             min(self, other, key=attrgetter("clause", "says", "source", "cause", "event", "illegal", "deviation")),
@@ -78,7 +81,7 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
 class Share(Struct, frozen=True, kw_only=True):
     """The results for one node, program version, ``machine`` and ``profile``.
 
-    ``unknown`` maps each reason to the number of recordings that could not be judged fully because of it.
+    ``unknown`` maps each reason to the number of recordings that could not be judged fully for this reason.
     """
 
     node: str
@@ -101,7 +104,7 @@ class Share(Struct, frozen=True, kw_only=True):
         return self.node, self.version, self.machine, self.profile
 
     def plus(self, other: "Share") -> "Share":
-        """Return the sum of both shares, which must have the same ``key``."""
+        """Return the sum of both shares. They must have the same ``key``."""
         return structs.replace(
             self,
             entity=min(self.entity, other.entity),
@@ -120,14 +123,14 @@ class Share(Struct, frozen=True, kw_only=True):
         )
 
     def answer(self, least: Level) -> ExitCode:
-        """Return the exit code if only violations of clauses of level *least* or stronger count."""
+        """Return the exit code. Only violations of clauses of level *least* or a stronger level count."""
         if any(counts(cause.level, least) for cause in self.found):
             return ExitCode.FAILS
         return ExitCode.UNKNOWN if self.unknown else ExitCode.HOLDS
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Shares, sorted by ``key`` without duplicates. ``notes`` counts all lines, and the notes on them."""
+    """Shares without duplicates, sorted by ``key``. ``notes`` counts all lines and the notes on lines."""
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}
@@ -137,7 +140,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         return total((self, other))
 
     def of_all(self) -> "Summary":
-        """Return this summary with one share per machine, over all nodes, versions and profiles."""
+        """Return this summary with one share per machine. The share covers all nodes, versions and profiles."""
         shares = (structs.replace(share, node="", version="", profile="") for share in self.shares)
         return total([structs.replace(self, shares=tuple(shares))])
 
@@ -157,7 +160,7 @@ _DECODER: Final = Decoder(Summary)
 
 
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
-    """Return the sum of *summaries*. Assign shares without a node to *node*."""
+    """Return the sum of *summaries*. A share without a node is assigned to *node*."""
     shares: dict[tuple[str, ...], Share] = {}
     notes: Counter[str] = Counter()
     for summary in summaries:
@@ -170,7 +173,7 @@ def total(summaries: Iterable[Summary], node: str = "") -> Summary:
 
 
 def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
-    """Summarise the recordings in *judged*, all of which are from *node*."""
+    """Summarise the recordings in *judged*. All of them are from *node*."""
     return total(
         Summary(notes=one.notes, shares=tuple(_share(judgement, one, node) for judgement in one.judgements))
         for one in judged
@@ -178,12 +181,12 @@ def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
 
 
 def summary(report: Report) -> str:
-    """Return the summary of *report* on one line."""
+    """Return the summary of *report* as one line."""
     return written(summarised(report.judged))
 
 
 def written(found: Summary) -> str:
-    r"""Return the summary *found* on one line, with control characters as JSON escapes.
+    r"""Return the summary *found* as one line. Control characters are written as JSON escapes.
 
     >>> print(written(Summary(notes={"a\x7f": 1}, shares=())), end="")
     {"format":"container-fsm-summary/1","notes":{"a\u007f":1},"shares":[]}
@@ -306,7 +309,7 @@ def _of_node(share: Share, node: str) -> Share:
 By: TypeAlias = Literal["clause", "version", "node"]
 
 _NODES: Final = 5
-"""Maximum number of nodes listed per cause."""
+"""Maximum number of nodes to list for each cause."""
 
 
 def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:

@@ -1,4 +1,4 @@
-"""The work of one cluster task: turn rows, grouped by recording, into one result per recording.
+"""Do the work of one cluster task. It turns rows, which are grouped by recording, into one result per recording.
 
 This module uses Arrow, but nothing from the cluster framework. The rows of a recording are contiguous and in line
 order, so they are judged as they arrive and need not fit into memory.
@@ -32,7 +32,7 @@ from fsm.trace import Batch
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):
-    """The summary of one part of a recording. ``of_all`` covers only observations that concern all entities."""
+    """The summary of one part of a recording. ``of_all`` includes only observations that concern all entities."""
 
     whole: Summary
     of_all: Summary
@@ -53,7 +53,10 @@ def joined(parts: Sequence[RecordingPart]) -> Summary:
 
 
 def _whole_share(added: Share, parts: Sequence[Share], repeated: Share) -> Share:
-    """Return the share of one recording, given the sum of its parts and the share that every part repeats."""
+    """Return the share of one recording.
+
+    It is computed from the sum of its parts and from the share that every part repeats.
+    """
     times = len(parts) - 1
     found = structs.replace(
         added,
@@ -76,7 +79,7 @@ def _capped_entities(cause: GatheredCause) -> GatheredCause:
 
 
 def _reason(found: Share, parts: Iterable[Share]) -> str:
-    """Return why the recording could not be judged fully, or an empty string if it could."""
+    """Return the reason why the recording could not be judged fully. If it could, return an empty string."""
     idle = tells_of_none(found.entity)
     reasons = [next(iter(share.unknown), "") for share in parts]
     if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}, key=_reason_order):
@@ -97,15 +100,18 @@ def _reason_order(reason: str) -> tuple[int, str]:
 
 
 RowForm: TypeAlias = Literal["files", "lines", "observations"]
-"""Content of a row: a file name, a line of a log, or an observation."""
+"""The content of a row: a file name, a line of a log, or an observation."""
 
 KEYS: Final = ("node", "file", "part")
-"""Columns that identify the recording of a row, and the part of that recording."""
+"""Columns that identify the recording of a row and the part of that recording."""
 
 JUDGED: Final = pa.schema(
     [("node", pa.string()), ("file", pa.string()), ("judged", pa.binary()), ("problem", pa.string())]
 )
-"""Schema of the result for a recording or a part of one: its summary as JSON, or why it cannot be judged."""
+"""Schema of the result for a recording or for a part of a recording.
+
+The result is a summary as JSON, or the reason why the recording cannot be judged.
+"""
 
 _OF_CAUSE: Final = ("level", "clause", "says", "source", "cause", "event", "illegal", "deviation")
 _PLACE: Final = pa.struct([("at", pa.int64()), ("line", pa.int64()), ("entity", pa.string()), ("what", pa.string())])
@@ -119,7 +125,7 @@ FOUND: Final = pa.schema(
         ("first", pa.list_(_PLACE)),
     ]
 )
-"""Schema of a cause of violations, or of a tolerated deviation, in one recording."""
+"""Schema of a cause of violations in one recording, or of a tolerated deviation."""
 
 _SUMMARY: Final = msgspec.json.Decoder(Summary)
 _PART: Final = msgspec.json.Decoder(RecordingPart)
@@ -153,7 +159,7 @@ class ClusterTask:
             self._judging(_Key("", ""), TraceHeader(trace=1))
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row of :data:`JUDGED` for each recording, or each part of one, in *batches*."""
+        """Yield a row of :data:`JUDGED` for each recording in *batches*, or for each part of a recording."""
         judge_rows = {"files": self._file, "lines": self._lines, "observations": self._observations}[self.form]
         for key, rows in groupby(_runs(batches), key=itemgetter(0)):
             # Return a problem as a row, because Spark would retry a task that fails.
@@ -204,7 +210,7 @@ class ClusterTask:
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield a row of :data:`JUDGED` for each recording. The parts of a recording are contiguous in *batches*."""
+    """Yield a row of :data:`JUDGED` for each recording. In *batches*, the parts of a recording are contiguous."""
     for key, rows in groupby(_runs(batches), key=itemgetter(0)):
         parts = [part for _, run in rows for part in run.select(["judged", "problem"]).to_pylist()]
         problems = [part["problem"] for part in parts if part["problem"]]
@@ -215,7 +221,10 @@ def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def added_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of *batches* that have problems, then one row of :data:`JUDGED` with the sum of all summaries."""
+    """Yield the rows of *batches* that have problems.
+
+    Then yield a row of :data:`JUDGED` with the sum of all summaries.
+    """
     whole: list[Summary] = []
     for batch in batches:
         whole = [total([*whole, *(_SUMMARY.decode(text) for text in batch["judged"].to_pylist() if text)])]

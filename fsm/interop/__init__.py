@@ -1,4 +1,5 @@
-"""Import and export machines and properties in the languages of other tools.
+"""Import and export of machines and properties in the languages of other tools.
 
-``promela`` is a second opinion on :mod:`fsm.checker` and shares no code with it.  SPIN decides the same claims.
+``promela`` exports to SPIN, which decides the same claims as :mod:`fsm.checker`.  The export is a second opinion,
+because it shares no code with the checker.
 """

@@ -1,4 +1,4 @@
-"""Convert flat state charts, as in SCXML and python-statemachine, to drafts.
+"""Convert flat state charts, such as SCXML documents and charts of python-statemachine, to drafts.
 
 Events are signals, which are sent and have no reply.  A state without a transition for an event ignores it, as the
 SCXML recommendation requires (https://www.w3.org/TR/scxml, section 3.13).  The library python-statemachine does the
@@ -22,12 +22,15 @@ from fsm.machine import Machine
 
 ANY: Final = "*"
 DATA_NOTE: Final = "Its data are left out; what depends on them is a choice of the environment."
-CHOOSING: Final = ("raise", "if", "foreach")  # actions that cause another step or send an event conditionally
+CHOOSING: Final = ("raise", "if", "foreach")  # actions that cause another step, or send an event conditionally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartState:
-    """A state, the events sent on entry and exit, and its transitions, whose ``event`` lists event descriptors."""
+    """A state with its transitions, and with the events that are sent on entry and exit.
+
+    The ``event`` of a transition is a list of event descriptors.
+    """
 
     name: str
     line: int
@@ -49,7 +52,10 @@ def draft_of(
     about: str = "",
     notes: tuple[str, ...] = (),
 ) -> Draft:
-    """Return the draft of a state chart.  The first state is initial unless *initial* names another one."""
+    """Return the draft of a state chart.
+
+    The first state is the initial state unless *initial* names another state.
+    """
     places: dict[str, ChartState] = {}
     triggers = 0
     for state in states:
@@ -90,12 +96,15 @@ def _check(state: ChartState, states: dict[str, ChartState], problems: SourcePro
 
 
 def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
-    """Yield the transitions of all states for each event that any state names, in order."""
+    """Yield the transitions of all states for each event that some state names.
+
+    Events are in the order in which they are first named.
+    """
     arrows = [(state, arrow, arrow.event.split()) for state in states.values() for arrow in state.transitions]
     written = [descriptor for _, _, descriptors in arrows for descriptor in descriptors]
     for event in dict.fromkeys(_event_of(each) for each in written if each != ANY) or dict.fromkeys(written):
         for state, arrow, descriptors in arrows:
-            # `*` matches all events.  Other descriptors match the events that begin with their words.
+            # `*` matches all events.  Any other descriptor matches the events that begin with its words.
             if any(each == ANY or f"{event}.".startswith(f"{_event_of(each)}.") for each in descriptors):
                 into = states.get(arrow.to)
                 emits = (*state.leaves, *arrow.emits, *into.enters) if into else arrow.emits
@@ -103,7 +112,10 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
 
 
 def _event_of(descriptor: str) -> str:
-    """Return the event that *descriptor* names, which is ``error`` for ``error.*`` and ``error.``."""
+    """Return the event that *descriptor* names.
+
+    For example, the event is ``error`` for ``error.*`` and ``error.``.
+    """
     return descriptor.removesuffix("*").removesuffix(".") or descriptor
 
 
@@ -112,14 +124,14 @@ SCXML_FORM: Final = "a state chart in SCXML"
 STATES: Final = ("state", "final")
 SCXML_NESTED: Final = (*STATES, "parallel", "history", "invoke")
 PARENT: Final = "#_parent"
-"""Target of outputs: the parent session."""
+"""Target of outputs, which is the parent session."""
 
 _BETWEEN: Final = " "  # separates the namespace from the name of an element or attribute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """An XML element.  ``attributes`` has keys ``NAME`` or, in a namespace, ``NAMESPACE NAME``."""
+    """An XML element.  The keys of ``attributes`` are ``NAME`` or, for a name in a namespace, ``NAMESPACE NAME``."""
 
     space: str
     name: str
@@ -128,12 +140,12 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def named(self, *names: str) -> Iterator[Element]:
-        """Return the children in the element's own namespace whose name is one of *names*."""
+        """Return the children whose name is one of *names*, in the same namespace as the element."""
         return (each for each in self.children if each.space == self.space and each.name in names)
 
 
 def read_scxml(text: str, name: str, problems: SourceProblems) -> Draft:
-    """Return the draft of the document *text*.  If it has no name, the draft is called *name*."""
+    """Return the draft of the document *text*.  The draft is called *name* if the document has no name."""
     root = _root(text, problems)
     if root.name != "scxml":
         hint = "give a document whose root is <scxml>"
@@ -253,11 +265,14 @@ TAKEN: Final = frozenset(
         *("start_configuration_values", "state_field", "states", "states_map"),
     }
 )
-"""Attributes of the library's machines.  States become attributes, too, so a state with such a name gets another id."""
+"""Names of attributes of the library's machines.
+
+Each state becomes an attribute, too.  A state with one of these names therefore gets another id.
+"""
 
 
 def read_definition(root: YamlNode, name: str) -> Draft:
-    """Return the draft of the definition *root*.  If it has no name, the draft is called *name*."""
+    """Return the draft of the definition *root*.  The draft is called *name* if the definition has no name."""
     root.check_keys(DOCUMENT, of="the definition")
     written = root.entries.get("states")
     if written is None or not written.entries:
@@ -320,7 +335,7 @@ def _transition(node: YamlNode, state: str) -> DraftTransition:
 
 
 def _actions(node: YamlNode, word: str, of: str) -> tuple[str, tuple[str, ...]]:
-    """Return the callbacks named at *word*, and the events sent to another machine there."""
+    """Return the callbacks that are listed at *word*, and the events that are sent to another machine there."""
     of = f"'{word}' of {of}"
     called: list[str] = []
     sent: list[str] = []

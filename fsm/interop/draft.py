@@ -1,8 +1,8 @@
-"""Drafts: an intermediate form between machines and the formats of other libraries.
+"""Drafts: an intermediate form between machines and the file formats of other tools.
 
 A draft has flat states and transitions between them, in the order in which they are tried.  The reader of each format
-creates one.  Because a machine's table is total, cells without a transition get the library's default behaviour.  In
-the other direction, a machine is written with one transition per outcome.
+creates one.  The table of a machine is complete, so a cell without a transition gets the default behaviour of the
+library.  In the other direction, a machine is written with one transition for each outcome.
 """
 
 import itertools
@@ -14,15 +14,18 @@ from typing import Final, TypeAlias
 from fsm.language.names import distinct, identifiers
 from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, StateKind, outcomes
 
-OTHERWISE: Final = "otherwise"  # name of the outcome if no other outcome's conditions hold
+OTHERWISE: Final = "otherwise"  # name of the outcome for the case that no other outcome's conditions hold
 FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
 NOT: Final = "not "
-MOST: Final = 6  # maximum number of conditions of one event in one state for which every combination is tried
+MOST: Final = 6  # maximum number of conditions of an event in a state for which all combinations are tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftState:
-    """A state as read.  If ``ignores`` is true, events without a transition are ignored.  Otherwise they are errors."""
+    """A state of a draft.
+
+    If ``ignores`` is true, the state ignores events without a transition.  Otherwise, such events are errors.
+    """
 
     name: str
     ignores: bool
@@ -32,7 +35,10 @@ class DraftState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftTransition:
-    """A transition as read.  ``to`` is empty if the state does not change, and ``when`` if it is unconditional."""
+    """A transition of a draft.
+
+    ``to`` is empty if the state does not change.  ``when`` is empty if the transition is unconditional.
+    """
 
     event: str
     source: str
@@ -45,7 +51,7 @@ class DraftTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A machine as read.  ``notes`` become comments in the model file."""
+    """A machine in the intermediate form.  Its ``notes`` become comments in the model file."""
 
     name: str
     form: str
@@ -58,11 +64,17 @@ class Draft:
 
 
 _Row: TypeAlias = dict[str, dict[str, list[DraftTransition]]]
-"""The transitions of an event, by outcome and then by source state.  Outcome ``""`` is the event itself."""
+"""The transitions of an event, by outcome and then by source state.
+
+The outcome ``""`` represents the event itself.
+"""
 
 
 def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
-    """Convert *draft*, read from *file*.  If *outcomes* is true, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
+    """Convert *draft*, which was read from *file*, to a machine.
+
+    If *outcomes* is true, ``EVENT.OUTCOME`` is an outcome of ``EVENT``.
+    """
     rows: dict[str, _Row] = {}
     for arrow in draft.transitions:
         event, _, part = arrow.event.rpartition(".") if outcomes else ("", "", "")
@@ -157,7 +169,10 @@ def _ways(
 
 
 def _transitions_that_may_fire(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Return each transition that can be the first whose conditions hold, plus ``None`` if possibly none fires."""
+    """Return each transition that may be the first whose conditions hold.
+
+    Also return ``None`` if possibly no transition fires.
+    """
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
         before.setdefault(frozenset(arrow.when), arrow)
@@ -180,12 +195,13 @@ def _sentence(name: str, notes: Iterable[str]) -> str:
 
 
 def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
-    """Yield every outcome as an event of its own, by event and state.
+    """Yield every outcome as a separate event, ordered by event and state.
 
-    Cells that refuse, cannot happen or are silent have no outcomes.  Tools without outcomes take the first transition
-    that an event enables.  With ``stop.stopped`` and ``stop.failed`` as separate events, the environment chooses the
-    outcome by sending one of them.  A call in progress continues with ``stop-ends.stopped``.  An outcome that does
-    not change the state is a transition without a target.  Replies, shown states, clauses and profiles are left out.
+    A cell has no outcome if it refuses the event, if the event cannot happen, or if the cell is silent.  Tools
+    without outcomes take the first transition that an event enables.  If ``stop.stopped`` and ``stop.failed`` are
+    separate events, the environment chooses the outcome by sending one of these events.  A call in progress continues
+    with ``stop-ends.stopped``.  An outcome that does not change the state is a transition without a target.  Replies,
+    shown states, clauses and profiles are left out.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
     named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")

@@ -1,7 +1,8 @@
-"""Import other tools' machines as model files.
+"""Import the machines of other tools as model files.
 
-The reader of each format reads a file within limits (:mod:`~fsm.interop.yaml_nodes`) into a draft
-(:mod:`~fsm.interop.draft`).  The draft becomes a machine, which :mod:`~fsm.language.write` writes as a model file.
+Each format has a reader, which converts a file of limited size (:mod:`~fsm.interop.yaml_nodes`) to a draft
+(:mod:`~fsm.interop.draft`).  The draft becomes a machine, and :mod:`~fsm.language.write` writes the machine as a
+model file.
 """
 
 from pathlib import Path
@@ -26,11 +27,12 @@ FORMS: Final[tuple[ToolFormat, ...]] = get_args(ToolFormat)
 
 
 def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes: bool = False) -> str:
-    """Return the model file of the machine in *data*.  *path* is used only in problems and as the model's source.
+    """Return the model file of the machine in *data*.
 
-    If *form* is ``None``, the format is detected from the text.  If *outcomes* is true, an event called
-    ``EVENT.OUTCOME``, as ``fsm export`` names them, becomes an outcome of ``EVENT``, which the environment chooses.
-    Raise :class:`~fsm.errors.InputError` listing every error found.
+    *path* is used only in error messages and as the source in the model.  If *form* is ``None``, the format is
+    detected from the text.  If *outcomes* is true, an event called ``EVENT.OUTCOME``, as ``fsm export`` names them,
+    becomes an outcome of ``EVENT``, which the environment chooses.  Raise :class:`~fsm.errors.InputError` listing
+    every error found.
 
     >>> lamp = b'{"states": ["off", "on"], "initial": "off", "transitions": [["press", "off", "on"]]}'
     >>> print(imported(lamp, path="lamp.json").splitlines()[0])
@@ -62,7 +64,7 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     comments = [f"Imported from {file}, {found.form}.", *found.notes]
     plain = ["".join(each if each.isprintable() else "?" for each in line) for line in comments]
     written = toml(machine_of(found, file=file, outcomes=outcomes), comments=plain)
-    build(parse(written.encode(), Written, path=file))  # check that it can be read back
+    build(parse(written.encode(), Written, path=file))  # check that fsm can read the model file
     return written
 
 

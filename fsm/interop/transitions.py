@@ -1,9 +1,11 @@
 """Read and write configurations of the library `transitions`, and find and read its machines in Python files.
 
-A configuration is a dictionary, either in the library's markup form or of constructor arguments.  A trigger becomes a
-call that replies ``ok`` if the library returns and ``error`` if it raises.  The library raises in states that have no
-transition for the trigger, unless invalid triggers are ignored.  Machines are written in the markup form, as JSON and
-without outputs; ``MarkupMachine(markup=json.load(file))`` makes a machine that raises for events without a transition.
+A configuration is a dictionary.  It has the library's markup form, or it contains arguments of the constructor.  A
+trigger becomes a call.  The call replies ``ok`` if the trigger returns, and ``error`` if the trigger raises an
+exception.  A trigger raises an exception in states that have no transition for the trigger, unless invalid triggers
+are ignored.  Machines are written in the markup form, as JSON and without outputs.
+``MarkupMachine(markup=json.load(file))`` creates such a machine, which raises an exception for events without a
+transition.
 """
 
 from __future__ import annotations
@@ -47,15 +49,15 @@ STATE: Final = frozenset(
     {*NESTED, IGNORES, "name", "on_enter", "on_exit", "final", "timeout", "on_timeout", "tags", "label"}
 )
 TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "before", "after", "prepare")
-"""Keys of a transition, in the order of the items of a transition written as a list."""
+"""Keys of a transition.  If a transition is written as a list, its items are in this order."""
 
 ALL: Final = "*"
 SAME: Final = "="
-ADDED: Final = "initial"  # initial state if a configuration does not define one
+ADDED: Final = "initial"  # initial state if the configuration does not define an initial state
 
 
 def read_configuration(root: YamlNode, name: str) -> Draft:
-    """Return the draft of the configuration *root*.  If it has no name, the draft is called *name*."""
+    """Return the draft of the configuration *root*.  The draft is called *name* if the configuration has no name."""
     root.check_keys(MACHINE, of="the configuration")
     places = _places(root)
     initial = _initial(root, places)
@@ -156,7 +158,7 @@ def _words(node: YamlNode) -> YamlNode:
 
 
 def _from_sources(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
-    """Yield one draft transition from each source of a transition in the configuration."""
+    """Yield one draft transition for each source of a transition in the configuration."""
     of = f"of trigger '{trigger}'"
     sources = words.texts_at("source", of=f"source {of}")
     dest = words.entries.get("dest")
@@ -218,11 +220,11 @@ AUTOMATIC: Final = "to_"  # prefix of the triggers that the library adds for eac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMachine:
-    """A machine found in ``module``, a module in ``folder``.
+    """A machine that was found in the module ``module`` in ``folder``.
 
-    The expression ``made`` evaluates to the object that has the machine and, if ``fresh`` is true, creates a new
-    object each time.  ``made + inside`` is an expression for the machine.  ``made + moved`` is an expression for its
-    model, on which the triggers are called.
+    The expression ``made`` evaluates to the object that has the machine.  If ``fresh`` is true, each evaluation
+    creates a new object.  ``made + inside`` is an expression for the machine.  ``made + moved`` is an expression for
+    the model of the machine.  The triggers are called on this model.
     """
 
     machine: LibraryMachine
@@ -235,7 +237,10 @@ class FoundMachine:
 
 
 def found(path: Path, name: str = "") -> FoundMachine:
-    """Run the Python file at *path* and return its only machine, or the one that the expression *name* selects."""
+    """Run the Python file at *path* and return its only machine.
+
+    If the expression *name* is given, return the machine that it selects.
+    """
     folder, module = _module(path)
     namespace = vars(_run(path, folder, module))
     expressions = [name] if name else list(_expressions(namespace, module))
@@ -289,7 +294,10 @@ def _run(path: Path, folder: Path, name: str) -> ModuleType:
 
 
 def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
-    """Yield the names in *namespace* of *module*'s classes that create a machine, and of objects that have one."""
+    """Yield the names in *namespace* that lead to a machine.
+
+    These are the classes of *module* that create a machine, and the objects that have one.
+    """
     own = (value for name, value in namespace.items() if isinstance(value, type) and not name.startswith("_"))
     classes = tuple(kind for kind in own if kind.__module__ == module and _makes(kind))
     yield from (kind.__name__ for kind in classes)
@@ -316,7 +324,10 @@ def _attribute(value: object) -> str:
 
 
 def _inside(value: object) -> tuple[str, LibraryMachine | None]:
-    """Return the attributes that lead from *value* to its machine, and the machine (``None`` if there is none)."""
+    """Return the attributes that lead from *value* to its machine, and the machine.
+
+    The machine is ``None`` if *value* has no machine.
+    """
     if name := _attribute(value):
         return f".{name}", getattr(value, name)
     bound = getattr(getattr(getattr(value, "__dict__", {}).get("trigger"), "func", None), "__self__", None)
@@ -324,7 +335,10 @@ def _inside(value: object) -> tuple[str, LibraryMachine | None]:
 
 
 def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bool]:
-    """Return the value of *made*, a name or a call with literals, and whether each evaluation creates a new object."""
+    """Return the value of *made*, and whether each evaluation creates a new object.
+
+    *made* is a name, or a call with literals.
+    """
     try:
         tree = ast.parse(made, mode="eval").body
         call = tree if isinstance(tree, ast.Call) else None
@@ -350,7 +364,10 @@ def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bo
 
 
 def draft_of(machine: LibraryMachine, name: str, path: str) -> Draft:
-    """Return the draft of *machine*, called *name*, from the file at *path*, or raise :class:`InputError`."""
+    """Return the draft of *machine*, which is called *name*.
+
+    *path* is the path of its file.  Raise :class:`InputError` if the machine cannot be converted.
+    """
     if isinstance(machine, HierarchicalMachine) and any(each.states for each in machine.states.values()):
         raise refused(path, "FSM511", f"'{name}' has nested states", FLAT)
     if isinstance(machine, AsyncMachine):

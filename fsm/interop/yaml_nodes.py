@@ -1,7 +1,8 @@
-"""Parse JSON and YAML into values with line numbers.
+"""Parse JSON and YAML into values that have line numbers.
 
-JSON is read as YAML, because the YAML parser records lines.  Scalars become only strings, booleans or null, because
-``on`` and ``007`` may be state names.  Aliases are rejected, because they allow a small file to expand without limit.
+JSON is read as YAML, because the YAML parser records line numbers.  A scalar becomes a string, a boolean or null.
+Words such as ``on`` and ``007`` stay strings, because they may be names of states.  Aliases are rejected, because
+they allow a small file to expand without limit.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import yaml
 from fsm.errors import InputError, Problem, control_character, nearest
 from fsm.language.build import LARGEST_TABLE
 
-LARGEST: Final = 1024 * 1024  # maximum file size in bytes; no state machine in use is larger
-DEEPEST: Final = 32  # maximum nesting depth of lists, mappings and elements; configurations need five levels
-MOST_NAMES: Final = 20  # maximum number of states listed in the hint for a misspelt one
+LARGEST: Final = 1024 * 1024  # maximum size of a file in bytes; the files of all state machines in use are smaller
+DEEPEST: Final = 32  # maximum nesting depth of lists, mappings and elements; configurations need only five levels
+MOST_NAMES: Final = 20  # maximum number of states that the hint for a misspelt state lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceProblems:
-    """The problems of one file, collected to be reported together."""
+    """The problems of one file, which are collected and reported together."""
 
     path: str
     found: list[Problem] = field(default_factory=list)
@@ -38,7 +39,7 @@ class SourceProblems:
         self.add("FSM510", line, f"{what} unknown state '{state}'", hint)
 
     def check_text(self, line: int, text: str) -> None:
-        """Add a problem if *text* contains a control character, which no name needs."""
+        """Add a problem if *text* contains a control character.  No name needs one."""
         if found := control_character(text):
             self.add("FSM516", line, f"{text!r} has the control character U+{ord(found):04X}", "remove it")
 
@@ -48,38 +49,42 @@ class SourceProblems:
         raise InputError(self.found)
 
     def check_size(self, line: int, states: int, transitions: int) -> None:
-        """Add a problem and raise all problems if the machine would be too large."""
+        """Check the size of the machine.  If the machine would be too large, add a problem and raise all problems."""
         if states * transitions > LARGEST_TABLE:
             what = f"{transitions} transitions in {states} states have more than {LARGEST_TABLE} outcomes"
             self.abort("FSM515", line, what, "split the machine")
 
     def raise_found(self) -> None:
-        """Raise the problems found, sorted by line, if there are any."""
+        """Raise the problems that were found, sorted by line.  Do nothing if there are none."""
         if self.found:
             raise InputError(sorted(dict.fromkeys(self.found), key=lambda problem: problem.line))
 
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""PyYAML's C parser if it is available, otherwise its Python parser."""
+"""PyYAML's C parser if it is available, or PyYAML's Python parser."""
 
 _WORDS: Final = {"": None, "~": None, "null": None, "true": True, "True": True, "false": False, "False": False}
-"""Maps plain scalars that are not strings to their values."""
+"""Maps plain scalars to the values that they have if they are not strings."""
 
 _OTHERWISE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[^u]"
     r"|[\t\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 )
-"""Matches text that JSON and YAML write differently: surrogates, tabs, and characters that YAML has to escape."""
+"""Matches text that has different forms in JSON and YAML.
+
+This applies to surrogates, tabs, and characters that must be escaped in YAML.
+"""
 
 Scalar: TypeAlias = "str | bool | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlNode:
-    """A scalar, a list of nodes or a mapping of nodes, and the line on which it begins.
+    """A scalar, a list of nodes or a mapping of nodes, with the line on which it begins.
 
-    ``keys`` maps keys to their lines.  ``text`` is a scalar as written.  Methods report values of the wrong type
-    in ``problems``.  The message calls such a value *of* or, if *of* is empty, by its key.
+    ``keys`` maps keys to their lines.  ``text`` is a scalar as written.  The methods add a problem to ``problems``
+    for each value of the wrong type.  The message calls such a value *of*.  If *of* is empty, the message uses the
+    key of the value.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
@@ -95,7 +100,10 @@ class YamlNode:
 
     @property
     def items(self) -> list[YamlNode]:
-        """The nodes of a list; empty for null; for any other value, a list of only this node."""
+        """The nodes of a list.
+
+        The list is empty for null.  For any other value that is not a list, it contains only this node.
+        """
         return self.value if isinstance(self.value, list) else [self] if self.value is not None else []
 
     @property
@@ -111,7 +119,7 @@ class YamlNode:
                 return repr(self.text) if len(self.text) <= 60 else f"{self.text[:57]!r}..."  # noqa: PLR2004  (a line)
 
     def check_keys(self, known: Collection[str], *, of: str) -> None:
-        """Add a problem for each key that is not *known*."""
+        """Add a problem for each key that is not in *known*."""
         for key in self.entries:
             if key not in known:
                 hint = nearest(key, sorted(known), of="words")
@@ -129,15 +137,24 @@ class YamlNode:
         return self.entries[key].as_text(of=of or key) if key in self.entries else ""
 
     def items_at(self, key: str) -> list[YamlNode]:
-        """Return the nodes at *key*; empty if the key is missing or null.  A single value is treated as a list."""
+        """Return the nodes at *key*.
+
+        Return no nodes if the key is missing or its value is null.  A single value is treated as a list.
+        """
         return self.entries[key].items if key in self.entries else []
 
     def texts_at(self, key: str, *, of: str = "") -> tuple[str, ...]:
-        """Return the texts at *key*, which may hold a single text; empty if the key is missing or null."""
+        """Return the texts at *key*.
+
+        Return no texts if the key is missing or its value is null.  A single text is treated as a list.
+        """
         return tuple(text for each in self.items_at(key) if (text := each.as_text(of=of or key)))
 
     def notes(self, words: Mapping[str, str], *, of: str) -> tuple[str, ...]:
-        """Return a sentence for each key of *words* that has texts: its heading in *words*, then the texts."""
+        """Return a sentence for each key in *words* that has texts.
+
+        The sentence consists of the heading that *words* has for the key, and the texts.
+        """
         found = {heading: self.texts_at(word, of=f"'{word}' of {of}") for word, heading in words.items()}
         return tuple(f"{heading}: {', '.join(texts)}." for heading, texts in found.items() if texts)
 
@@ -167,7 +184,7 @@ def node_of(text: str, problems: SourceProblems) -> YamlNode:
 
 
 def _check(text: str, problems: SourceProblems) -> None:
-    """Reject aliases, deep nesting and multiple documents before nodes are composed."""
+    """Reject aliases, deep nesting and multiple documents before the nodes are created."""
     documents = depth = 0
     for event in yaml.parse(text, _LOADER):
         line = event.start_mark.line + 1

@@ -1,4 +1,7 @@
-"""The rules for input files, by code.  Their texts are in ``codes.toml`` next to this module, or in a domain's file."""
+"""The rules for input files, by code.
+
+The texts of the rules are in ``codes.toml`` next to this module, or in the file of a domain.
+"""
 
 import tomllib
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """Load shipped models and properties by name.
 
-Files are read on each call, so that changes take effect.  The result for the same bytes at the same path is cached.
+A file is read on each call, so that changes take effect.  The result is cached for the same bytes at the same path.
 """
 
 import atexit
@@ -96,7 +96,10 @@ def _stems(folder: str) -> tuple[str, ...]:
 
 
 def foreign_models() -> dict[str, Path]:
-    """Map the names of other packages' models to their files, in the order of the domains.  Omit shipped names."""
+    """Map the names of models in other packages to their files, in the order of the domains.
+
+    Names of shipped models are left out.
+    """
     found: dict[str, Path] = {}
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
@@ -108,7 +111,7 @@ def foreign_models() -> dict[str, Path]:
 
 
 def load(name: str | PathLike[str]) -> Machine:
-    """Return the machine called *name*, or the one in the model file at that path.
+    """Return the machine called *name*, or the machine in the model file at the path *name*.
 
     Raise :class:`InputError` if the machine does not exist or is not well formed.
 
@@ -156,8 +159,8 @@ def systems() -> tuple[str, ...]:
 def roles() -> dict[str, Role]:
     """Map every shipped machine and system to its role, most often needed first.
 
-    A *contract* is a machine that another one refines or follows.  A *part* is a machine used only in systems.  It has
-    no profile, and neither refines nor follows another machine.
+    A *contract* is a machine that another one refines or follows.  A *part* is a machine that only occurs in systems.
+    A part has no profile, and it neither refines nor follows another machine.
 
     >>> found = roles()
     >>> found["container-status"], found["node"], found["sync-reader"]
@@ -184,7 +187,7 @@ def roles() -> dict[str, Role]:
 
 
 def is_system(name: str) -> bool:
-    """Check whether *name* is the name of a system, or the path of an existing system file."""
+    """Check whether *name* is the name of a system or the path of an existing system file."""
     if name in names() or name in systems():
         return name in systems()
     path = name if is_path(name) else str(foreign_models().get(name, ""))
@@ -192,7 +195,9 @@ def is_system(name: str) -> bool:
 
 
 def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = None) -> System:
-    """Return the system called *name*, or the one in the file at that path.  *counts* maps parts to numbers of copies.
+    """Return the system called *name*, or the system in the file at the path *name*.
+
+    *counts* maps parts to numbers of copies.
 
     >>> house = "examples/models/systems/house.toml"
     >>> len(load_system(house).copies), len(load_system(house, {"door": 1}).copies)
@@ -206,9 +211,10 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
 
 
 def counted(system: System, counts: Mapping[str, int]) -> System:
-    """Return *system* with the numbers of copies in *counts*.  Other parts keep the numbers in the file.
+    """Return *system* with the numbers of copies in *counts*.
 
-    Raise :class:`InputError` for an unknown part, or for a number that is not from 1 to 100.
+    A part that is not in *counts* keeps the number in the file.  Raise :class:`InputError` for an unknown part, or
+    for a number that is not from 1 to 100.
     """
     path = system.path or system.name
     for name, count in counts.items():
@@ -231,14 +237,17 @@ def _machine_of_part(path: Path, machine: str) -> Machine:
 
 
 def _readable(path: Path) -> str:
-    """Return *path* as text.  Raise :class:`InputError` for a pipe or a device, which could block forever."""
+    """Return *path* as text.
+
+    Raise :class:`InputError` if it is a pipe or a device, because reading it could block forever.
+    """
     if lexists(path) and not is_file(path):
         raise refused(str(path), "FSM001", "is not a file", "give the path of a model file, or a name from 'fsm list'")
     return str(path)
 
 
 def composition(system: System) -> File[WrittenSystem]:
-    """Return the file that describes *system*, as written.
+    """Return the system file of *system*, as its author wrote it.
 
     >>> composition(load_system("examples/models/systems/house.toml")).written.system.name
     'house'
@@ -264,7 +273,7 @@ def specification(name: str) -> Specification[Machine]:
 
 
 def claims(name: str) -> Specification[Machine | System]:
-    """Return the properties of the machine or system called *name*, or those in the property file at that path.
+    """Return the properties of the machine or system called *name*, or those in the property file at the path *name*.
 
     The properties of a model file are in the file of the same name in the folder ``properties`` beside the model's
     folder.  Raise :class:`InputError` if the model has no properties, or if they are not well formed.
@@ -294,7 +303,7 @@ def _specification_in(path: Path, machine: Machine | System | None) -> Specifica
 
 
 def _model_for(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
-    """Return the model that the property file at *path* calls *name*.  Reuse *known* if it is that model."""
+    """Return the model with the name *name* in the property file at *path*.  Reuse *known* if it is that model."""
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
@@ -313,7 +322,8 @@ def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: 
     """Return the specification of the system with the numbers of copies in *counts* (see :func:`counted`).
 
     Claims about each copy of a part are made about copy number *copy*.  If *copy* is not 0, all other properties are
-    left out.  With *counts*, no sizes are expected, because the file states the sizes of the system as written.
+    left out.  If *counts* is given, the result expects no sizes, because the sizes in the file are for the numbers of
+    copies in the file.
 
     >>> of = claims("examples/models/systems/house.toml")
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
@@ -329,7 +339,10 @@ def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: 
 
 
 def of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
-    """Return a specification for each copy number except 0, in order, with only the claims about each copy."""
+    """Return the specifications for copy number 1, copy number 2, and so on.
+
+    Each specification has only the claims that are about each copy of a part.
+    """
     most = max(len(part.copies) for part in specification.machine.parts.values())
     return tuple(composed(specification, {}, copy=copy) for copy in range(1, most))
 
@@ -340,7 +353,7 @@ def _machine(data: bytes, path: str) -> Machine:
 
 
 def _built(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]) -> T:
-    """Read *data* as a file of this *form* and return the result of *make*.  Report the errors of both steps."""
+    """Read *data* as a file of the form *form* and return the result of *make*.  Report the errors of both steps."""
     try:
         file = read(data, path=path)
     except InputError as error:
@@ -349,10 +362,10 @@ def _built(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, 
 
 
 def is_path(name: str) -> bool:
-    """Check whether *name* is the path of a file rather than the name of a shipped one."""
+    """Check whether *name* is the path of a file, as opposed to the name of a shipped model."""
     return name.endswith(".toml") or "/" in name
 
 
 def load_any(name: str) -> Machine | System:
-    """Return the machine or the system called *name*, or the one in the file at that path."""
+    """Return the machine or system called *name*, or the one in the file at the path *name*."""
     return load_system(name) if is_system(name) else load(name)

@@ -1,8 +1,8 @@
 """The vocabulary of ``models/*.toml``: a model as its author wrote it.
 
-These classes are the only definition of the language's words.  The parser validates against them, ``fsm schema`` prints
-them as JSON Schema, and :mod:`fsm.language.build` gives them meaning.  Nothing here checks whether a mentioned name
-exists.
+These classes are the only definition of the words of the language.  The parser validates against them, ``fsm schema``
+prints them as JSON Schema, and :mod:`fsm.language.build` defines their meaning.  This module does not check whether a
+name exists that the model mentions.
 """
 
 from collections.abc import Mapping
@@ -13,23 +13,29 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Str
 from fsm.machine import LEVELS, Kind, Level, StateKind
 
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
-"""A name of letters, digits, ``_``, ``.`` and ``-``.  Shipped models use lower-case words joined by hyphens."""
+"""A name of letters, digits, ``_``, ``.`` and ``-``.
+
+The names in shipped models consist of lower-case words joined by hyphens.
+"""
 
 Code: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|error)$")]
-"""An error reply in capitals, such as ``NOT_FOUND``, or ``error`` for any of them."""
+"""An error reply in capitals, such as ``NOT_FOUND``, or the word ``error`` for any error reply."""
 
 Reply: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|error|ok)$")]
-"""``ok``, an error reply in capitals, or ``error`` for any error."""
+"""The reply ``ok``, an error reply in capitals, or the word ``error`` for any error reply."""
 
 ReplyOrList: TypeAlias = Annotated[Reply | list[Reply], Field(union_mode="left_to_right")]
 """A reply, or several possible replies."""
 
 StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]*|\*)$")]
-"""A state's name, or ``*`` for every state that the event does not mention."""
+"""The name of a state, or ``*`` for every state that the event does not mention."""
 
 
 def form_of(value: Any) -> str:  # noqa: ANN401  (any TOML value)
-    """Return the union form of *value*, chosen by its TOML type so that errors mention only one form."""
+    """Return the name of the form of *value* in a union.
+
+    The TOML type of *value* determines the form, so that an error mentions only one form.
+    """
     match value:
         case str():
             return "<text>"
@@ -153,7 +159,7 @@ class Happening(Cited):
 
     @property
     def meant_kind(self) -> Kind:
-        """The kind of the event, written or implied."""
+        """The kind of the event, which the model states or implies."""
         return self.kind or ("signal" if self.rpc is None else "call")
 
 
@@ -213,7 +219,7 @@ class WrittenExemption(Form):
 
 
 class WrittenOverride(Cells):
-    """Cells of one event in a profile.  They replace cells of the machine or, if they deviate, are added to them."""
+    """Cells of one event in a profile.  They replace the machine's cells or, if they deviate, extend these cells."""
 
     event: Name
     about: str = Field(description="What the profiled implementation does here.")

@@ -31,11 +31,11 @@ from fsm.language.names import ErrorCode
 from fsm.machine import Level
 from fsm.machine.claims import NO_PROFILE
 
-Conditions: TypeAlias = Texts  # a condition, or several with the same claim. ``then`` puts conditions in order
+Conditions: TypeAlias = Texts  # one condition, or several conditions with the same claim
 
 
 class WrittenCounts(Form):
-    """The expected size of the reachable part.  A different size means that the meaning of the model has changed."""
+    """The expected size of the state space.  A different size means that the meaning of the model has changed."""
 
     states: int = Field(ge=1, description="Reachable states.")
     transitions: int = Field(ge=0, description="Possible outcomes in these states.")
@@ -55,7 +55,7 @@ class WrittenFailure(Form):
 Failures: TypeAlias = Annotated[
     Annotated[WrittenFailure, Tag("<table>")] | Annotated[list[WrittenFailure], Tag("<list>")], BY_FORM
 ]
-"""Known failures of a property: one, or several under different profiles."""
+"""Known failures of a property: one failure, or several under different profiles."""
 
 
 class WrittenProperty(Cited):
@@ -100,7 +100,7 @@ class Stated(Form):
     property: Mapping[Name, WrittenProperty]
 
 
-MOST_COUNTED: Final = 100  # maximum number of copies of one part, for each copy of the part that it belongs to
+MOST_COUNTED: Final = 100  # maximum number of copies of one part, for each copy of the part that owns them
 
 
 class SystemHeader(Form):
@@ -129,7 +129,7 @@ Step: TypeAlias = Annotated[Text | Annotated["WrittenStep", Tag("<table>")], BY_
 
 
 class WrittenStep(Form):
-    """An event of a part, or of every copy of it, or several steps for each copy in turn."""
+    """A step of a joint event: an event of one or every copy of a part, or several steps for each copy in turn."""
 
     do: str | None = Field(None, description="[every] PART.EVENT[.ends][/OUTCOME[,OUTCOME]], or: reset [every] PART.")
     each: Name | None = Field(None, description="The part for whose copies, in turn, the steps are taken.")
@@ -192,7 +192,7 @@ Do: TypeAlias = Literal["delay", "lose-reply", "fail", "cancel"]
 MethodPattern: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^(\*|[A-Z][A-Za-z0-9]*|/[A-Za-z0-9_.]+/[A-Za-z0-9]+)$")
 ]
-"""``OpenDoor``, the full path ``/house.v1.Doors/OpenDoor``, or ``*`` for any method."""
+"""A pattern for methods: ``OpenDoor``, the full path ``/house.v1.Doors/OpenDoor``, or ``*`` for any method."""
 
 
 class WrittenFault(Form):
@@ -246,9 +246,9 @@ _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
 
 
 def schema(form: type[Form] = Written) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a model file, or of a file of another *form*.
+    """Return the JSON Schema (draft 2020-12) of a model file, or of another *form* of file.
 
-    It does not detect unknown state names and similar errors, which :func:`fsm.language.build.build` does.
+    The schema does not detect unknown state names and similar errors.  :func:`fsm.language.build.build` detects them.
 
     >>> schema()["required"]
     ['machine', 'states', 'event']
@@ -268,9 +268,9 @@ def schema(form: type[Form] = Written) -> dict[str, Any]:
 
 
 def _tidy(node: _Node) -> _Node:
-    """Return *node* without pydantic's additions for Python, and closed to unknown names."""
+    """Return *node* without pydantic's additions for Python.  The result does not allow unknown names."""
     tidy = {key: value for key, value in node.items() if key not in {"title", "anyOf", "oneOf"}}
-    # TOML has no null, so drop it: an absent word is simply not written.
+    # TOML has no null, so drop null.  A word that is absent is simply not written.
     ways = [_tidy(each) for each in (*node.get("anyOf", ()), *node.get("oneOf", ())) if each != {"type": "null"}]
     if len(ways) == 1:
         tidy = {**ways[0], **tidy}
@@ -293,12 +293,17 @@ def _tidy(node: _Node) -> _Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """The words and values that the language allows at a path of keys, such as ``("event", "push", "kind")``."""
+    """The words and values that the language allows at a path.
+
+    A path is a sequence of keys, such as ``("event", "push", "kind")``.
+    """
 
     root: Mapping[str, Any] = field(default_factory=schema)
 
     def words(self, *path: str | int) -> tuple[str, ...]:
-        """Return the words that a table at *path* may have; empty if the author chooses the names there.
+        """Return the words that a table at *path* may have.
+
+        The result is empty if the author of the file chooses the names in this table.
 
         >>> Vocabulary().words("states", "open")
         ('about', 'shows', 'kind', 'aliases')
@@ -306,7 +311,9 @@ class Vocabulary:
         return tuple(dict.fromkeys(word for form in self._at(path) for word in form.get("properties", {})))
 
     def values(self, *path: str | int) -> tuple[str, ...]:
-        """Return the values allowed at *path*; empty if the vocabulary does not list them.
+        """Return the values that are allowed at *path*.
+
+        The result is empty if the vocabulary does not list the values.
 
         >>> Vocabulary().values("event", "push", "kind")
         ('call', 'signal', 'hidden')
@@ -314,7 +321,7 @@ class Vocabulary:
         return tuple(value for form in self._at(path) for value in form.get("enum", ()))
 
     def expected(self, *path: str | int) -> str:
-        """Return a description of the value expected at *path*, as the end of a sentence.
+        """Return a description of the expected value at *path*.  The description fits at the end of a sentence.
 
         >>> Vocabulary().expected("machine", "about")
         'text in quotes'
@@ -322,7 +329,7 @@ class Vocabulary:
         return self._either(self._at(path))
 
     def names(self, *path: str | int) -> str:
-        """Return the names that the table at *path* may have, as the end of a sentence."""
+        """Return the names that the table at *path* may have, as text for the end of a sentence."""
         patterns = (pattern for form in self._at(path) for pattern in form.get("patternProperties", ()))
         return ", or ".join(map(_PHRASES.__getitem__, patterns))
 
@@ -363,7 +370,7 @@ class Vocabulary:
 
 
 def _below(form: _Node, part: str | int) -> Iterator[_Node]:
-    """Yield the schemas for a value under *part* in *form*, even if *part* is not a valid name."""
+    """Yield the schemas for a value under the name *part* in *form*, even if the language has no such name."""
     if isinstance(part, int):
         if "items" in form:
             yield form["items"]

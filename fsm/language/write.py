@@ -1,7 +1,8 @@
-"""Write a machine as a model file: the shortest equivalent file, in the order in which people write it.
+"""Write a machine as a model file.
 
-:mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine from the file, with one exception: a
-machine :meth:`fsm.machine.Machine.under` a profile keeps the behaviour that the profile allows, but this behaviour is
+The file is the shortest equivalent file, in the order in which people write models.  :mod:`fsm.language.read` and
+:mod:`fsm.language.build` make the same machine from the file, with one exception.  If a profile was applied to the
+machine (:meth:`fsm.machine.Machine.under`), the file keeps the behaviour that the profile allows.  This behaviour is
 no longer marked as deviating.
 """
 
@@ -17,7 +18,7 @@ from fsm import machine as model
 from fsm.language.names import distinct
 from fsm.machine.fields import Exemption, Requirement
 
-WIDEST: Final = 110  # maximum width of a value in columns; a wider one becomes a separate table
+WIDEST: Final = 110  # maximum width of a value in columns; a wider value becomes a separate table
 REST: Final = "*"
 
 _PLAIN: Final[Mapping[type[model.Cell], str]] = {
@@ -25,22 +26,24 @@ _PLAIN: Final[Mapping[type[model.Cell], str]] = {
     model.Cannot: "cannot",
     model.Silent: "silent",
 }
-"""Maps each kind of cell for which only the states are written to its group."""
+"""Maps a kind of cell to its group in the file, if only the states are written for this kind."""
 
 T = TypeVar("T")
 D = TypeVar("D", tomlkit.TOMLDocument, Table, InlineTable)
 
 _Word: TypeAlias = "str | bool | int | tuple[str, ...]"
 
-_Way: TypeAlias = tuple[tuple[str, _Word], ...]  # the words of one outcome, except implied words
+_Way: TypeAlias = tuple[tuple[str, _Word], ...]  # the words of one outcome, without words that are implied
 
-_Content: TypeAlias = tuple[Any, ...]  # the outcomes or the codes of a cell
+_Content: TypeAlias = tuple[Any, ...]  # the outcomes or the error codes of a cell
 
-_Form: TypeAlias = tuple[str, _Content]  # a cell as it is written: its group, and its outcomes or codes
+_Form: TypeAlias = tuple[str, _Content]  # a written cell: the group of the cell, and its outcomes or error codes
 
 
 def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
-    """Return *machine* as a model file that begins with *comments*, one per line, and ends in a newline.
+    """Return *machine* as a model file that ends in a newline.
+
+    The file begins with *comments*, one per line.
 
     >>> from fsm.language.library import load
     >>> toml(load("examples/models/door.toml"), comments=["Doors."]).splitlines()[:3]
@@ -167,7 +170,7 @@ def _exemption(each: Exemption) -> Table:
 
 
 def _is_part(override: model.Override, whole: model.Override | None) -> bool:
-    """Check whether *override* is *whole*, perhaps without some cells that other overrides replace."""
+    """Check whether *override* is *whole*, or is *whole* without cells that other overrides replace."""
     if whole is None or replace(override, cells=whole.cells, ends=whole.ends) != whole:
         return False
     return override.cells.items() <= whole.cells.items() and override.ends.items() <= whole.ends.items()
@@ -227,14 +230,17 @@ def _cells(
 
 
 def _usual(forms: Mapping[str, Collection[T]]) -> T | None:
-    """Return the form shared by several states that saves the most text if it is written once, or ``None``."""
+    """Return the form that saves the most text if it is written only once for all its states.
+
+    Return ``None`` if no two states have a form in common.
+    """
     times = Counter(form for ways in forms.values() for form in ways)
     found = max(times, key=lambda form: (times[form] - 1) * len(repr(form)), default=None)
     return found if found and times[found] > 1 else None
 
 
 def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
-    """Return the ways to write *cell* at *state*.  An outcome that returns to *state* may be ``stays``."""
+    """Return the ways to write *cell* at *state*.  An outcome that returns to *state* may be written as ``stays``."""
     match cell:
         case model.Moves(outcomes=ways):
             return tuple({("moves", _ways(ways, kind, stays)): None for stays in ("", state)})
@@ -247,7 +253,10 @@ def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
 
 
 def _ways(ways: tuple[model.Outcome, ...], kind: model.Kind, stays: str) -> tuple[_Way, ...]:
-    """Return the words of each of *ways*.  An outcome that leads to the state *stays* is written as ``stays``."""
+    """Return the words of each outcome in *ways*.
+
+    An outcome that leads to the state *stays* is written as ``stays``.
+    """
     names: list[str] = []
     for way in ways:
         names.append(distinct(way.name, names, also=".-"))
@@ -283,7 +292,7 @@ def _group(group: str, cells: Mapping[str, _Content]) -> Table | InlineTable | A
     if _is_short(inline):
         return inline
     table = tomlkit.table()
-    table.update(written)  # _table() would write each array on one line
+    table.update(written)  # the function _table() would write each array on one line
     return table
 
 
@@ -301,19 +310,19 @@ def _outcomes(ways: _Content) -> object:
 
 
 def array_of(values: Iterable[object]) -> Array:
-    """Return an array of *values* on one line or, if that line would be too long, with one value per line."""
+    """Return an array of *values* on one line.  If that line would be too long, write one value per line."""
     array = tomlkit.array()
     array.extend(values)
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)
 
 
 def _inline(entries: Mapping[str, object], **optional: object) -> InlineTable:
-    """Return an inline table of *entries*, and of *optional* entries that are not empty."""
+    """Return an inline table of all *entries*, and of those *optional* entries that are not empty."""
     return _add(tomlkit.inline_table(), {**entries, **_given(**optional)})
 
 
 def _table(entries: Mapping[str, object], **optional: object) -> Table:
-    """Return a table of *entries*, and of *optional* entries that are not empty."""
+    """Return a table of all *entries*, and of those *optional* entries that are not empty."""
     return _add(tomlkit.table(), {**entries, **_given(**optional)})
 
 
@@ -324,7 +333,7 @@ def _add(table: D, entries: Mapping[str, object]) -> D:
 
 
 def _super(tables: Mapping[str, Table]) -> Table:
-    """Return a table that contains *tables*.  It has a header of its own only if *tables* is empty."""
+    """Return a table that contains *tables*.  The table has a header of its own only if *tables* is empty."""
     return _add(tomlkit.table(is_super_table=bool(tables)), tables)
 
 

@@ -30,24 +30,28 @@ from fsm.machine.traversal import LimitError
 from fsm.verdict import Fails, Holds, Unknown
 
 LIMIT: Final = 1_000_000
-"""Default maximum number of situations examined for one entity."""
+"""Default maximum number of situations that are examined for one entity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linearizable(Holds):
-    """The history is linearizable.  ``steps`` is one possible order of its instants, entity by entity."""
+    """The history is linearizable.
+
+    ``steps`` is one possible order of the instants of the history, entity by entity.
+    """
 
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotLinearizable(Fails):
-    """The history of ``entity`` is not linearizable.  Everything was legal until ``operation`` returned.
+    """The history of ``entity`` is not linearizable.
 
-    ``operation`` is ``None`` if only later outputs are illegal.  ``cause`` says what is illegal.  ``steps`` is one
-    legal order up to that return, including calls that had not returned yet.  ``allowed`` lists the replies or shown
-    values that would have been legal.  If the outputs are illegal, it lists the possible sequences of outputs up to
-    that return, each joined by spaces.  ``before`` lists the states in which the operation may have taken effect.
+    Everything was legal until ``operation`` returned.  ``operation`` is ``None`` if only later outputs are illegal.
+    ``cause`` says what is illegal.  ``steps`` is one legal order of the steps up to that return.  It includes calls
+    that had not returned yet.  ``allowed`` lists the replies or shown values that would have been legal.  If the
+    outputs are illegal, ``allowed`` lists the possible sequences of outputs up to that return.  The outputs of a
+    sequence are joined by spaces.  ``before`` lists the states in which the operation may have taken effect.
     ``window`` is the shortest stretch of the history that is illegal by itself.
     """
 
@@ -72,13 +76,15 @@ def linearize(
     fresh: bool = True,
     limit: int = LIMIT,
 ) -> Linearizability:
-    """Decide whether *history* is linearizable.  The answer is unknown beyond *limit* situations.
+    """Decide whether *history* is linearizable.
 
-    Every entity begins in the initial state, or in any state if *fresh* is false.  *unseen* names signals that, like
-    hidden events, may happen without appearing in the history.  Raise :class:`ValueError` for an event that the machine
-    does not have or a value that it never shows.
+    The answer is unknown if more than *limit* situations would have to be examined.  Every entity begins in the
+    initial state, or in any state if *fresh* is false.  *unseen* names signals that, like hidden events, may happen
+    without appearing in the history.  Raise :class:`ValueError` for an event that the machine does not have or a
+    value that it never shows.
 
-    If a washer is started twice concurrently, one start is refused because it meets the other start, or its end.
+    In this example, a washer is started twice concurrently.  One start is refused, because the other start is in
+    progress or has ended.
 
     >>> from fsm.language.library import load
     >>> from fsm.linearizability.history import History, Operation
@@ -175,7 +181,10 @@ class _Entity:
         return tuple(self._rules.table.states[state] for state in sorted(states))
 
     def _illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
-        """Explain why the operation with the ends *first* and *last* cannot return.  It was called in *called*."""
+        """Explain why an operation cannot return.
+
+        *first* and *last* are the indices of its call and its return.  *called* holds the situations before its call.
+        """
         number, interval = self._ends[last].number, self._ends[first : last + 1]
         cause, allowed = self._why(number, interval, called)
         if allowed is None:
@@ -204,7 +213,10 @@ class _Entity:
     def _why(
         self, number: int, interval: Sequence[End], called: list[Situation]
     ) -> tuple[Cause, tuple[str, ...] | None]:
-        """Return the cause why operation *number* is illegal, and its legal alternatives (``None`` for outputs)."""
+        """Return the reason why operation *number* is illegal, and the legal alternatives.
+
+        The alternatives are ``None`` if the outputs are illegal.
+        """
         operation, table = self._operations[number], self._rules.table
 
         def legal(other: Operation, outputs: Outputs | None = self._outputs) -> bool:

@@ -1,12 +1,12 @@
-"""Track the situations in which one entity may be after each call and return of its history.
+"""Track the possible situations of one entity after each call and each return in its history.
 
-Time advances from return to return.  When an operation returns, every order is tried in which the operations in
-progress may have taken effect by then.  Operations that may take effect later wait for the next return (just-in-time
-linearization: Lowe, *Testing for linearizability*, 2017).  Memory therefore grows with the number of simultaneous
-operations and not with the length of the history.
+Time advances from return to return.  When an operation returns, the operations in progress may have taken effect by
+then, and every possible order is tried.  An operation that may take effect later waits for the next return
+(just-in-time linearization: Lowe, *Testing for linearizability*, 2017).  Memory therefore grows with the number of
+simultaneous operations and not with the length of the history.
 
-A situation is dropped if another one is better and otherwise equal.  It is better if it relies on fewer deviations,
-or if more of the operations that never returned may still take effect in it.
+A situation is dropped if a better situation exists for the same place of the entity.  A situation is better if it
+relies on fewer deviations, or if more of the operations that never returned may still take effect.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,16 +28,19 @@ class End(NamedTuple):
 
 
 def ends(operations: Sequence[Operation]) -> tuple[End, ...]:
-    """Return the calls and returns of *operations* in time order.  Operations that never returned have no return."""
+    """Return the calls and returns of *operations* in the order of time.
+
+    If an operation never returned, only its call is included.
+    """
     calls = [End(each.called, returns=False, number=number) for number, each in enumerate(operations)]
     returned = ((number, each.returned) for number, each in enumerate(operations) if each.returned is not None)
     return tuple(sorted([*calls, *(End(at, returns=True, number=number) for number, at in returned)]))
 
 
 class Frontier:
-    """The situations in which one entity may be, advanced by each call and each return.
+    """The possible situations of one entity, which each call and each return updates.
 
-    Methods raise :class:`LimitError` once more than *limit* situations have been examined.
+    The methods raise :class:`LimitError` when more than *limit* situations have been examined.
     """
 
     def __init__(self, moves: Moves, limit: int) -> None:
@@ -50,10 +53,11 @@ class Frontier:
         self.situations = [Situation(Place(self.moves.rules.table.initial))]
 
     def begin_anywhere(self, open_: Iterable[int]) -> None:
-        """Start in any state, after the operations *open_* were called.  Each of them may have taken effect or not.
+        """Start in any state, after the operations *open_* were called.
 
-        Their returns and the values that they showed are ignored.  An operation that never returned represents any
-        number of operations like it, so it may take effect repeatedly.
+        Each of these operations may or may not have taken effect.  The returns of these operations and the values
+        that they showed are ignored.  An operation that never returned represents any number of operations like it,
+        so it may take effect repeatedly.
         """
         self.moves.early |= set(open_)
         situations = [Situation(Place(state)) for state in range(len(self.moves.rules.table.states))]
@@ -70,7 +74,10 @@ class Frontier:
         self.situations = situations
 
     def play(self, ends: Iterable[End]) -> int | None:
-        """Advance through *ends*.  Return the number of the first operation that cannot return in time, or ``None``."""
+        """Advance through *ends*.
+
+        Return the number of the first operation that cannot return in time, or ``None`` if every operation can.
+        """
         for _, returns, number in ends:
             if not returns:
                 self.called(number)
@@ -88,15 +95,19 @@ class Frontier:
         self.situations = found.all()
 
     def returned(self, number: int) -> bool:
-        """Process the return of operation *number*.  If it cannot be over yet, return False and change nothing."""
+        """Process the return of operation *number*.
+
+        If the operation cannot be over yet, return False and change nothing.
+        """
         found = self.placed(number)
         self.situations = found or self.situations
         return bool(found)
 
     def placed(self, number: int, other: int = -1, met: set[int] | None = None) -> list[Situation]:
-        """Return the situations in which operation *number* is over, with that operation removed.
+        """Return the situations in which operation *number* is over.
 
-        If *met* is given, add the states along the way in which operation *other* has not taken effect yet.
+        The operation is removed from these situations.  If *met* is given, add to it the states on the way to these
+        situations in which operation *other* has not taken effect yet.
         """
         over = Best()
 
@@ -113,9 +124,10 @@ class Frontier:
         return over.all()
 
     def explained(self, *, every: bool = False) -> list[Situation]:
-        """Return the situations after all returns in which every output has occurred, fewest deviations first.
+        """Return the situations after all returns in which every output has occurred.
 
-        If *every* is true, also return the situations reachable from these.
+        Situations with fewer deviations come first.  If *every* is true, also return the situations that are
+        reachable from these situations.
         """
         over = Best()
 
@@ -130,7 +142,10 @@ class Frontier:
         return sorted(over.all(), key=lambda each: len(each.deviations))
 
     def _explored(self, start: Iterable[Situation], done: Callable[[Situation], bool]) -> Iterator[Situation]:
-        """Yield every situation reachable from *start* that is not *done*.  Those that are *done* are not expanded."""
+        """Yield every situation that is reachable from *start* and not *done*.
+
+        The search does not continue from situations that are *done*.
+        """
         known = Best()
         todo = [each for each in start if known.add(each)][::-1]
         while todo:
@@ -148,15 +163,19 @@ Window: TypeAlias = Stretch[Operation]
 
 
 def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Callable[[], Frontier]) -> Window:
-    """Return the shortest illegal stretch at the end of *ends*.  Everything before the last end must be legal.
+    """Return the shortest illegal stretch at the end of *ends*.
 
-    The number of searches is logarithmic in the number of calls.  *frontier* returns a new frontier that has not begun.
+    Everything before the last end must be legal.  The number of searches is logarithmic in the number of calls.
+    *frontier* returns a new frontier that has not begun.
     """
     calls = [index for index, end in enumerate(ends) if not end.returns]
     least = True
 
     def illegal(back: int) -> bool:
-        """Check whether the last *back* calls, and all returns after the first of them, are illegal by themselves."""
+        """Check whether the last *back* calls are illegal by themselves.
+
+        All returns after the first of these calls are included.
+        """
         nonlocal least
         first = calls[-back]
         run = frontier()

@@ -1,7 +1,7 @@
-"""Histories of operations that several threads performed on a system concurrently.
+"""Histories of operations that several threads performed concurrently on one system.
 
-An *operation* is an event that a caller triggered, with its reply, or a look at the state that is shown.  It takes
-effect at some instant between its call and its return.  :mod:`fsm.linearizability` decides whether a history is
+An *operation* is either an event that a caller triggered, with its reply, or a look at the shown state.  An operation
+takes effect at some instant between its call and its return.  :mod:`fsm.linearizability` decides whether a history is
 legal.
 """
 
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An event or a look, between the times ``called`` and ``returned``, integers of one clock in any unit.
+    """An event or a look at the shown state, between the times ``called`` and ``returned``.
 
-    ``returned`` is ``None`` if the operation never returned.  ``event`` is the machine's name for the event, or empty
-    for a look.  ``reply`` is empty if the event is not a call or the reply is unknown.  ``shows`` is the value that
-    was shown after the event and before the return, or empty if it was not read.  ``thread`` is the caller.  It
-    affects only the drawing.
+    The times are integers of one clock, in any unit.  ``returned`` is ``None`` if the operation never returned.
+    ``event`` is the machine's name for the event, or empty for a look.  ``reply`` is empty if the event is not a call
+    or the reply is unknown.  ``shows`` is the value that was shown after the event and before the return, or empty if
+    it was not read.  ``thread`` is the caller, which only affects the drawing.
     """
 
     called: int
@@ -48,8 +48,8 @@ class Operation:
 class History:
     """Operations on any number of entities, in any order.
 
-    ``outputs`` maps each entity to all of its outputs in order.  If an entity is missing, its outputs were not
-    observed.
+    ``outputs`` maps each entity to all of its outputs in order.  If an entity is missing in ``outputs``, the outputs
+    of that entity were not observed.
 
     >>> history = History(operations=(Operation(called=1, returned=4, event="push", reply="ok"),))
     >>> [(entity, len(part.operations)) for entity, part in history.parts()]

@@ -19,16 +19,17 @@ from fsm.machine.calls.configuration import numbers
 from fsm.machine.traversal import Numbering
 
 LOOKING: Final = -101
-"""Stage of an operation that has taken effect but has not looked at the shown value yet."""
+"""Stage of an operation that has taken effect but still has to look at the shown value."""
 OVER: Final = -102
 """Stage of an operation that has done everything except return."""
 
 
 class Step(NamedTuple):
-    """An instant of a linearization, at which a ``row`` of the machine is taken for ``operation``.
+    """An instant of a linearization, at which ``operation`` takes a step of the row ``row``.
 
-    ``row`` is the name of an event, or empty for a look.  The prefix ``…`` means that a call that has already begun
-    continues.  ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if none is specified.
+    ``row`` is the name of an event, or empty for a look.  If the name has the prefix ``…``, a call that has already
+    begun continues.  ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if no outcome is
+    specified.
     """
 
     operation: Operation | None
@@ -52,9 +53,10 @@ class Place(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A place, a bit set of operations that never return but may still take effect, and the deviations relied on.
+    """A possible situation of an entity.
 
-    ``trail`` records how the situation arose, with the last step first.
+    ``late`` is the bit set of the operations that never return but may still take effect.  ``deviations`` are the
+    deviations on which the situation relies.  ``trail`` records how the situation arose, with the last step first.
     """
 
     place: Place
@@ -67,7 +69,7 @@ class Situation(NamedTuple):
 
 
 class Trail(NamedTuple):
-    """One step, linked to the steps before it."""
+    """A step, with a link to the steps before it."""
 
     before: Trail | None
     number: int
@@ -77,7 +79,7 @@ class Trail(NamedTuple):
 
 
 class Best:
-    """A set of situations that drops those covered by another one."""
+    """A set of situations.  A situation is dropped if another situation in the set covers it."""
 
     def __init__(self) -> None:
         self._known: dict[Place, list[Situation]] = {}
@@ -95,23 +97,29 @@ class Best:
 
 
 def _covers(more: Situation, less: Situation) -> bool:
-    """Check whether everything legal after *less* is also legal after *more*.  Their places must be the same."""
+    """Check whether everything that is legal after *less* is also legal after *more*.
+
+    Both situations must have the same place.
+    """
     return more.late | less.late == more.late and more.deviations <= less.deviations
 
 
 class Seen:
-    """The observed outputs.  Progress is the number of them that have occurred, initially 0."""
+    """The observed outputs.  The progress is the number of outputs that have occurred.  It begins with 0."""
 
     def __init__(self, seen: tuple[str, ...]) -> None:
         self._seen = seen
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """Return the progress after *emits*, or ``None`` if *emits* contradicts the observed outputs."""
+        """Return the progress after the outputs *emits*.
+
+        Return ``None`` if *emits* contradicts the observed outputs.
+        """
         after = came + len(emits)
         return after if self._seen[came:after] == emits else None
 
     def anything(self, came: int) -> Iterable[int]:
-        """Return every progress possible after an instant whose outputs are unspecified."""
+        """Return every progress that is possible after an instant with unspecified outputs."""
         return range(came, len(self._seen) + 1)
 
     def whole(self, came: int) -> bool:
@@ -119,7 +127,10 @@ class Seen:
 
 
 class Possible:
-    """All sequences of up to *longest* outputs, regardless of what was observed.  Progress is a sequence's number."""
+    """All sequences of up to *longest* outputs, regardless of the observed outputs.
+
+    The progress is the number of a sequence.
+    """
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -127,7 +138,10 @@ class Possible:
         self.sequences = self._numbers.listed
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """Return the number of the sequence extended by *emits*, or ``None`` if that is too long."""
+        """Return the number of the sequence that is extended by *emits*.
+
+        Return ``None`` if the extended sequence is too long.
+        """
         after = self.sequences[came] + emits
         return self._numbers[after] if len(after) <= self._longest else None
 
@@ -140,15 +154,15 @@ class Possible:
 
 
 Outputs: TypeAlias = Seen | Possible
-"""The outputs of an entity, which are those observed or any that are possible."""
+"""The outputs of an entity: either the observed outputs, or any possible outputs."""
 
 
 class _Kind(NamedTuple):
     """Everything about an operation that affects what it can do.
 
     ``row`` is the row of its event, or -1 for a look.  ``reply`` is the reply of a call, or ``None`` if any outcome
-    fits.  ``shows`` must be shown after the operation has taken effect.  ``returns`` is true if the search waits for
-    its return.
+    fits.  ``shows`` is the value that must be shown after the operation has taken effect.  ``returns`` is true if the
+    search waits for the return of the operation.
     """
 
     row: int
@@ -158,12 +172,13 @@ class _Kind(NamedTuple):
 
 
 class Moves:
-    """The possible instants of *operations*, which all concern one entity and are identified by number.
+    """The possible instants of *operations*.
 
-    *outputs* tracks the outputs, and is ``None`` if they were not observed.  *unseen* are the rows whose events may
-    happen at any instant.  Operations in ``early`` were called before the observation began.  Each may or may not have
-    taken effect, and its return is ignored.  Events of rows in ``again`` may also happen at any instant, and calls of
-    these rows may begin or end at any instant.
+    All operations concern one entity, and a number identifies each of them.  *outputs* tracks the outputs.  It is
+    ``None`` if they were not observed.  The events of the rows *unseen* may happen at any instant.  Operations in
+    ``early`` were called before the observation began.  Each of these operations may or may not have taken effect,
+    and its return is ignored.  Events of rows in ``again`` may also happen at any instant, and calls of these rows
+    may begin or end at any instant.
     """
 
     def __init__(
@@ -202,7 +217,10 @@ class Moves:
                 yield from self._after_instant(here._replace(late=here.late ^ 1 << number), number, instant)
 
     def _after_instant(self, here: Situation, number: int, instant: CallInstant) -> Iterator[Situation]:
-        """Yield *here* after *instant* of operation *number* (-1 for none), if that fits the replies and outputs."""
+        """Yield *here* after *instant* of operation *number*, if the instant fits the replies and outputs.
+
+        The number is -1 if the instant belongs to no operation.
+        """
         if self.rules.interrupts(instant.row):
             calls = tuple(
                 (other, CUT if stage == BEGUN and other != number else stage) for other, stage in here.place.calls
@@ -243,7 +261,7 @@ class Moves:
         return () if after is None else (after,)
 
     def settled(self, here: Situation) -> Situation:
-        """Return *here* after all operations that gain nothing by waiting have taken effect."""
+        """Return *here* after the immediate effects of all operations that gain nothing by waiting."""
         (state, calls, _), trail = here.place, here.trail
         again = True
         while again:
@@ -263,7 +281,7 @@ class Moves:
         return Trail(before, number, kind.row, state, next(iter(self._instants(kind, state, stage)), None))
 
     def _states_at_once(self, kind: _Kind, stage: int) -> int:
-        """Return a bit set of the states in which an operation of this *kind* at *stage* does not wait."""
+        """Return a bit set of the states in which an operation of the kind *kind* at *stage* does not wait."""
         states = range(len(self.rules.table.states))
         return sum(1 << state for state in states if self._gains_nothing(kind, stage, state))
 
@@ -275,7 +293,10 @@ class Moves:
         return stage == CUT
 
     def _is_harmless(self, kind: _Kind) -> bool:
-        """Check whether operations of this *kind* change and emit nothing wherever their reply is possible."""
+        """Check whether operations of the kind *kind* change nothing and emit nothing.
+
+        Only states that allow their reply are considered.
+        """
         return not self.rules.interrupts(kind.row) and all(
             each.way is not None
             and each.to == state

@@ -1,7 +1,7 @@
 """Machines: states, events, and what each event does in each state.
 
 A machine is a complete table, with a cell for every event in every state.  :mod:`fsm.language.build` builds machines
-and validates everything that these classes assume.
+and checks every assumption that these classes make.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ StateKind: TypeAlias = Literal["initial", "active", "final", "error", "pending"]
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY", "observed"]
 
 LEVELS: tuple[Level, ...] = ("observed", "MAY", "SHOULD", "MUST")
-"""All levels, weakest first.  ``observed`` marks behaviour of an implementation that no contract promises."""
+"""Levels of clauses, weakest first.  ``observed`` marks behaviour of an implementation that no contract promises."""
 
 ANY_ERROR = "error"
 """Wildcard that matches any error reply."""
@@ -36,7 +36,7 @@ def fits(reply: str, allowed: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """A normative statement, paraphrased, with its source."""
+    """A paraphrased normative statement and its source."""
 
     name: str
     says: str
@@ -47,7 +47,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state.  ``shows`` is the value that observers see, and ``kind`` its role in the lifecycle, if stated."""
+    """A state.  ``shows`` is the value that observers see.  ``kind`` is the role of the state in the lifecycle."""
 
     name: str
     about: str
@@ -60,9 +60,9 @@ class State:
 class Outcome:
     """One possible outcome of an event in a state.
 
-    ``reply`` lists the allowed replies, where ``error`` matches any error.  It is empty for signals, and for a call
-    that only *begins*.  After such a call has begun, other events may happen in the state ``to`` before it ends.
-    ``within`` is the number of seconds within which the entity must leave ``to`` for good, or 0 if there is no limit.
+    ``reply`` lists the allowed replies, where ``error`` matches any error.  It is empty for signals, and if a call
+    only *begins*.  After a call has begun, other events may happen in ``to`` before the call ends.  ``within`` is the
+    number of seconds within which the entity must leave ``to`` for good, or 0 if there is no limit.
     """
 
     name: str
@@ -132,7 +132,7 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event.  ``cells`` maps each state to its cell.  ``ends`` maps states to the ends of a begun call there."""
+    """An event.  ``cells`` maps each state to its cell.  ``ends`` maps states to ends of calls in progress there."""
 
     name: str
     kind: Kind
@@ -174,7 +174,7 @@ UNNAMED: Final = frozenset({"done", "ignored", "refused"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """A profile's cells for one event.  They replace the machine's cells or, as a deviation, extend them."""
+    """Cells of a profile for one event.  They replace the machine's cells or, if they deviate, extend these cells."""
 
     name: str
     event: str
@@ -187,7 +187,7 @@ class Override:
     line: int = 0
 
     def applied(self, event: Event) -> Event:
-        """Return *event* with its cells replaced by these or, if this is a deviation, extended by them."""
+        """Return *event* with the cells of this override, which replace or extend the cells of *event*."""
         if self.deviation is None:
             return replace(event, cells={**event.cells, **self.cells}, ends={**event.ends, **self.ends})
 
@@ -204,17 +204,17 @@ class Override:
         return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
 
     def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-        """Return *own*, followed by the outcomes in *more* that it does not cover, marked as deviations."""
+        """Return *own* and those outcomes in *more* that *own* does not cover.  Mark the latter as deviations."""
         undeviating = [each for each in own if each.deviation is None]
         extra = (each for each in more if not any(allowed.covers(each) for allowed in undeviating))
-        # Unnamed outcomes get the name of the override.
+        # An unnamed outcome gets the name of the override.
         named = ((each, self.name if each.name in UNNAMED else each.name) for each in extra)
         return (*own, *(replace(each, deviation=self.deviation, name=name) for each, name in named))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Differences of a real implementation from the machine."""
+    """The differences between a real implementation and the machine."""
 
     name: str
     about: str
@@ -225,7 +225,7 @@ class Profile:
     until: str = ""
 
     def of(self, name: str) -> Profile:
-        """Return the part of this profile that applies to *name*, the name of this profile or of a version of it."""
+        """Return the part of this profile that applies to *name*, the name of the profile or of a version."""
         exact = name == self.name
         version = self.since.partition(",")[0] if exact else parted(name)[1]
 
@@ -239,7 +239,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """The arrows of an event that drawings omit: those from one of ``states`` or with one of ``outcomes``."""
+    """Arrows of an event that drawings leave out: arrows from one of ``states`` or with one of ``outcomes``."""
 
     states: frozenset[str] = frozenset()
     outcomes: frozenset[str] = frozenset()
@@ -282,8 +282,8 @@ class Machine:
     def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
         """Return the outcomes that *event* may have in *state*, in order.
 
-        If *ends* is true, return those with which a call in progress may end.  Return an empty tuple if the event
-        cannot happen, and ``None`` if the specification is silent.  Raise ``ValueError`` if a name is unknown.
+        If *ends* is true, return the outcomes with which a call in progress may end.  Return an empty tuple if the
+        event cannot happen, and ``None`` if the specification is silent.  Raise ``ValueError`` if a name is unknown.
         """
         for kind, name, known in (("state", state, self.states), ("event", event, self.events)):
             if name not in known:
@@ -337,11 +337,11 @@ class Machine:
             profile = self.profiles[profile].extends
 
     def profiled(self, profile: str | None) -> Profile | None:
-        """Return the profile *profile*, limited to the parts that apply to the version in its name.
+        """Return the profile called *profile*, limited to the parts that apply to the version in this name.
 
-        The exact name of a profile means its first version, plus the deviations of all its versions.  Profiles can be
-        combined by joining their names with ``+``.  Raise :class:`InputError` if two of them replace the same cell
-        differently.  Return ``None`` if a name matches no profile, or more than one.
+        The exact name of a profile selects its first version, plus the deviations of all its versions.  Names joined
+        by ``+`` combine profiles.  Raise :class:`InputError` if two of them replace the same cell differently.
+        Return ``None`` if a name matches no profile, or more than one.
 
         >>> from fsm.language.library import load
         >>> machine = load("examples/models/washer.toml")
@@ -357,7 +357,7 @@ class Machine:
         return parts[0] if len(parts) == 1 else self._combined(profile, parts)
 
     def _combined(self, name: str, parts: list[Profile]) -> Profile:
-        """Combine the profiles *parts* into one called *name*, with deviations after overrides that replace cells."""
+        """Combine the profiles *parts* into one called *name*.  Deviations come after all other overrides."""
         replaced: dict[tuple[str, str, bool], tuple[str, Cell]] = {}
         problems = []
         for part in parts:
@@ -379,7 +379,7 @@ class Machine:
 
 
 def outcomes(cell: Cell, state: str, kind: Kind) -> tuple[Outcome, ...] | None:
-    """Return the possible outcomes of *cell*, which belongs to *state*, or ``None`` if it is silent.
+    """Return the possible outcomes of *cell* in *state*, or ``None`` if the cell is silent.
 
     >>> clause = Clause(name="c", says="", level="MUST", source="")
     >>> [way.reply for way in outcomes(Refuses(codes=("NOT_FOUND",), clause=clause), "gone", "call")]

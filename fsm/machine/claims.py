@@ -1,8 +1,8 @@
 """Properties of machines and systems, and the claims they make.
 
-:mod:`fsm.language.build` builds properties, and :mod:`fsm.checker` decides them.  They are about *instants*.  The first
-instant of a run is its initial state.  Each step adds an instant: an event happens, or a call in progress continues.
-A step that emits several outputs has one instant for each output, in order.
+:mod:`fsm.language.build` builds properties, and :mod:`fsm.checker` decides them.  Properties are about *instants*.
+The first instant of a run is its initial state.  Each step adds an instant: an event happens, or a call in progress
+continues.  A step that emits several outputs has one instant for each output, in order.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from fsm.machine.fields import Requirement
 from fsm.machine.product.system import System
 
 ANY_PROFILE = "*"
-"""Key of ``fails`` that matches every profile, and the machine without a profile."""
+"""Key of ``fails`` that matches every profile, and also the machine without a profile."""
 
 NO_PROFILE = "none"
 """Key of ``fails`` and ``expect`` for the machine without a profile."""
@@ -38,7 +38,10 @@ class Idempotent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Always:
-    """Every condition holds at every instant or, if ``when`` is given, at every instant at which ``when`` holds."""
+    """Every condition holds at every instant.
+
+    If ``when`` is given, this is required only at the instants at which ``when`` holds.
+    """
 
     conditions: tuple[WrittenCondition, ...]
     when: WrittenCondition | None = None
@@ -61,7 +64,7 @@ class Reachable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fair:
-    """A fairness assumption about an event, its ends, or one outcome of either.
+    """A fairness assumption about an event or its ends, or about one of their outcomes.
 
     Under weak fairness, a step that stays enabled forever is taken.  Under strong fairness, a step that is enabled
     infinitely often is taken.
@@ -96,7 +99,10 @@ class Follows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refines:
-    """``other`` allows everything observable in runs with up to ``overlap`` calls in progress at a time."""
+    """``other`` allows everything that can be observed of the machine.
+
+    The runs of the machine have up to ``overlap`` calls in progress at the same time.
+    """
 
     other: Machine
     overlap: int = 1
@@ -111,13 +117,16 @@ class MatchesDiagram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requires:
-    """The fields shown with a state meet ``requirement``.  The checker cannot decide this: runs have no fields."""
+    """The fields shown with a state meet ``requirement``.
+
+    The checker cannot decide this claim, because runs have no fields.
+    """
 
     requirement: Requirement
 
     @property
     def reached(self) -> Reachable:
-        """The claim that every state of the requirement is reachable."""
+        """The claim that every state to which the requirement applies is reachable."""
         each = (
             WrittenCondition(text=state, means=In(states=frozenset({state})))
             for state in sorted(self.requirement.states)
@@ -129,7 +138,7 @@ Claim: TypeAlias = Idempotent | Always | Never | Reachable | LeadsTo | Follows |
 
 
 def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
-    """Return the conditions in *claim*, in order."""
+    """Return the conditions in *claim*, in the order in which they are written."""
     match claim:
         case Idempotent(once=once):
             found = [once]
@@ -150,7 +159,7 @@ def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFailure:
-    """A known failure of a property.  ``length`` is the number of steps in its shortest counterexample."""
+    """A known failure of a property.  ``length`` is the number of steps in the shortest counterexample."""
 
     about: str
     length: int
@@ -159,7 +168,10 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A named claim.  ``catches`` lists the mutants that it must detect; ``fails`` maps profiles to known failures."""
+    """A named claim.
+
+    ``catches`` lists the mutants that the property must detect.  ``fails`` maps profiles to known failures.
+    """
 
     name: str
     says: str
@@ -176,16 +188,20 @@ class Property:
         return Clause(name=self.name, says=self.says, level=self.level, source=self.source, link=self.link)
 
     def expected(self, profile: str | None) -> KnownFailure | None:
-        """Return the known failure under *profile*, or without a profile if that is ``None``."""
+        """Return the known failure under *profile*.
+
+        If *profile* is ``None``, return the known failure without a profile.
+        """
         return self.fails.get(profile or NO_PROFILE) or self.fails.get(ANY_PROFILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Size of the reachable state space: states, transitions, and the distance of the farthest state.
+    """Size of the reachable state space: the number of states, the number of transitions, and the depth.
 
-    ``representatives`` is the number of states searched, if symmetry reduction was used.  ``configurations`` counts
-    each state once for every combination of calls in progress.
+    The depth is the distance of the farthest state from the initial state.  ``representatives`` is the number of
+    states searched, if symmetry reduction was used.  ``configurations`` counts a state once for every combination of
+    calls that may be in progress in this state.
     """
 
     states: int
@@ -197,7 +213,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specification(Generic[M_co]):
-    """A machine or a system with its properties.  ``expect`` maps profiles, or ``none``, to the expected size."""
+    """A machine or a system with its properties.
+
+    ``expect`` maps profiles to the expected size of the state space.  The key for no profile is ``none``.
+    """
 
     machine: M_co
     properties: tuple[Property, ...]
@@ -206,5 +225,5 @@ class Specification(Generic[M_co]):
 
 
 def is_of(stated: Specification[Machine | System], kind: type[M]) -> TypeGuard[Specification[M]]:
-    """Check whether *stated* specifies a machine or a system, as *kind* requires."""
+    """Check whether *stated* specifies a model of the type *kind*, which is a machine or a system."""
     return isinstance(stated.machine, kind)

@@ -1,4 +1,4 @@
-"""Conditions on an instant: on the state before a step, the step itself, and the state after it.
+"""Conditions on an instant: on the state before a step, on the step itself, and on the state after the step.
 
 :mod:`fsm.machine.claims` defines instants.  :mod:`fsm.language.build.grammar` parses conditions.
 """
@@ -29,7 +29,10 @@ class Emits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """Of the outputs ``among``, the step emits exactly ``outputs``, in order.  True at every instant of the step."""
+    """The step emits exactly ``outputs``, in order, if outputs outside ``among`` are ignored.
+
+    The condition is true at every instant of the step.
+    """
 
     outputs: tuple[str, ...]
     among: frozenset[str] | None = None
@@ -64,28 +67,31 @@ class SilentOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Not:
-    """The condition does not hold."""
+    """The condition ``of`` does not hold."""
 
     of: Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class All:
-    """Every part holds."""
+    """Every condition in ``of`` holds."""
 
     of: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Some:
-    """At least one part holds."""
+    """At least one condition in ``of`` holds."""
 
     of: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """In a system, each of these ``copies`` of ``part`` is in one of ``states``, or at least one if not ``every``."""
+    """In a system, the ``copies`` of ``part`` are in one of ``states``.
+
+    If ``every`` is true, each of these copies must be in one of them.  Otherwise, one copy is enough.
+    """
 
     part: str
     copies: tuple[int, ...]
@@ -96,7 +102,7 @@ class At:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEmits:
-    """The step emits ``output``.  True at every instant of the step."""
+    """The step emits ``output``.  The condition is true at every instant of the step."""
 
     output: str
 
@@ -107,14 +113,14 @@ Condition: TypeAlias = Atom | Not | All | Some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCondition:
-    """A condition as written in the model, and its parsed meaning."""
+    """A condition as written in the model, and the parsed condition."""
 
     text: str
     means: Condition
 
 
 Sequence: TypeAlias = tuple[WrittenCondition, ...]
-"""Conditions that hold one after another, possibly with other instants in between."""
+"""Conditions that hold one after another.  Other instants may come between them."""
 
 
 def atoms(condition: Condition) -> Iterator[Atom]:
@@ -155,7 +161,10 @@ def left_at(condition: Condition, event: str) -> Condition | bool:
 
 
 def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]) -> Condition | bool:
-    """Return *condition* with each atom replaced by the result of *of_atom*, simplified if results are booleans."""
+    """Return *condition* with each atom replaced by the result of *of_atom*.
+
+    The result is simplified if *of_atom* returns booleans.
+    """
     match condition:
         case Not(of=inner):
             left = with_atoms(inner, of_atom)

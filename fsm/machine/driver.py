@@ -1,8 +1,8 @@
 """Runtime for code that is driven by a machine, based on the ``transitions`` library.
 
 A :class:`Driver` holds the machine.  Each entity has a :class:`Position`, which is the only way to change its state.
-Code asks for the outcomes that an event may have, and reports the outcome that it had.  It attaches its own data
-changes as the effect of an event, or as callbacks for entering and leaving states.
+The driven code asks which outcomes an event may have, and reports the outcome that occurred.  It can change its own
+data in the effect of an event, or in callbacks for entering and leaving states.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fsm.errors import require_machine
 from fsm.machine import Machine, Outcome
 
 ENDS: Final = "…"
-"""Prefix that turns the name of a call into the trigger for its end."""
+"""Prefix of the trigger that ends a call.  The name of the call follows."""
 
 
 class CannotHappenError(Exception):
@@ -47,7 +47,7 @@ Callbacks: TypeAlias = Callback | Mapping[str, Callback]
 
 
 class Driver:
-    """Executes *machine* for any number of entities.
+    """Executes the machine *machine* for any number of entities.
 
     >>> from fsm.language.library import load
     >>> driver = Driver(load("examples/models/washer.toml"))
@@ -76,19 +76,20 @@ class Driver:
         cells += [(event, name, True) for event in machine.events.values() for name in event.ends]
         for event, state, ends in cells:
             for way in machine.step(state, event.name, ends=ends) or ():
-                # With a target, transitions would exit and re-enter the same state.
+                # If a target were given, transitions would exit and re-enter the same state.
                 target = None if way.to == state else way.to
                 trigger = ENDS + event.name if ends else event.name
                 self._engine.add_transition(trigger, state, target, conditions=partial(_meant, way.name))
 
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
-        """Return the position of a new entity in the initial state, or in state *at* if given.
+        """Return the position of a new entity in the initial state or, if *at* is given, in the state *at*.
 
-        See :meth:`Position.take` for when *leave* and *enter* are called.  Raise ``ValueError`` if a state is unknown.
+        :meth:`Position.take` describes when *leave* and *enter* are called.  Raise ``ValueError`` if a state is
+        unknown.
         """
         if at:
             self._check_state(at)
-        # Don't add it to the engine's models: the engine would keep it alive and add methods to it.
+        # Don't add the position to the engine's models: the engine would keep it alive and add methods to it.
         return Position(self, at or self.machine.initial, enter=self._by_state(enter), leave=self._by_state(leave))
 
     def _by_state(self, callbacks: Callbacks | None) -> Mapping[str, Callback]:
@@ -113,7 +114,7 @@ class Driver:
 
 
 class Position:
-    """The current state of one entity.  Create it with :meth:`Driver.position`.  It is not thread-safe."""
+    """The current state of one entity, created with :meth:`Driver.position`.  A position is not thread-safe."""
 
     def __init__(
         self, driver: Driver, state: str, *, enter: Mapping[str, Callback], leave: Mapping[str, Callback]
@@ -135,8 +136,8 @@ class Position:
     def outcomes(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
         """Return the outcomes that *event* may have in the current state, in the model's order.
 
-        If *ends* is true, return those with which a call in progress may end.  Raise ``ValueError`` if *event* is
-        unknown.  Raise :class:`CannotHappenError` if it cannot happen or the machine is silent about it.
+        If *ends* is true, return the outcomes with which a call in progress may end.  Raise ``ValueError`` if *event*
+        is unknown.  Raise :class:`CannotHappenError` if the event cannot happen or the machine is silent about it.
         """
         machine = self._driver.machine
         ways = machine.step(self.state, event, ends=ends)
@@ -145,15 +146,16 @@ class Position:
         return ways
 
     def take(self, event: str, outcome: str = "", *, ends: bool = False, effect: Callback | None = None) -> Outcome:
-        """Take *event* with *outcome* and return that outcome.  *outcome* may be omitted if only one is possible.
+        """Take *event* with *outcome* and return that outcome.
 
-        The *leave* callback of the old state, *effect* and the *enter* callback of the new state are called in this
-        order.  If the state does not change, only *effect* is called.  If *leave* or *effect* raises an exception, the
-        entity does not move.  If *enter* raises an exception, the entity has already moved.  Earlier callbacks are
-        not undone.
+        *outcome* may be omitted if *event* has only one possible outcome.  The *leave* callback of the old state,
+        *effect* and the *enter* callback of the new state are called in this order.  If the state does not change,
+        only *effect* is called.  If *leave* or *effect* raises an exception, the entity does not move.  If *enter*
+        raises an exception, the entity has already moved.  Earlier callbacks are not undone.
 
-        An *enter* callback may take the next event.  Taking one in *leave* or *effect* raises ``RuntimeError``.  Raise
-        the errors of :meth:`outcomes`, and ``ValueError`` if *outcome* does not name one of several outcomes.
+        An *enter* callback may take the next event.  A *leave* or *effect* callback that takes an event raises
+        ``RuntimeError``.  This method raises the same errors as :meth:`outcomes`.  It also raises ``ValueError`` if
+        *outcome* is not the name of a possible outcome, or is missing although there are several.
         """
         if self._leaving:
             message = f"{event} cannot happen while {self._leaving} leaves state {self.state}"

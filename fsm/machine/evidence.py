@@ -20,8 +20,9 @@ from fsm.verdict import Fails, Holds, Unknown
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
     """A step of a run: an event or, if ``ends`` is true, the end of a call that takes time.
 
-    If calls overlap, ``phase`` says what is observed of a call: its ``request``, its ``reply``, or that it was
-    ``lost``.  ``reply`` is empty for an outcome without a reply.  In a system, ``done`` lists the steps of its parts.
+    If calls overlap, ``phase`` is the part of a call that is observed: its ``request``, its ``reply``, or the fact
+    that it was ``lost``.  ``reply`` is empty for an outcome without a reply.  In a system, ``done`` lists the steps
+    of its parts.
     """
 
     event: str
@@ -55,9 +56,10 @@ Sight: TypeAlias = Literal["observed", "confirmed", "in progress", "unobserved"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedCell:
-    """A ``step`` of a machine or of a system's part, and the ``clause`` of its cell, if the model has that cell.
+    """A step, and the ``clause`` of the cell that it used, if the model has that cell.
 
-    The step of a system itself has the clause and the ``conditions`` of the joint event.
+    ``step`` is a step of a machine, of a system, or of a part of a system.  A step of the whole system has the clause
+    and the ``conditions`` of the joint event.
     """
 
     step: RunStep | Done
@@ -77,7 +79,9 @@ def used_cell(machine: Machine, step: RunStep | Done, known: Sight = "observed")
 
 
 def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
-    """Return the cells that *step* of *model* used: in a system, the joint event and then those of its parts.
+    """Return the cells that *step* of *model* used.
+
+    If *model* is a system, the joint event comes first, followed by the cells of its parts.
 
     >>> from fsm.language.library import load
     >>> stopped = RunStep(event="stop", source="exited", target="exited", outcome="ignored")
@@ -101,7 +105,7 @@ def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
 class Run:
     """Steps from the initial state, followed by an endlessly repeated ``cycle`` if the run is infinite.
 
-    If ``stopped`` is true, the run ends after the last step, and fairness does not require another one.
+    If ``stopped`` is true, the run ends after the last step, and fairness does not require another step.
     """
 
     initial: str
@@ -111,7 +115,7 @@ class Run:
 
     @property
     def length(self) -> int:
-        """The number of steps, counting those of the cycle once."""
+        """The number of steps, where the steps of the cycle are counted once."""
         return len(self.steps) + len(self.cycle)
 
 
@@ -124,9 +128,10 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unexplained:
-    """A run whose last step is not allowed by ``other``, in whichever of ``states`` that machine is before it.
+    """A run whose last step the machine ``other`` does not allow.
 
-    ``shows`` is the state shown after that step, if that is what ``other`` does not allow.
+    ``states`` are the states that ``other`` may be in before this step.  If ``other`` does not allow the state that
+    is shown after the step, ``shows`` is that state.
     """
 
     run: Run
@@ -137,7 +142,10 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItem:
-    """A transition or, if only ``target`` is set, a state.  ``line`` and ``column`` are 0 for undrawn items."""
+    """A transition or state of a drawing.  If only ``target`` is set, the item is a state.
+
+    ``line`` and ``column`` are 0 if the item is missing from the drawing.
+    """
 
     target: str
     source: str = ""
@@ -148,7 +156,11 @@ class DrawnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misdrawn:
-    """The drawing at ``place`` ``lacks`` items of the machine, or ``adds`` items that the machine does not have."""
+    """The drawing at ``place`` does not agree with the machine.
+
+    ``lacks`` lists items of the machine that the drawing does not have.  ``adds`` lists items of the drawing that the
+    machine does not have.
+    """
 
     place: str
     lacks: tuple[DrawnItem, ...]
@@ -160,9 +172,10 @@ Evidence: TypeAlias = Run | Unreached | Unexplained | Misdrawn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proved(Holds):
-    """The property holds in the whole reachable state space.  ``witnesses`` are the runs that it claims to exist.
+    """The property holds in the whole reachable state space.
 
-    If the property was proved for any number of copies of a part, ``any_number`` is the name of the part.
+    ``witnesses`` are examples of the runs that the property claims to exist.  If the property was proved for any
+    number of copies of a part, ``any_number`` is the name of the part.
     """
 
     witnesses: tuple[Run, ...] = ()
@@ -199,7 +212,7 @@ class Unwritten(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuted(Fails):
-    """The property does not hold.  The evidence is the shortest possible."""
+    """The property does not hold.  ``evidence`` is a shortest counterexample."""
 
     evidence: Evidence
 
@@ -222,7 +235,8 @@ Conclusion: TypeAlias = Proved | Refuted | Unknown
 class Checked:
     """The conclusion about a property under a profile, its known failure, and the size of the search.
 
-    If ``overlap`` is not 0, the conclusion assumes that at most this many calls of one event are in progress at a time.
+    If ``overlap`` is not 0, the conclusion assumes that at most ``overlap`` calls of one event are in progress at the
+    same time.
     """
 
     of: Property
@@ -234,7 +248,10 @@ class Checked:
 
     @property
     def unexpected(self) -> bool:
-        """Whether the result differs from the known failure or, if none is known, from success."""
+        """Whether the conclusion is not the expected one.
+
+        The expected conclusion is the known failure or, if no failure is known, success.
+        """
         if self.expected is None or isinstance(self.verdict, Undecided):
             return isinstance(self.verdict, Refuted)
         return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length
@@ -246,9 +263,9 @@ class Examined:
 
     ``counts`` is the size of the reachable state space, if it is within the limit, and ``expected`` is the size
     stated in the file at ``path``.  If ``any_number`` names a part, ``counts`` is the size of the system that
-    simulates any number of its copies.  ``copies`` counts the claims that were also decided for other copies.  If
-    their result differs from the result for the first copy, they are also in ``checked``.  ``washed_out`` lists
-    silent cells that hidden events alone can lead to, as (event, state, hidden event).
+    simulates any number of its copies.  ``copies`` counts the claims that were also decided for other copies than the
+    first.  If the result for another copy differs from the result for the first copy, ``checked`` contains that
+    claim, too.  ``washed_out`` lists silent cells to which a hidden event can lead, as (event, state, hidden event).
     """
 
     machine: Machine | System
@@ -263,16 +280,17 @@ class Examined:
 
     @property
     def resized(self) -> bool:
-        """Whether the size of the state space is not the expected size, which means that the machine has changed.
+        """Whether the size of the state space is not the expected size.
 
-        This is False unless every property was decided, because a system's size is that of the largest cone searched.
+        A different size means that the machine has changed.  The result is false unless every property was decided,
+        because the size of a system is the size of the largest cone that was searched.
         """
         decided = all(type(each.verdict) is not Unknown for each in self.checked)
         return decided and self.counts is not None and self.expected not in {None, self.counts}
 
 
 class Side(Enum):
-    """One of the two machines compared."""
+    """One of the two machines that are compared."""
 
     FIRST = 0
     SECOND = 1
@@ -285,9 +303,10 @@ class Side(Enum):
 class Observable(NamedTuple):
     """An observation of a machine.
 
-    A call either replies immediately, or it ``begins`` and later ``ends``.  Other events happen at one moment.  If
-    ``event`` is empty, the machine emits something or ``shows`` its state.  If ``silent`` is true, the specification
-    leaves the event undefined.  The reply ``error`` stands for every error that neither machine mentions.
+    A call either replies immediately, or it ``begins`` and later ``ends``.  Every other event happens at a single
+    moment.  If ``event`` is empty, the machine emits something or ``shows`` its state.  If ``silent`` is true, the
+    specification leaves the event undefined.  The reply ``error`` represents every error that neither machine
+    mentions.
     """
 
     event: str = ""
@@ -306,10 +325,10 @@ class Equivalent(Holds):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinguished(Fails):
-    """A shortest ``trace`` that ``owner`` has and the other machine lacks.
+    """A shortest ``trace`` that distinguishes the machines: ``owner`` has the trace and the other machine lacks it.
 
     ``run`` is a run of the owner with this trace.  Before the last observation of the trace, the other machine may be
-    in any of ``states``.  From there, the event can lead only to one of ``instead``.
+    in any of ``states``.  ``instead`` lists the observations of the same event that are possible in these states.
     """
 
     owner: Side
@@ -320,7 +339,10 @@ class Distinguished(Fails):
 
 
 class Round(NamedTuple):
-    """A matching step of both machines, and their states after it.  ``seen`` is ``None`` for a hidden step."""
+    """A step of both machines with the same observation, and the states after the step.
+
+    ``seen`` is ``None`` for a hidden step.
+    """
 
     seen: Observable | None
     first: str
@@ -329,11 +351,12 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branching(Fails):
-    """The two machines have the same traces, but make a choice at different times.
+    """The two machines have the same traces, but they make a choice at different times.
 
-    Both begin in ``start``.  In each of the ``rounds``, one machine takes a step that the other cannot match while
-    staying equivalent.  In the end, ``owner`` has an ``option`` that the other machine has lost.  ``every_trace`` is
-    false if the search for a distinguishing trace hit its limit.
+    ``start`` holds the states in which the machines begin.  In each of the ``rounds``, one machine takes a step.  The
+    other machine can take the same step, but the two machines are not equivalent afterwards.  In the end, ``owner``
+    has an ``option`` that the other machine no longer has.  ``every_trace`` is false if the search for a
+    distinguishing trace hit its limit.
     """
 
     start: tuple[str, str]

@@ -18,14 +18,14 @@ _NONE: Final[Mapping[str, FieldValue]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """A clause's requirement on the fields that are shown with one of ``states``.
+    """The requirement of a clause on the fields that are shown together with one of ``states``.
 
     - Fields in ``set`` are neither 0 nor empty.  Fields in ``unset`` are 0 or empty.
-    - ``not_before`` maps a time to another time that it may precede by at most ``slack`` nanoseconds, if both are
-        set.
+    - ``not_before`` maps a field to another one.  If both times are set, the first may be at most ``slack``
+      nanoseconds earlier than the second.
     - ``values`` maps a field to its allowed values.
     - ``iff`` maps fields to values.  Either all of these fields have one of their values, or none of them has.
-    - Once set, a field in ``keeps`` does not change in any of ``states`` until an event interrupts.
+    - Once a field in ``keeps`` has a value, it does not change in any of ``states`` until an interrupting event.
 
     The requirement applies only if each field in ``when`` has one of its values, and no field in ``unless`` has one.
     A field that was not observed does not break any requirement.
@@ -59,7 +59,7 @@ class Requirement:
         return "; ".join([*parts, *(f"unless {_having(name, of)}" for name, of in self.unless.items())])
 
     def demands(self, seen: Mapping[str, FieldValue], before: Mapping[str, FieldValue] = _NONE) -> Iterator[Demand]:
-        """Yield each check of the fields *seen*, given the fields seen *before*.
+        """Yield each check of the fields *seen*.  *before* maps fields to the values that they had earlier.
 
         >>> from fsm.language.library import load
         >>> ended = load("examples/models/washer.toml").requires["done-has-an-end"]
@@ -90,7 +90,7 @@ class Requirement:
             yield Demand(fields=tuple(self.iff), legal=legal, holds=len(all_or_none) == 1)
 
     def kept(self, seen: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
-        """Return the fields of *seen* that must not change from now on, which are the non-empty ones in ``keeps``."""
+        """Return the fields of *seen* that must not change from now on: the non-empty fields in ``keeps``."""
         return {name: value for name, value in seen.items() if name in self.keeps and value != ""}
 
     def _ordered(self, later: str, first: str) -> str:
@@ -99,7 +99,10 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """A check of the observed ``fields``: the requirement as text (``legal``), and whether it ``holds``."""
+    """A check of the observed ``fields``.
+
+    ``legal`` is the text of the requirement, and ``holds`` is true if the fields meet it.
+    """
 
     fields: tuple[str, ...]
     legal: str
@@ -108,7 +111,10 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exemption:
-    """An exemption from the clause of ``deviation`` if each field in ``when`` has one of its values."""
+    """An exemption from the clause that ``deviation`` breaks.
+
+    The exemption applies if each field in ``when`` has one of its values there.
+    """
 
     deviation: Deviation
     when: Values
@@ -119,7 +125,7 @@ class Exemption:
         return replace(self, deviation=replace(self.deviation, profile=profile))
 
     def explains(self, clause: Clause, seen: Mapping[str, FieldValue]) -> bool:
-        """Check whether this deviation accounts for the fields *seen* breaking *clause*."""
+        """Check whether this deviation explains why the fields *seen* break *clause*."""
         return clause == self.deviation.clause and all(_among(seen, name, of) for name, of in self.when.items())
 
 

@@ -1,4 +1,4 @@
-"""Findings about a trace or a history, as data: whether it is legal, its violations, and its coverage."""
+"""The findings about a trace or a history: whether it is legal, its violations, and its coverage."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NOTHING_MET: Final = "no event was certainly seen in any state: its reply, or th
 
 
 def tells_of_none(kind: str) -> str:
-    """Return the reason for an unknown verdict on a trace that mentions no entity of this *kind*."""
+    """Return the reason for an unknown verdict on a trace that mentions no entity of the kind *kind*."""
     return f"the trace mentions no {kind}"
 
 
 def idle(kind: str) -> frozenset[str]:
-    """Return the reasons which mean that a recording is irrelevant to machines for this *kind* of entity."""
+    """Return the reasons that mean that a recording is irrelevant to machines for entities of the kind *kind*."""
     return frozenset({NOTHING_CONCERNS, tells_of_none(kind)})
 
 
@@ -43,7 +43,7 @@ class Cause(Enum):
 
 
 class Repair(Enum):
-    """Kinds of single edits that make a trace legal, smallest first."""
+    """Kinds of single edits that make a trace legal, from the smallest to the largest."""
 
     REPLY = "reply changed"
     REPEATED = "repeated"
@@ -54,7 +54,10 @@ class Repair(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """An edit of kind ``repair`` that makes a trace legal.  ``instead`` is the reply or event that it inserts."""
+    """An edit of the kind ``repair`` that makes a trace legal.
+
+    ``instead`` is the reply or event that the edit inserts.
+    """
 
     repair: Repair
     instead: str = ""
@@ -72,10 +75,11 @@ class Permitted:
 class Stretch(Generic[T]):
     """The shortest stretch of a history that is not linearizable on its own.
 
-    ``operations`` are in the order of their calls.  The one that returns last is the violation.  ``beside`` lists other
-    operations in progress at the start.  They may have taken effect earlier or be irrelevant, and those that never
-    return may have taken effect any number of times.  If ``begins`` is true, the stretch starts the history and is
-    illegal only because of the initial state or the outputs.  If ``least`` is false, a shorter stretch may exist.
+    ``operations`` are in the order of their calls.  The one that returns last is the violation.  ``beside`` lists
+    other operations that are in progress when the stretch starts.  These operations may have taken effect earlier or
+    may be irrelevant.  If such an operation never returns, it may have taken effect any number of times.  If
+    ``begins`` is true, the stretch is the start of the history, and only the initial state or the outputs make it
+    illegal.  If ``least`` is false, a shorter stretch may exist.
     """
 
     operations: tuple[T, ...]
@@ -86,7 +90,10 @@ class Stretch(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
-    """A time limit.  The state must be left ``within`` seconds after ``event``, which is on ``line`` at time ``at``."""
+    """A limit on the time in a state.
+
+    The state must be left within ``within`` seconds after ``event``, which is on ``line`` at the time ``at``.
+    """
 
     event: str
     within: int
@@ -98,16 +105,16 @@ class TimeLimit:
 class Violation:
     """An observation that no behaviour of the machine explains.
 
-    ``illegal`` is the part of the observation that is illegal: the reply, the event, the state that was shown or met,
-    or the outputs joined by spaces.  ``before`` lists the states that were possible just before the observation, and
-    ``permitted`` the legal alternatives in each of them.  ``clause`` is the weakest clause that may have been broken.
-    ``resembles`` lists known deviations of other profiles that would allow the observation.  In a history of
-    concurrent operations, ``stretch`` is the part that no order explains.
+    ``illegal`` is the part of the observation that is illegal: the reply, the event, the state that was shown or that
+    a call met, or the outputs joined by spaces.  ``before`` lists the states that were possible just before the
+    observation, and ``permitted`` lists the legal alternatives in each of these states.  ``clause`` is the weakest
+    clause that may have been broken.  ``resembles`` lists known deviations of other profiles that would allow the
+    observation.  In a history of concurrent operations, ``stretch`` is the part that no order explains.
 
     If a property is broken, ``clause`` is the property, ``illegal`` is the sequence that breaks it, and ``lines`` are
-    the lines of that sequence, ending with the observation's.  If fields are wrong, ``illegal`` names them and
-    ``found`` holds their values.  If a time limit is exceeded, the state ``illegal`` should have been left within
-    ``limit``, counted from the first of ``lines``.
+    the lines of that sequence, the last of which is the line of the observation.  If fields are wrong, ``illegal``
+    names them and ``found`` holds their values.  If a time limit is exceeded, the state ``illegal`` should have been
+    left within ``limit``, counted from the first line in ``lines``.
     """
 
     machine: str
@@ -144,9 +151,9 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """An event that was not observed, but without which the trace would be illegal.
+    """An assumed event.  The event was not observed, but the trace would be illegal without it.
 
-    It may have happened at any time between ``start`` and ``end`` of ``observation``.
+    The event may have happened at any time between ``start`` and ``end`` of ``observation``.
     """
 
     observation: Observation
@@ -158,7 +165,7 @@ class Assumed:
 class Illegal(Fails):
     """Some observations cannot be explained by any behaviour of the machine.  ``findings`` is never empty.
 
-    If part of the trace could not be checked, ``incomplete`` is the reason why there may be more findings.
+    If part of the trace could not be checked, ``incomplete`` is the reason, and there may be more findings.
     """
 
     findings: tuple[Finding, ...]
@@ -170,9 +177,10 @@ Legality: TypeAlias = Holds | Illegal | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A group of violations with the same cause: the first few, their count, and the number of affected entities.
+    """A group of violations with the same cause.
 
-    If ``others`` is true, the group collects violations of one level whose causes are not listed separately.
+    The group holds the first few violations, their count, and the number of affected entities.  If ``others`` is
+    true, the group collects violations of one level whose causes are not listed separately.
     """
 
     first: tuple[Violation, ...]
@@ -183,7 +191,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """A group of tolerated deviations with the same names.  ``whole`` lists all of them, if they were kept."""
+    """A group of tolerated deviations with the same names.
+
+    ``whole`` lists all deviations in the group, if they were kept.
+    """
 
     first: Tolerated
     count: int
@@ -192,7 +203,10 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """Coverage: how often each reachable (event, state) pair (``cells``) and each clause on fields was exercised."""
+    """The coverage of a trace.
+
+    ``cells`` counts how often each reachable (event, state) pair was exercised.  Clauses on fields are counted, too.
+    """
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -210,11 +224,11 @@ class WatchedProperty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The verdict on a trace for one machine, with tolerated deviations and coverage.
+    """The verdict on a trace for one machine, with the tolerated deviations and the coverage.
 
     ``notes`` counts defects of the trace, such as replies without a request or unknown events.  ``assumed`` lists
-    unobserved events that must have happened for the rest to be legal.  ``properties`` lists the properties that were
-    also checked.
+    events that were not observed but must have happened, because the trace would otherwise be illegal.
+    ``properties`` lists the properties that were checked as well.
     """
 
     machine: Machine

@@ -1,4 +1,7 @@
-"""The graph of a machine: reachable states, shortest paths, and components.  Silent cells add no edges."""
+"""The graph of a machine: reachable states, shortest paths, and components.
+
+Silent cells add no edges to the graph.
+"""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class Transition(Struct, frozen=True, kw_only=True):
-    """An outcome of a row (an event or its ends) in a reachable state."""
+    """An edge of the graph: one outcome of a row in a reachable state.  A row is an event, or the ends of a call."""
 
     source: int
     row: int
@@ -31,8 +34,8 @@ N = TypeVar("N", bound=Hashable)
 class Graph(Generic[T]):
     """The states and transitions reachable from the initial state, in breadth-first order.
 
-    ``depth`` maps every reachable state to its distance.  ``shortest`` returns a shortest path to a state.  A state or
-    transition is included if it can be reached with or without calls in progress.
+    ``depth`` maps every reachable state to its distance from the initial state.  ``shortest`` returns a shortest path
+    to a state.  A state or transition is included if it can be reached with or without calls in progress.
     """
 
     table: T
@@ -129,6 +132,6 @@ def components(following: Mapping[N, Sequence[N]]) -> list[list[N]]:
 
 
 def reachable_pairs(table: Table) -> tuple[tuple[int, int], ...]:
-    """Return the (row, state) pairs in which the event can happen in a reachable state, including silent cells."""
+    """Return the (row, state) pairs for which the event can happen in a reachable state, including silent cells."""
     reached = explore(table).depth
     return tuple((row, state) for row, state in table.defined() if state in reached and table.step(state, row) != ())

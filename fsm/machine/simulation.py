@@ -1,7 +1,7 @@
 """Generation of random legal traces of a machine.
 
 Every event that may happen is equally likely, including those that are refused or ignored.  If calls may overlap, the
-requests and replies of several calls interleave.  The same seed always gives the same trace.
+requests and replies of several calls interleave.  The same seed always produces the same trace.
 """
 
 import random
@@ -39,11 +39,12 @@ def simulate(
     entities: int = 1,
     overlap: int = 1,
 ) -> Iterator[Observation]:
-    """Simulate *machine* and yield at least *length* observations, then the replies to any calls still open.
+    """Simulate *machine* and yield at least *length* observations.
 
-    *entities* is the number of entities, and *overlap* the maximum number of calls in progress on each.  Events about
-    which the specification is silent do not occur.  The trace is shorter than *length* if every entity reaches a state
-    after which nothing can be observed.
+    At the end, also yield the replies to all calls that are still in progress.  *entities* is the number of entities,
+    and *overlap* the maximum number of calls in progress on each.  Events about which the specification is silent do
+    not occur.  The trace is shorter than *length* if every entity reaches a state after which nothing can be
+    observed.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -92,7 +93,10 @@ def _named(table: Table, seen: Observation, number: int) -> Observation:
 
 
 def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
-    """Yield the observations of one step of *life*, which is a new event or the next instant of an open call."""
+    """Yield the observations of one step of *life*.
+
+    The step is a new event, or the next instant of a call in progress.
+    """
     table = rules.table
     going = [*life.calls]
     new = [row.index for row in table.rows if not row.ends and table.step(life.state, row.index)]

@@ -1,7 +1,7 @@
 """A machine as a dense table of integers.
 
-A call that takes time has two rows.  It begins in the row of its event and ends in its *ends* row.  Other events may
-happen in between.
+A call that takes time has two rows.  The call begins in the row of its event and ends in the *ends* row of the event.
+Other events may happen in between.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from fsm.machine import ANY_ERROR, Cell, Deviation, Event, Machine, Outcome, fit
 from fsm.machine.traversal import Numbering
 
 UNSPECIFIED: Final = "unspecified"
-"""Name of the outcome if the specification is silent."""
+"""Name of the outcome of an event about which the specification is silent."""
 
 
 class Done(Struct, gc=False, frozen=True):
-    """A step of one copy of a part in a system.  ``event`` is empty if it was reset to its initial state."""
+    """A step of one copy of a part in a system.
+
+    ``event`` is empty if the step reset the copy to its initial state.
+    """
 
     copy: str
     digit: int
@@ -61,12 +64,18 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Name of the event, with the prefix ``…`` for its ends: ``…start`` means "start continues to its end"."""
+        """Name of the event, or ``…`` and the name for the ends of the event.
+
+        For example, ``…start`` means "start continues to its end".
+        """
         return f"…{self.event.name}" if self.ends else self.event.name
 
 
 class TransitionSystem(Protocol):
-    """Anything that can be explored: a :class:`Table`, or a ``SystemTable``, whose states are created on demand."""
+    """Interface of everything that can be explored.
+
+    Implementations are :class:`Table` and ``SystemTable``, whose states are created on demand.
+    """
 
     @property
     def states(self) -> Sequence[str]: ...
@@ -87,10 +96,11 @@ class TransitionSystem(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A machine with numbered states and rows, and the ways of each cell.
+    """A machine with numbered states and rows, and the possible ways in each cell.
 
-    ``ways`` lists the ways of all cells by index, and ``origin`` the (row, state) cell of each.  ``row`` maps an
-    event to its row, and ``end`` maps a row to the row of its ends.  :class:`InProgress` adds calls in progress.
+    ``ways`` lists the ways of all cells by index, and ``origin`` lists the (row, state) cell of each way.  ``row``
+    maps an event to its row, and ``end`` maps a row to the row of its ends.  :class:`InProgress` adds calls in
+    progress.
     """
 
     machine: Machine
@@ -105,7 +115,10 @@ class Table:
     cells: tuple[tuple[Way, ...] | None, ...]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways of *row* in *state*, ``()`` if it cannot happen, or ``None`` if the model is silent."""
+        """Return the ways of *row* in *state*.
+
+        Return ``()`` if the event cannot happen, or ``None`` if the model is silent.
+        """
         return self.cells[row * len(self.states) + state]
 
     def blocked(self, _state: int, _row: int) -> tuple[Way, ...]:
@@ -121,7 +134,7 @@ class Table:
         return True
 
     def cell(self, state: int, row: int) -> Cell | None:
-        """Return the model's cell, or ``None`` if *row* is for ends and the model has none for *state*."""
+        """Return the model's cell.  Return ``None`` if *row* is an ends row and the model has no ends for *state*."""
         event = self.rows[row].event
         name = self.states[state]
         return event.ends.get(name) if self.rows[row].ends else event.cells[name]
@@ -137,7 +150,8 @@ class Table:
 def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
     """Return *machine* as a table with states and events in the model's order.
 
-    To save time, rows are taken from *like*, a table with the same states, if their events and numbers are the same.
+    *like* is a table with the same states.  To save time, a row of *like* is reused if its event and the numbers of
+    its ways are the same.
 
     >>> from fsm.language.library import load
     >>> table = tabulate(load("examples/models/door.toml"))
@@ -192,9 +206,9 @@ def _way(index: int, outcome: Outcome, number: Mapping[str, int]) -> Way:
 
 
 def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None, ...] | None:
-    """Return the cells of *row* in *table* if they can be reused, or ``None``.
+    """Return the cells of *row* in *table*, or ``None`` if they cannot be reused.
 
-    They can be reused if that row has the same event, and its ways also start at index *first*.
+    The cells can be reused if that row has the same event and its ways also start at the index *first*.
     """
     there = table.rows[row.index] if row.index < len(table.rows) else None
     if there is None or there.event is not row.event or there.ends != row.ends:
@@ -210,9 +224,10 @@ BegunCalls: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InProgress(Table):
-    """Extends the table ``of`` to numbered configurations.  Without calls, a configuration has its state's number.
+    """Extends a table to numbered configurations.
 
-    ``states`` and ``shows`` have an entry for each configuration found so far, so values may occur repeatedly.
+    ``of`` is the table.  A configuration without calls has the same number as its state.  ``states`` and ``shows``
+    have an entry for each configuration found so far, so the same value may occur several times.
     """
 
     of: Table
@@ -222,29 +237,33 @@ class InProgress(Table):
     known: dict[tuple[int, int], tuple[tuple[Way, ...] | None, tuple[Way, ...]]] = field(default_factory=dict)
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways of *row* in the configuration *state*; a call can end only if it has begun."""
+        """Return the ways of *row* in the configuration *state*.  A call can end only if it has begun."""
         return self._found(state, row)[0]
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways that are possible but left out: begins beyond *overlap*, and excluded unspecified ends."""
+        """Return the ways that are possible but left out of the table.
+
+        A call cannot begin while *overlap* calls of its event are in progress.  Unspecified ends of calls are
+        excluded.
+        """
         return self._found(state, row)[1]
 
     def bare(self, state: int) -> int:
-        """Return the index of the machine's state in the configuration *state*."""
+        """Return the index of the machine's state in the configuration numbered *state*."""
         return self.numbers.listed[state][0]
 
     def calls(self, state: int) -> BegunCalls:
         return self.numbers.listed[state][1]
 
     def named(self, state: int) -> str:
-        """Return a name for the configuration *state* that lists the calls that have begun."""
+        """Return a name for the configuration numbered *state*.  The name lists the calls that have begun."""
         return ", ".join([self.states[state], *(f"{self.rows[row].event.name} has begun" for row in self.calls(state))])
 
     def idle(self, state: int) -> bool:
         return not self.calls(state)
 
     def beyond(self) -> InProgress:
-        """Return a copy that includes unspecified ends."""
+        """Return a copy of this table that includes unspecified ends of calls."""
         return replace(self, unwritten=True, known={})
 
     def _found(self, state: int, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
@@ -277,7 +296,7 @@ class InProgress(Table):
         return tuple(going), tuple(cut)
 
     def number(self, state: int, calls: BegunCalls) -> int:
-        """Return the index of the configuration (*state*, *calls*), adding it if it is new."""
+        """Return the index of the configuration of *state* and *calls*.  Add the configuration if it is new."""
         number = self.numbers[state, calls]
         if number == len(self.states):
             self.states.append(self.of.states[state])  # type: ignore[attr-defined]  # a list, which grows
@@ -288,8 +307,8 @@ class InProgress(Table):
 def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None = None) -> Table:
     """Return *table* extended to configurations with up to *overlap* calls of each event in progress.
 
-    Return *table* itself if no call takes time.  If *like* is given, it must come from a table with the same states
-    and rows, and each configuration has the same number as in *like*.
+    Return *table* itself if no call takes time.  If *like* is given, it must be the extension of a table with the
+    same states and rows.  Each configuration then has the same number as in *like*.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -319,7 +338,7 @@ def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None
 
 
 def closed(table: Table) -> Table:
-    """Add every configuration that is reachable from any state to *table*, and return *table*."""
+    """Add to *table* every configuration that can be reached from any state, and return *table*."""
     if isinstance(table, InProgress):
         further = table.beyond()
         for state, _ in enumerate(table.states):  # the list grows during the iteration

@@ -12,7 +12,7 @@ N_co = TypeVar("N_co", covariant=True)
 
 
 class Leading(Protocol[N_co]):
-    """An edge; ``to`` is its target node."""
+    """An edge of a graph.  ``to`` is its target node."""
 
     @property
     def to(self) -> N_co: ...
@@ -45,9 +45,9 @@ class BreadthFirst(Generic[N, E]):
     """Breadth-first iterator over all edges reachable from *starts*.
 
     *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance.  For
-    nodes other than the starts, ``last`` maps the node to the last edge of a shortest path to it, and ``before`` to its
-    predecessor on that path.  When an edge is yielded, ``node`` is its source, and its target, if new, is not in
-    these mappings yet.
+    nodes other than the starts, ``last`` maps the node to the last edge of a shortest path to it, and ``before`` to
+    its predecessor on that path.  When an edge is yielded, ``node`` is its source.  If the target of the edge is new,
+    these mappings do not contain it yet.
 
     Raise :class:`LimitError` as soon as more than *limit* nodes are found; 0 means no limit.  *watch* is called
     regularly with the progress, and can end the search by raising an exception.
@@ -114,7 +114,9 @@ class BreadthFirst(Generic[N, E]):
 
 
 class Numbering(dict[N, int]):
-    """Mapping that numbers keys in the order in which they are first looked up; ``listed`` holds them in that order.
+    """Mapping that numbers each key when the key is first looked up.
+
+    ``listed`` holds the keys in the order of their numbers.
 
     >>> number = Numbering(["a"])
     >>> number["b"], number["a"], number.listed
@@ -125,7 +127,7 @@ class Numbering(dict[N, int]):
         super().__init__()
         self.listed: list[N] = []
         for each in first:
-            self[each]  # __missing__ assigns its number
+            self[each]  # the look-up in __missing__ assigns a number to the key
 
     def __missing__(self, each: N) -> int:
         number = self[each] = len(self.listed)

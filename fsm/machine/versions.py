@@ -1,7 +1,7 @@
 """Matching of versions to profiles.
 
-``since`` and ``until`` are a version or a comma-separated list with one version for each release branch.  A release
-branch is identified by the first two numbers of a version.
+``since`` and ``until`` are each a version, or a comma-separated list that has one version for each release branch.  A
+release branch is identified by the first two numbers of a version.
 """
 
 import re
@@ -34,7 +34,9 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def parted(name: str) -> tuple[str, str]:
-    """Split the profile name *name* into a product and a version, which is empty if there is none.
+    """Split the profile name *name* into a product and a version.
+
+    The version is empty if the name does not contain one.
 
     >>> parted("acme-2.4.0-rc.1"), parted("acme-main")
     (('acme', '2.4.0-rc.1'), ('acme-main', ''))
@@ -66,7 +68,7 @@ def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
 
 
 def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
-    """Map each of the ``+``-separated names in *asked* to the profile that it means.
+    """Map each of the ``+``-separated names in *asked* to the profile that the name refers to.
 
     A name that matches no profile, or more than one, is mapped to an empty string.
 
@@ -78,12 +80,18 @@ def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
 
 
 def within(asked: str | None, profiles: Mapping[str, Bounded]) -> str | None:
-    """Return the names in *asked* that match one of *profiles*, joined by ``+``, or ``None`` if no name matches."""
+    """Return the names in *asked* that match one of *profiles*, joined by ``+``.
+
+    Return ``None`` if no name matches.
+    """
     return "+".join(each for each, name in meant(asked, profiles).items() if name) or None
 
 
 def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) -> tuple[str, str] | None:
-    """Return the first name in *asked* that matches no profile in *groups*, with a hint, or ``None`` if all match."""
+    """Return the first name in *asked* that matches no profile in *groups*, with a hint.
+
+    Return ``None`` if every name matches.
+    """
     for name in meant(asked, {}):
         if not any(within(name, profiles) for profiles in groups):
             return name, _advice(name, {key: each for profiles in groups for key, each in profiles.items()})
@@ -91,7 +99,10 @@ def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) 
 
 
 def conflict(path: str, of: str, one: tuple[str, int], other: tuple[str, int]) -> Problem:
-    """Return the problem that two profiles, given as (name, line), define *of* differently."""
+    """Return the problem that two profiles define *of* differently.
+
+    Each of the two is described by its name and a line.
+    """
     what = f"'{one[0]}' and '{other[0]}' define {of} differently"
     hint = f"leave one of the two profiles out; '{other[0]}' defines it on line {other[1]}"
     return Problem(path=path, line=one[1], code="FSM105", what=what, hint=hint)

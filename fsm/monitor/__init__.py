@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fsm.monitor.automaton import BeliefAutomaton
 
 REMEMBERED: Final = 65_536
-"""Maximum number of entities at rest to remember.  Older ones are treated as if they had never been seen."""
+"""Maximum number of entities at rest to remember. An older entity at rest is treated as if it had never been seen."""
 
 OPEN: Final = 1_024
 """Maximum number of violations in an endless trace that may wait for the next observation of their entity."""
@@ -39,13 +39,13 @@ OPEN: Final = 1_024
 class Monitor:
     """Checks the observations of one machine's entities under *profile*.  *file* is the name of the trace.
 
-    Signals that are not in *seen* may happen at any time.  If *seen* is ``None``, the trace shows all signals.  If
-    *fresh*, every entity is in the initial state when it is first seen.  Otherwise, an entity may be in any state,
-    and there may be calls in progress that only their replies will reveal.  If *ids*, entity ids are never reused.
-    If *outputs*, the trace shows only outputs.  If *own*, the trace was written for this machine, so an event that
-    the machine does not have makes the verdict unknown.  If *every*, all violations are kept rather than only the
-    first few of each cause.  ``wanted(observation)`` returns whether the observation may be reported as a violation
-    or a tolerated deviation.
+    *seen* contains the signals that the trace shows. Any other signal may happen at any time.  If *seen* is ``None``,
+    the trace shows all signals.  If *fresh* is true, every entity is in the initial state when it is first seen.
+    Otherwise, an entity may be in any state, and there may be calls in progress that only their replies will reveal.
+    If *ids* is true, entity ids are never reused. If *outputs* is true, the trace shows only outputs.  If *own* is
+    true, the trace was written for this machine, so an event that the machine does not have makes the verdict
+    unknown.  If *every* is true, all violations are kept rather than only the first few of each cause.
+    ``wanted(observation)`` returns whether the observation may be reported as a violation or a tolerated deviation.
 
     ``violated`` is called with the entity and the line of each violation.  ``folder`` collects the violations.
 
@@ -99,10 +99,10 @@ class Monitor:
         return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
-        """Process one observation and return its violations, one for each entity concerned.
+        """Process one observation. Return its violations, with one violation for each entity concerned.
 
-        The n-th observation is assumed to be on line n.  :meth:`judgement` groups the violations and takes into
-        account what followed each of them.  Raise ``ValueError`` for an event that the machine does not have.
+        The n-th observation is assumed to be on line n. :meth:`judgement` groups the violations and takes into
+        account what happened after each violation. Raise ``ValueError`` for an event that the machine does not have.
         """
         if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
@@ -113,12 +113,12 @@ class Monitor:
         return (*(opened.closed(self._dynamics, None) for opened in new), *self._broken)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """Process *observations* in order.  ``lines[i]`` is the line number of the i-th one, or its file and line."""
+        """Process *observations* in order. ``lines[i]`` is the line of ``observations[i]``."""
         self._feed(observations, lines)
         self._entities.sweep()
 
     def follow(self, seen: Observation, line: int | Line) -> Mapping[str, Sequence[BeliefMove]]:
-        """Process one observation.  Return the steps of each entity, those for assumed events first."""
+        """Process one observation. Return the steps of each entity. Steps for assumed events come first."""
         self.observations += 1
         self._steps.followed = followed = dict[str, list[BeliefMove]]()
         self._process(seen, line)
@@ -139,7 +139,10 @@ class Monitor:
         return True
 
     def _automaton(self) -> BeliefAutomaton | None:
-        """Return the automaton that processes columns with compiled code, or ``None`` if its libraries are missing."""
+        """Return the automaton that processes columns with compiled code.
+
+        Return ``None`` if libraries are missing.
+        """
         if self._compiled is None:
             try:
                 from fsm.monitor.automaton import BeliefAutomaton  # noqa: PLC0415  (needs the extra "fast")
@@ -200,7 +203,7 @@ class Monitor:
         return self._entities.belief(slot) if self._entities.cells[slot + PLACE] >= AT_REST else self._unseen
 
     def judgement(self, *, over: bool = True) -> findings.Judgement:
-        """Return the judgement of all observations so far.  If *over*, the trace ends here."""
+        """Return the judgement of all observations so far. If *over* is true, the trace ends here."""
         folder = self.folder if over else self.folder.copy()
         for entity, opened in tuple(self._open.items()):
             if over:
@@ -252,7 +255,7 @@ class Monitor:
             self._unread = self._unread or f"line {place.number}: {what}"
         elif seen.entity:
             self._take(seen, place)
-            # If this observation is a violation, its fields belong to an unknown state, so don't check them.
+            # After a violation, the state is unknown, and so is the state of the fields. Do not check them.
             opened = self._open.get(seen.entity)
             states = self._now(seen.entity).states(self._dynamics.table) if seen.fields and seen.shows else ()
             self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place, states)
@@ -267,7 +270,7 @@ class Monitor:
             self._unread = f"line {place.number}: {self.machine.name} has no {what} '{name}'{hint}"
 
     def _gap(self, entity: str) -> None:
-        """Forget the state of *entity* or, if that is empty, of all entities, including those not seen yet."""
+        """Forget the state of *entity*. If *entity* is empty, forget the states of all entities, even unseen ones."""
         entities = self._entities
         if not entity:
             for slot in tuple(entities.listed(ALIVE)):
@@ -358,7 +361,7 @@ class Monitor:
             self._forget()
 
     def _record_needed(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
-        """Record that *seen* is legal only because of one of the deviations in *names*, or because of an assumption."""
+        """Record that *seen* is legal only because of a deviation in *names* or because of an assumption."""
         if any(map(is_one, names)):
             self._assumptions.need([*self._assumptions.between(life.rested, life.assumed), *life.own])
             life.rested, life.own = life.assumed, ()

@@ -1,7 +1,8 @@
 """Run columns of observations through a monitor's beliefs with compiled code.
 
-A table maps each belief and kind of observation to the next belief.  It is filled lazily, as in RE2.  If a step is
-missing, the monitor takes it.  The step is then added to the table if its only effect is another belief.
+A table maps each belief and each kind of observation to the next belief. The table is filled lazily, like the state
+table of RE2. If the table lacks a step, the monitor computes the step. The step is then added to the table if it does
+nothing except change the belief.
 """
 
 from collections import OrderedDict
@@ -41,7 +42,7 @@ from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
 
 SKIPPED: Final = -1
 SLOWLY: Final = -2
-"""Stored instead of the number of a kind: the row concerns another machine, or the monitor must process the row."""
+"""Replaces the number of a kind in a row that concerns another machine or that the monitor must process."""
 
 link: Callable[[Numbers, Number, Number], None] = lean_inner(cast("Any", linked))
 unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", unlinked))
@@ -50,9 +51,9 @@ unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", unlinked))
 class KindRows(NamedTuple):
     """The columns of a batch.
 
-    ``numbers`` translates the kinds of the batch to those of the monitor.  Its last item is for rows without a kind.
-    ``slots`` has the slot of each id.  ``began`` has the slot of the entity in rows where a time limit starts to run,
-    and -1 in all others.
+    ``numbers`` maps the kinds of the batch to the monitor's kinds. The last item of ``numbers`` is for rows without a
+    kind. ``slots`` contains the slot of each id. If a time limit starts to run in a row, ``began`` contains the slot
+    of the entity; in all other rows, it contains -1.
     """
 
     kind: Codes
@@ -64,11 +65,12 @@ class KindRows(NamedTuple):
 
 
 class StepTable(NamedTuple):
-    """The next belief for each belief and kind, or -1 if unknown, and the number of times each step was taken.
+    """A table of the next belief for each belief and kind of observation, or -1 if the next belief is unknown.
 
-    ``rests`` marks beliefs at rest.  ``timed`` marks beliefs with a state that has a time limit.  ``limits`` has the
-    number of nanoseconds after which the first such state is overdue, or -1 if no time limit is running.  ``asks``
-    marks kinds that are requests.  ``leads`` marks kinds that may move entities or show their state.
+    The table also counts how often each step was taken. ``rests`` marks beliefs at rest. ``timed`` marks beliefs with
+    a state that has a time limit. ``limits`` contains the number of nanoseconds after which the first such state is
+    overdue, or -1 if no time limit is running. ``asks`` marks kinds that are requests. ``leads`` marks kinds that may
+    move entities or show their state.
     """
 
     to: NDArray[np.int32]
@@ -82,7 +84,7 @@ class StepTable(NamedTuple):
 
 @lean_inner
 def born(cells: Numbers, slot: Number, belief: Number) -> None:
-    """Mark the entity in *slot*, which was at rest or new, as alive with *belief*."""
+    """Mark the entity in *slot* as alive with *belief*. The entity was at rest or new."""
     if cells[slot + PLACE] == NEW:
         cells[MET] += 1
     else:
@@ -129,9 +131,10 @@ def moved(rows: KindRows, row: Number, slot: Number, to: Number, table: StepTabl
 
 @lean
 def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: StepTable, cells: Numbers) -> Number:
-    """Process observations from row *first* on, and return the number of the first row that the monitor must process.
+    """Process observations, starting at row *first*.
 
-    *unseen* is the belief about an entity that has not been seen yet.  At most *most* entities at rest are remembered.
+    Return the number of the first row that the monitor must process. *unseen* is the belief about an entity that has
+    not been seen yet. At most *most* entities at rest are remembered.
     """
     for row in range(first, rows.kind.shape[0]):
         kind = rows.numbers[rows.kind[row]]
@@ -164,9 +167,9 @@ CELLS: Final = 1 << 22
 
 @dataclass(slots=True, kw_only=True)
 class BeliefAutomaton:
-    """Runs the observations of one monitor's ``entities`` through compiled code.
+    """Runs the observations of the ``entities`` of one monitor through compiled code.
 
-    Entities of other kinds than those in ``of`` are skipped.  Lines without a file belong to ``file``.
+    An entity is skipped unless its kind is in ``of``.  Lines without a file belong to ``file``.
     ``slowly(seen, line)`` lets the monitor process an observation.  Compiled code stops at the first of
     ``assumptions``.  ``leads(kind)`` returns whether observations of that kind may move an entity or show its state.
     The monitor must process each observation of an entity in ``kept``.  ``forget`` lets it forget unused beliefs and
@@ -203,9 +206,9 @@ class BeliefAutomaton:
         self._table = _table(1, 1)
 
     def has_room(self) -> bool:
-        """Check whether the table has room for all beliefs and kinds.  If not, forget unused beliefs and kinds.
+        """Check whether the table has room for all beliefs and kinds. If not, forget unused beliefs and kinds.
 
-        That happens only once in a while, because forgotten steps must be found again.
+        Unused beliefs are forgotten only rarely, because forgotten steps must be computed again.
         """
         if _crowded(*self._sizes()) and self._waited >= CELLS:
             self._waited = 0
@@ -216,10 +219,10 @@ class BeliefAutomaton:
         return len(self.beliefs.listed), len(self.beliefs.kinds)
 
     def feed(self, batch: Batch, columns: Columns, first: int, *, unseen: Belief) -> int:
-        """Process *batch* from row *first* on, and return the number of the first row that was not processed.
+        """Process *batch*, starting at row *first*. Return the number of the first row that was not processed.
 
-        This is the end of the batch unless the monitor has forgotten beliefs.  *unseen* is the belief about an entity
-        that has not been seen before.
+        All rows are processed unless the monitor forgets beliefs. *unseen* is the belief about an entity that has not
+        been seen before.
         """
         if self._generation != self.beliefs.generation:
             self.count()
@@ -276,7 +279,7 @@ class BeliefAutomaton:
             self._giving.append(kind.of in self.of and self.ids.gives(kind))
 
     def _slots(self, columns: Columns, numbers: Codes) -> Codes:
-        """Return the slot of each id of *columns*, or ``ALL`` if only skipped observations name it."""
+        """Return the slot of each id of *columns*, or ``ALL`` for an id that occurs only in skipped observations."""
         rows, ids = np.arange(len(columns.ids)), columns.ids
         if SKIPPED in self._numbers:
             mine = columns.kind >= 0
@@ -298,9 +301,9 @@ class BeliefAutomaton:
         taken[:] = 0
 
     def _fresh(self, columns: Columns, kinds: Codes, first: int) -> OrderedDict[str, int]:
-        """Map each certainly fresh id to the row, from *first* on, that assigns it.
+        """Map each certainly fresh id to the row that assigns it. Only rows from *first* on count.
 
-        Other rows that assign ids are set to ``NONE`` in *kinds*, so that the monitor processes them.
+        In *kinds*, all other rows that assign ids are set to ``NONE``, so that the monitor processes them.
         """
         giving = np.array([*self._giving, False])
         found: OrderedDict[str, int] = OrderedDict()
@@ -330,7 +333,7 @@ class BeliefAutomaton:
 
 
 def _leads_only(before: Belief, step: BeliefStep) -> bool:
-    """Check whether the only effect of *step* is another belief, with at most one time limit."""
+    """Check whether *step* does nothing except change the belief, and whether it involves at most one time limit."""
     return step.quiet and (step.starts in {(), (0,)} or (not step.starts[1:] and before.limit is None))
 
 

@@ -1,6 +1,6 @@
-"""Interned beliefs, and the step that each observation takes from a belief.
+"""Store each belief once, together with the step that each observation takes from the belief.
 
-Most observations start from a belief that other entities have had before, so processing them is just a look-up.
+Most observations start from a belief that other entities have had before, so processing them needs only a look-up.
 Beliefs that are no longer needed are forgotten.
 """
 
@@ -25,24 +25,24 @@ from fsm.monitor.scene import Scene
 from fsm.trace import Key
 
 MACHINES: Final = 32
-"""Maximum number of :class:`Shared` results to cache, for different machines, profiles or shown signals."""
+"""Maximum number of :class:`Shared` results to cache. Results differ in their machine, profile or shown signals."""
 
 KEPT: Final = 100_000
-"""Maximum number of configurations to cache for one machine.  Those before and after an observation both count."""
+"""Maximum number of configurations, before and after observations, to cache for one machine."""
 
 
 class Shared:
-    """The dynamics of *machine* under *profile* for traces that show the signals *seen*, with cached results.
+    """The dynamics of *machine* under *profile*, and cached results. The traces show the signals *seen*.
 
     ``others`` are the tables of the other profiles.  ``beginning`` holds the configurations of an entity in the
     initial state, and ``everything`` the configurations of an unknown entity.  ``pairs`` holds the reachable (row,
     state) pairs.  ``ended`` holds the states in which no event with an RPC name changes the state.  ``there`` is a
-    bit set of the states that show another value than the initial state.
+    bit set of the states that show a different value from the initial state.
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
         require_machine(machine)
-        self.described = machine  # keeps the machine alive, so that its id is not reused
+        self.described = machine  # This reference keeps the machine alive, so that its id is not reused.
         self.machine = machine.under(profile)
         table = tabulate(self.machine)
         self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=True)
@@ -55,7 +55,7 @@ class Shared:
         self.there = sum(1 << at for at, shows in enumerate(table.shows) if shows != table.shows[table.initial])
         self._kept: dict[tuple[Configurations, Key, int], Remainder] = {}
         self._explained: dict[tuple[object, ...], Explained] = {}
-        # Configurations that are possible if it is only known that a call of this row is in progress.
+        # These configurations are possible if the only known fact is that a call of this row is in progress.
         self.asked = cache(lambda row: self.dynamics.asked(self.everything, row))
         self._size = 0
 
@@ -91,10 +91,10 @@ _SHARED: Final[OrderedDict[tuple[object, ...], Shared]] = OrderedDict()
 
 
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
-    """Return the results that monitors of *machine* under *profile* share if their traces show the signals *seen*."""
-    at = (id(machine), profile, seen, outputs)  # by identity, because comparing machines costs more than it saves
+    """Return the results that monitors of *machine* under *profile* share. Their traces show the signals *seen*."""
+    at = (id(machine), profile, seen, outputs)  # comparing the contents of machines would be slow
     found = _SHARED.pop(at, None) or Shared(machine, profile, seen, outputs=outputs)
-    _SHARED[at] = found  # move the result to the end, so that the least recently used one comes first
+    _SHARED[at] = found  # Move the result to the end, so that the least recently used result comes first.
     if len(_SHARED) > MACHINES:
         _SHARED.popitem(last=False)
     return found
@@ -107,30 +107,31 @@ def _ended(table: Table, state: int) -> bool:
 
 
 INTERNED: Final = 200_000
-"""Maximum number of configurations and steps to cache beyond those in use."""
+"""Maximum number of configurations and steps to cache in addition to the configurations that are in use."""
 
 FEW: Final = 64
-"""The step from a belief is always computed if the belief has at most this many configurations plus one per state."""
+"""Size of a small belief: at most this many configurations plus one per state. Steps from it are always computed."""
 
 TRIED: Final = 56_000
-"""Initial budget for steps from larger beliefs: the total number of configurations that they may start from."""
+"""Initial budget for steps from large beliefs. The cost of a step is the number of configurations in the belief."""
 
 EACH: Final = 25
 """Number of configurations that each computed step adds to the budget."""
 
 CALLS: Final = 4
-"""Number of calls in progress that cost as much as one more configuration."""
+"""Number of calls in progress that cost the same as one more configuration."""
 
 
 @dataclass(slots=True, eq=False)
 class Belief:
-    """Interned configurations, and the step for each observation.
+    """An interned set of configurations, and the step that each observation takes from it.
 
     ``since`` is a bit set of the states that the entity may have been in since it was created.  A call whose request
-    was not recorded may have acted in any of them.  ``rests`` is true if nothing is known about the entity, or if no
-    reply is awaited and it is in the initial state or in one that it never leaves.  ``timed`` is true if the entity
-    may be in a state with a time limit.  ``limit`` is the shortest of the time limits that began at start 0, the
-    oldest start, in seconds.  ``number`` is the index in ``Beliefs.listed``.
+    was not recorded may have acted in any of them.  ``rests`` is true if nothing is known about the entity. It is
+    also true if no reply is awaited and the entity is in the initial state or in a state that it never leaves.
+    ``timed`` is true if the entity may be in a state with a time limit.  ``limit`` is a number of seconds: the
+    shortest time limit that began at start 0, which is the oldest start.  ``number`` is the index in
+    ``Beliefs.listed``.
     """
 
     configurations: Configurations
@@ -152,7 +153,7 @@ class Belief:
 
 @dataclass(slots=True, eq=False)
 class BeliefStep:
-    """The step from one belief to the next that an observation causes, and the number of times it was taken.
+    """The step that an observation causes from one belief to the next, and the number of times the step was taken.
 
     ``to`` is the next belief, ``kind`` is the kind of the observation, and ``cells`` are the cells that explain it.
     ``plain`` is true if there is nothing to report and the entity stays alive.  ``leads`` is true if the observation
@@ -179,9 +180,9 @@ class BeliefStep:
 
 
 class Beliefs:
-    """All beliefs that entities of a machine have or may return to.
+    """All beliefs that entities of a machine have or may have again.
 
-    ``listed`` holds the beliefs, and ``kinds`` the kinds of observations, each at the index that is its number.
+    ``listed`` holds the beliefs, and ``kinds`` holds the kinds of observations. The index of each item is its number.
     ``generation`` changes when beliefs and kinds are numbered again, and when another belief is marked as at rest.
     """
 
@@ -201,7 +202,10 @@ class Beliefs:
         self._tried = -TRIED
 
     def belief(self, configurations: Configurations, since: int, *, rests: bool = False) -> Belief:
-        """Return the interned belief for *configurations* and *since*.  If *rests*, mark it as at rest."""
+        """Return the interned belief for *configurations* and *since*.
+
+        If *rests* is true, mark the belief as at rest.
+        """
         known = self._known.get((configurations, since))
         if known is None:
             limits = (self._ways[each.due.way].within for each in configurations if each.due and not each.due.start)
@@ -217,7 +221,7 @@ class Beliefs:
         return known
 
     def kind(self, seen: Key) -> int:
-        """Return the number of the kind *seen*, adding it if it is new."""
+        """Return the number of the kind *seen*. A new kind is added."""
         number = self._numbers.setdefault(seen, len(self.kinds))
         if number == len(self.kinds):
             self.kinds.append(seen)
@@ -242,7 +246,7 @@ class Beliefs:
         return self._size > self._room
 
     def forget(self, held: Iterable[Belief]) -> None:
-        """Forget all steps, all kinds, and all beliefs except those in *held*, which are numbered again."""
+        """Forget all steps, all kinds, and all beliefs except the beliefs *held*. Those beliefs get new numbers."""
         self.count()
         for belief in self._known.values():
             belief.next.clear()
@@ -257,7 +261,7 @@ class Beliefs:
         self._room = self._size + INTERNED
 
     def count(self) -> None:
-        """Add the cells of the steps taken since the last call to ``covered``."""
+        """Add to ``covered`` the cells of the steps that were taken since the last call of this method."""
         for belief in self._known.values():
             for step in belief.next.values():
                 for cell in step.cells:
@@ -278,8 +282,8 @@ class Beliefs:
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
     """Return the deviations that certainly occurred, and the configurations without them.
 
-    At least one deviation of each group occurred.  A group is either a single deviation that all configurations
-    depend on, or several deviations such that every configuration depends on at least one of them.
+    At least one deviation of each group occurred.  Some groups are a single deviation that all configurations depend
+    on. In any other group, there are several deviations, and every configuration depends on at least one of them.
     """
     everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
     certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]
@@ -301,7 +305,7 @@ def _without(configurations: Configurations, names: frozenset[str]) -> Configura
 
 
 def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
-    """Return *configurations* with the starts of time limits renumbered from 0, and the old number of each start."""
+    """Renumber the starts of time limits in *configurations* from 0. Return also the old number of each start."""
     starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
     number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
     return frozenset(

@@ -17,9 +17,10 @@ from fsm.trace import Key, Line, Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """The diagnosis of a violation, without its entity and time.
+    """The diagnosis of a violation. It does not include the entity and the time.
 
-    ``after`` holds the configurations after legal traces that are one edit away.  The monitor continues from them.
+    ``after`` contains the configurations after legal traces that are one edit away. The monitor continues from these
+    configurations.
     """
 
     cause: Cause
@@ -33,7 +34,10 @@ class Explained:
     limit: TimeLimit | None = None
 
     def violation(self, machine: Machine, observation: Observation, edits: Iterable[Edit], place: Line) -> Violation:
-        """Return the violation of *machine* by *observation* at *place*, with *edits* in the given order."""
+        """Return the violation of *machine* by *observation* at *place*.
+
+        *edits* are in the order in which to list them.
+        """
         return Violation(
             machine=machine.name,
             cause=self.cause,
@@ -56,25 +60,14 @@ _UNHEARD: Final = "UNHEARD_OF"
 
 
 def explain(scene: Scene) -> Explained:
-    """Explain why ``scene.seen`` is illegal after ``scene.before``.
-
-    >>> from fsm.language.library import load
-    >>> from fsm.machine.table import tabulate
-    >>> from fsm.machine.calls.belief import dynamics
-    >>> table = tabulate(load("examples/models/door.toml"))
-    >>> of = dynamics(table)
-    >>> seen = Key(event="push", reply="NOT_FOUND")
-    >>> found = explain(Scene(dynamics=of, before=of.beginning(), seen=seen, led=None, others=()))
-    >>> found.before, found.permitted[0].what, found.clause.level, found.edits[0][0].instead
-    (('shut',), ('ok',), 'MUST', 'ok')
-    """
+    """Explain why ``scene.seen`` is illegal after the belief ``scene.before``."""
     table = scene.dynamics.table
     fault, permitted, clause = reasons(scene)
     states, whatever = _states(scene, fault), _whatever(scene, fault)
     edits = _edits(scene, fault, states)
     after = frozenset().union(*(left for _, left in edits))
     if fault.cause is Cause.STATE and fault.met:
-        after |= whatever  # either the call reports a wrong state, or the belief is wrong
+        after |= whatever  # Either the call reported a wrong state, or the belief is wrong.
     after = after or whatever
     return Explained(
         cause=fault.cause,
@@ -99,8 +92,9 @@ def reasons(scene: Scene) -> tuple[Fault, tuple[Permitted, ...], Clause]:
 def _fault(scene: Scene) -> Fault:
     """Return the part of the observation that is at fault.
 
-    This is the state that was shown or met, or the output, if the observation is legal without that part.  Otherwise,
-    it is the reply of a call, or the event itself.  A met state is not at fault if the entity may be in it.
+    If the observation is legal without the state that was shown or met, or without the output, that part is at fault.
+    Otherwise, the reply of a call or the event itself is at fault. A met state is not at fault if the entity may be
+    in that state.
     """
     seen = scene.seen
     if seen.output:
@@ -127,10 +121,14 @@ def _fault(scene: Scene) -> Fault:
 
 
 def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
-    """Return the states in which the call may have acted or, for other faults, the possible states of the entity."""
+    """Return the states in which the call may have acted.
+
+    For a fault that is not in a call, return all possible states.
+    """
     if fault.met:
         return tuple(sorted(showing(scene, scene.seen.met) or acted(scene)))
-    # Configurations with pending outputs are possible only through hidden events, so ignore them if there are others.
+    # Configurations with pending outputs are possible only because of hidden events. Ignore them if there are other
+    # configurations.
     quiet = [each for each in scene.before if not each.queue]
     return tuple(sorted({each.state for each in quiet or scene.before}))
 
@@ -151,7 +149,7 @@ def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
             found: Iterable[str] = [table.shows[state]] if fault.met else _visible_states(scene, state)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
-            # Some observers receive only events with an RPC name, so list only such events if there are any.
+            # Some observers receive only events with an RPC name. If there are such events, list only them.
             rows = [row for row in rows if row.event.rpc] or rows
             found = [row.event.rpc or row.name for row in rows if table.step(state, row.index) != ()]
         case Cause.OUTPUT if scene.row < 0:
@@ -164,7 +162,7 @@ def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
 
 
 def _legal_replies(scene: Scene, state: int) -> list[str]:
-    """Return the definite replies that are legal if the call acted in *state*.  ``error`` stands for any error."""
+    """Return the definite replies that are legal if the call acted in *state*. ``error`` means any error."""
     bit, row = 1 << state, scene.row
     before = scene.before
     if scene.seen.phase == "reply":
@@ -205,7 +203,7 @@ def _may_reply(scene: Scene, way: Way) -> bool:
 
 
 def _visible_states(scene: Scene, state: int) -> Iterator[str]:
-    """Return the values that an entity in *state* may show: after the event or, if none was observed, at any time."""
+    """Return the values that an entity in *state* may show after the event, or at any time if there is no event."""
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
         here = replace(scene, before=here).left(scene.seen._replace(shows="")) or here
@@ -218,8 +216,8 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
         case Cause.STATE:
             cells = _broken_by_sight(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
-            # Only an output was seen, not its event.  If no cell of the state emits the output, then it breaks the
-            # strongest clause of the events that can emit it in other states.
+            # The recording shows only an output and not its event. If no cell of the state emits the output, the
+            # output breaks the strongest clause of the events that can emit it in other states.
             makers = [
                 row.index for row in table.rows if not row.ends and _may_cause(table, row.index, output=fault.illegal)
             ]
@@ -231,10 +229,10 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
 
 
 def _broken_by_sight(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return the cells that contradict the state that was shown or met, from the first source that has any.
+    """Return the cells that contradict the state that was shown or met. Use the first source that yields a cell.
 
     1. the call that was refused because of the state it met;
-    2. the event after which the state was shown, if that event moves entities;
+    2. the event after which the state was shown, if this event moves entities;
     3. the last event that moved the entity, unless a state was shown with it;
     4. the event after which the state was shown;
     5. hidden events, preferably those that can lead to the state, in the states shown last if these are possible;
@@ -269,7 +267,10 @@ def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
 
 
 def _may_cause(table: Table, row: int, *, shows: str = "", output: str = "") -> bool:
-    """Check whether an event of *row* may emit *output* or, if that is empty, lead to a state that shows *shows*."""
+    """Check whether an event of *row* may emit *output*.
+
+    If *output* is empty, check whether it may lead to *shows*.
+    """
     ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
     if output:
         return any(output in way.emits for _, way in ways)
@@ -281,7 +282,7 @@ def _strength(clause: Clause) -> int:
 
 
 def implied(table: Table) -> Clause:
-    """Return the clause to cite if no cell is to blame.  It requires observations to follow from the events."""
+    """Return the clause to cite if no cell is to blame. The clause says that observations must follow from events."""
     machine = table.machine
     clauses = (cell.clause for event in machine.events.values() for cell in event.cells.values())
     weakest = min(clauses, key=_strength, default=None)
@@ -290,7 +291,10 @@ def implied(table: Table) -> Clause:
 
 
 def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
-    """Return every single edit that makes the observation legal, smallest first, and the configurations after it."""
+    """Return each single edit that makes the observation legal, and the configurations after it.
+
+    Small edits come first.
+    """
     found = [*_other_replies(scene, states), *_missing(scene)]
     if extra := _without_observation(scene, fault):
         repeated = scene.again and fault.cause is not Cause.STATE
@@ -312,7 +316,7 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
 
 
 def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
-    """Yield the events that make the observation legal if inserted before it.  Use specified cells only."""
+    """Yield each event that makes the observation legal if it happens just before. Use specified cells only."""
     dynamics = replace(scene.dynamics, silence=False)
     for row in dynamics.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == scene.row:
@@ -325,12 +329,12 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
             each._replace(pending=tuple(call for call in each.pending if call.row != row.index)) for each in left
         )
         if closed := tried(partial(dynamics.closed, ended)):
-            signal = row.event.kind == "signal" and row.event.rpc  # the name on the wire
+            signal = row.event.kind == "signal" and row.event.rpc  # Use the name that requests and replies use.
             yield Edit(repair=Repair.MISSING, instead=signal or row.event.name), closed
 
 
 def _without_observation(scene: Scene, fault: Fault) -> Configurations:
-    """Return the configurations without the observation, or no configurations if it only shows a wrong state."""
+    """Return the configurations without the observation. There are none if it only shows a wrong state."""
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
     left = (
@@ -347,7 +351,7 @@ def _whatever(scene: Scene, fault: Fault) -> Configurations:
 
 
 def _resembling(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
-    """Return the deviations declared in other profiles that allow the observation."""
+    """Return the deviations of other profiles that would allow the observation."""
     table = scene.dynamics.table
     where = {scene.row: states} if scene.row >= 0 else {}
     if fault.cause is Cause.STATE:

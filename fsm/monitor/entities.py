@@ -1,9 +1,9 @@
-"""The entities of a monitor.  What is known about an entity is stored in the cells of its slot.
+"""The entities of a monitor. The knowledge about an entity is stored in the cells of its slot.
 
-The monitor's own steps and compiled code (:mod:`fsm.monitor.automaton`) act on the same cells.  An entity is alive,
-at rest, or new, which means that it has not been seen yet or was forgotten.  The entities that are alive form a
-linked list, in the order in which they became alive, and so do the entities at rest.  Anything that does not fit into
-the cells is stored separately.  In that case, only the monitor may take the next step of the entity.
+Both the monitor's own steps and compiled code (:mod:`fsm.monitor.automaton`) use these cells. An entity is alive, at
+rest, or new. A new entity has not been seen yet or was forgotten. The entities that are alive form a linked list in
+the order in which they became alive. The entities at rest form another list. Anything that does not fit into the
+cells is stored separately. In that case, only the monitor may take the next step of the entity.
 """
 
 from array import array
@@ -24,14 +24,17 @@ from fsm.trace import Key, Line, Observation, nanoseconds
 
 
 class Start(NamedTuple):
-    """The start of a time limit: its time in nanoseconds, or ``None`` if unknown, and its line."""
+    """The start of a time limit. It has a time in nanoseconds (``None`` if unknown) and a line."""
 
     at: int | None
     line: int | Line
 
 
 class Late(NamedTuple):
-    """Configurations that are possible only if the time limit of ``way``, which began at ``start``, was broken."""
+    """Configurations that are possible only if a time limit was broken.
+
+    ``way`` is the way that has the time limit. The time limit began at ``start``.
+    """
 
     way: int
     start: Start
@@ -39,7 +42,7 @@ class Late(NamedTuple):
 
 
 def overdue(table: Table, late: Late, place: Line) -> Explained:
-    """Return the violation of a time limit: only *late* explains the observation at *place*."""
+    """Return the violation of a time limit. Only the configurations *late* explain the observation at *place*."""
     way, start, left = late
     row, origin = table.origin[way]
     cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line
@@ -59,34 +62,34 @@ def overdue(table: Table, late: Late, place: Line) -> Explained:
 
 
 MANY: Final = 1_000
-"""Number of ids that may have slots in addition to twice the number of known entities."""
+"""Number of ids that may have slots, in addition to two slots per known entity."""
 
-# Compiled code uses the definitions from here to the end of `linked`.
+# Compiled code uses the definitions from this line to the end of `linked`.
 
 NONE: Final = -1
-"""Value of a cell without a number."""
+"""Value of a cell that contains no number."""
 
 BELIEF, LAST, LED, SINCE, PLACE, RESTED, BEFORE, AFTER, SIZE = range(9)
-"""The cells of a slot, which fill one cache line, and their number.
+"""The cells of a slot and, in ``SIZE``, their number. A slot fills one cache line.
 
 ``BELIEF`` is the number of the belief, or its complement if only the monitor may take the next step.  ``LAST`` is the
 kind of the last observation, and ``LED`` the kind of the last observation that may have moved the entity or that
 showed its state.  Both ignore requests.  ``SINCE`` is the time at which the time limit began.  ``PLACE`` is
 :data:`AT_REST` or :data:`NEW`, or the number of possible events that the belief of a living entity takes into
-account.  ``RESTED`` is the first of these on which it may rest.  ``BEFORE`` and ``AFTER`` are the neighbours of an
-entity that is at rest or alive.
+account.  ``RESTED`` is the first possible event on which the belief may depend.  ``BEFORE`` and ``AFTER`` are the
+neighbours of an entity that is at rest or alive.
 """
 
 AT_REST, NEW = -1, -2
 
 RESTING, ALIVE, NOBODY = 0, SIZE, 2 * SIZE
-"""Slots without an entity: the ends of the lists of entities at rest and alive, and one that is always new."""
+"""Slots without an entity: the ends of the lists of entities at rest and alive, and a slot that is always new."""
 
 ALL: Final = ALIVE
-"""Stands for all entities.  Only the monitor may take their steps."""
+"""The slot that means all entities. Only the monitor may take steps of all entities."""
 
 RESTS, MET, TAKEN = range(RESTING, RESTING + 3)
-"""Cells that count the entities at rest, and the entities met and the observations taken by compiled code."""
+"""Counters: the entities at rest, the entities that compiled code has met, and the observations it has processed."""
 
 
 def unlinked(cells: MutableSequence[int], slot: int) -> None:
@@ -105,7 +108,7 @@ def linked(cells: MutableSequence[int], slot: int, head: int) -> None:
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """A live entity: its belief, and everything else that is needed to process its next observation.
+    """A live entity. It has a belief and everything else that is needed to process its next observation.
 
     ``last`` and ``led`` are kinds of observations, or :data:`NONE`.  ``assumed`` is the number of events that may
     have happened to all entities and that the belief takes into account.  The belief may depend on the events from
@@ -123,18 +126,24 @@ class Life:
     late: tuple[Late, ...] = ()
 
     def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
-        """Move to the belief after *step*, which explains *seen* on *line*."""
+        """Set the belief to the one after *step*. The step explains the observation *seen* on *line*."""
         self.belief = step.to
         if step.starts or self.starts:
             now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
 
     def fits(self) -> bool:
-        """Check whether cells can hold this: at most one start, not before the epoch, no ``own`` and no ``late``."""
+        """Check whether cells can hold this life.
+
+        A life fits if it has no ``own`` and no ``late``, and at most one start, which is not before the epoch.
+        """
         return not (self.late or self.own or self.starts[1:]) and all((each.at or 0) >= 0 for each in self.starts)
 
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
-        """Return the configurations whose time limits have not expired at *seen*.  Add the others to ``late``."""
+        """Return the configurations whose time limits have not expired at *seen*.
+
+        Add the other configurations to ``late``.
+        """
         now = nanoseconds(seen.at) if self.starts else None
         late = defaultdict[tuple[int, Start], set[Configuration]](set)
         for each in self.belief.configurations if now is not None else ():
@@ -149,13 +158,13 @@ class Life:
 
 
 class Entities:
-    """The entities that have the *beliefs*.  Only the latest *most* of the entities at rest are remembered."""
+    """The entities of a monitor with their *beliefs*. Only the latest *most* entities at rest are remembered."""
 
     def __init__(self, beliefs: Beliefs, most: int) -> None:
         self.slots: dict[str, int] = {"": ALL}
         self.cells: array[int] = array("q", [0] * 3 * SIZE)
         self.lines: dict[int, int | Line] = {}
-        """The line on which the time limit of the entity in a slot began."""
+        """Maps a slot to the line on which the time limit of its entity began."""
         self.most = most
         self._beliefs = beliefs
         self._ids: dict[int, str] = {}
@@ -167,7 +176,7 @@ class Entities:
         self.cells[ALL + PLACE], self.cells[ALL + BELIEF], self.cells[NOBODY + PLACE] = AT_REST, NONE, NEW
 
     def slot(self, identity: str) -> int:
-        """Return the slot of *identity*, allocating one if necessary.  A :meth:`sweep` frees unused ones."""
+        """Return the slot of *identity*. Allocate a slot if *identity* has none; :meth:`sweep` frees unused slots."""
         slot = self.slots.get(identity)
         if slot is None:
             if not self._free:
@@ -177,7 +186,7 @@ class Entities:
         return slot
 
     def slots_of(self, identities: Sequence[str]) -> list[int]:
-        """Return the slots of *identities*, like :meth:`slot`."""
+        """Return the slots of *identities*. Allocate missing slots, as :meth:`slot` does."""
         count = len(identities)
         if count > len(self._free):
             self._grow(count)
@@ -188,24 +197,23 @@ class Entities:
 
     def _grow(self, count: int) -> None:
         before, more = len(self.cells), max(len(self.cells), (count + 60) * SIZE)
-        # Compiled code may be using the cells, so they cannot be resized in place.
+        # Compiled code may be using the cells. They therefore cannot be resized in place.
         self.cells = self.cells + array("q", [NEW]) * more
         self._free += range(before + more - SIZE, before - SIZE, -SIZE)
 
     def sweep(self) -> None:
-        """Free the slots of entities that are new or forgotten, if there may be many such entities."""
+        """Free the slots of new and forgotten entities if there may be many such entities."""
         if len(self.slots) < self._enough:
             return
         cells, before = self.cells, self.slots
-        # Most entities of a large table are new again, so it is cheaper to build a new dictionary than to remove
-        # them.
+        # In a large table, most entities are new again. Building a new dictionary is cheaper than removing them.
         self._ids.clear()
         self.slots = {identity: slot for identity, slot in before.items() if cells[slot + PLACE] != NEW}
         self._free += [slot for slot in before.values() if cells[slot + PLACE] == NEW]
         self._enough = 2 * len(self.slots) + MANY
 
     def identity(self, slot: int) -> str:
-        if slot not in self._ids:  # the slot is from `slots_of`; its id is rarely needed
+        if slot not in self._ids:  # The slot is from `slots_of`. Its id is rarely needed.
             self._ids = {known: name for name, known in self.slots.items()}
         return self._ids[slot]
 
@@ -233,7 +241,7 @@ class Entities:
         return life
 
     def live(self, slot: int, life: Life, *, apart: bool) -> None:
-        """Store *life*.  If *apart*, only the monitor may take the next step of the entity."""
+        """Store *life*. If *apart* is true, only the monitor may take the next step of the entity."""
         cells, number, since = self.cells, life.belief.number, NONE
         self._beside.pop(slot, None)
         if not life.fits():
@@ -248,9 +256,10 @@ class Entities:
         cells[slot + SINCE], cells[slot + PLACE], cells[slot + RESTED] = since, life.assumed, life.rested
 
     def take(self, slot: int, seen: Key, assumed: int) -> bool:
-        """Take the step of a living entity for *seen* if its only effect is another belief.  Return whether it is.
+        """Take the step of a living entity for *seen* if the step only changes the belief.
 
-        The entity must take *assumed* possible events into account, and no time limit may run before or after the step.
+        Return whether it was taken. The entity must take *assumed* possible events into account. No time limit may be
+        running before or after the step.
         """
         cells, before = self.cells, self.belief(slot)
         step = before.next.get(seen)
@@ -273,7 +282,10 @@ class Entities:
         return found
 
     def rest(self, slot: int, belief: Belief) -> None:
-        """Put the entity in *slot* to rest with *belief*.  If too many are at rest, forget the oldest of them."""
+        """Put the entity in *slot* to rest with *belief*.
+
+        If too many entities are at rest, forget the oldest of them.
+        """
         self._rest(slot, belief)
         while self.cells[RESTS] > self.most:
             self.forget(self.cells[RESTING + AFTER])
@@ -290,7 +302,7 @@ class Entities:
             self._rest(slot, belief)
 
     def forget(self, slot: int) -> None:
-        """Make the entity in *slot* new: forget everything that is known about it."""
+        """Forget everything that is known about the entity in *slot*. The entity is then new."""
         place = self.cells[slot + PLACE]
         if place != NEW:
             unlinked(self.cells, slot)
@@ -305,7 +317,7 @@ class Entities:
             self.cells[slot] = ~self.cells[slot]
 
     def renumber(self, others: Iterable[Belief]) -> None:
-        """Forget all steps, all unused kinds, and all beliefs except those of entities and those in *others*."""
+        """Forget all steps, all unused kinds, and all unused beliefs. The beliefs in *others* count as used."""
         cells, kinds = self.cells, self._beliefs.kinds
         alive = [*self.listed(ALIVE)]
         held = [(slot, self.belief(slot)) for slot in (*alive, *self.listed(RESTING))]

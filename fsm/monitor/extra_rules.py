@@ -1,6 +1,7 @@
-"""Rules that no cell of a machine contains: ids are fresh, and the fields of a status satisfy their clauses.
+"""Check two kinds of rules that no cell of a machine contains.
 
-A run of a machine may create an entity again, but a runtime never assigns the same id twice.
+The first rule says that ids are fresh: a run of a machine may create an entity again, but a runtime never assigns the
+same id twice. The other rules are clauses about the fields of a status.
 """
 
 from collections import OrderedDict
@@ -48,8 +49,8 @@ class FreshIds:
         _remember(self._given, identity, None)
 
     def named(self, seen: Observation) -> None:
-        """Record the id of *seen*, whose entity was neither alive nor at rest."""
-        # This is only needed for calls with intervals. Recordings with such calls have no columns, so compiled code
+        """Record the id of the entity of *seen*. The entity was neither alive nor at rest."""
+        # Only calls with intervals need this record. A recording with such calls has no columns, so compiled code
         # need not report ids.
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))
@@ -83,7 +84,10 @@ def _remember(ids: OrderedDict[str, int | None], identity: str, at: int | None) 
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:
-    """Map each call that can leave the initial state by succeeding to a clause that refuses the call."""
+    """Map each call that creates an entity to one of the clauses that make the machine refuse the call.
+
+    A call creates an entity if it leaves the initial state when it succeeds.
+    """
     machine = dynamics.table.machine
     found = {}
     for name, row in dynamics.names.items():
@@ -109,10 +113,10 @@ def demanded(
     before: Kept | None = None,
     possible: Collection[str] = (),
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
-    """Yield each clause that *machine* requires of every state showing *shown*, with its demands on the fields *seen*.
+    """Yield each clause that must hold in every state showing *shown*, with its demands on the fields *seen*.
 
-    If *possible* names any of these states, the others are ignored.  *before* maps each clause to the values that
-    must not change.  Values that must not change from now on are added to *before*.
+    If *possible* contains some of the states showing *shown*, the other states are ignored.  *before* maps each
+    clause to the values that must not change.  Values that must not change from now on are added to *before*.
 
     >>> from fsm.language.library import load
     >>> found = demanded(load("examples/models/washer.toml"), "WASHING", {"started": 0, "finished": 0})
@@ -141,10 +145,10 @@ def _time(value: FieldValue) -> int | None:
 
 
 class FieldClauses:
-    """Checks the statuses of one trace against the field clauses of *machine*, which may be under a profile.
+    """Checks the statuses of one trace against the field clauses of *machine*.
 
-    Violations are added to *folder*, with the known deviations of *profiles* that explain them.  ``tested`` counts how
-    often each clause was tested.
+    Violations are added to *folder*. Each violation comes with the known deviations of *profiles* that explain it.
+    ``tested`` counts how often each clause was tested.
     """
 
     def __init__(self, machine: Machine, profiles: Iterable[Profile], folder: Folder) -> None:
@@ -161,19 +165,25 @@ class FieldClauses:
         return self._kept.keys()
 
     def forget(self, entity: str = "") -> None:
-        """Forget the fields of *entity*, or of all entities by default, because they may change now."""
+        """Forget the fields of *entity* because they may change now.
+
+        Without *entity*, forget the fields of all entities.
+        """
         if entity:
             self._kept.pop(entity, None)
         else:
             self._kept.clear()
 
     def notice(self, seen: Observation) -> None:
-        """Forget the fields that may change after *seen*: an interruption, a creation, or a gap for all entities."""
+        """Forget the fields that may change after *seen*.
+
+        Fields may change after an interruption or a creation. After a gap, the fields of all entities may change.
+        """
         if seen.event in self.anew or (seen.phase == "gap" and not seen.entity):
             self.forget(seen.entity)
 
     def hold(self, seen: Observation, place: Line, possible: Collection[str] = ()) -> tuple[Violation, ...]:
-        """Return the violations of field clauses by *seen*.  If *possible* is given, it has the possible states."""
+        """Return the field clauses that *seen* violates. If *possible* is given, it contains the possible states."""
         if not seen.fields:
             return ()
         found = []
@@ -210,6 +220,6 @@ class FieldClauses:
 
 
 def held_to(requirements: Iterable[Requirement], machine: Machine, folder: Folder) -> FieldClauses:
-    """Return a checker of the statuses of *machine* against *requirements* instead of the machine's own clauses."""
+    """Return a checker of the statuses of *machine* that uses *requirements* instead of the machine's own clauses."""
     requires = {each.clause.name: each for each in requirements}
     return FieldClauses(replace(machine, requires=requires, exemptions=()), (), folder)

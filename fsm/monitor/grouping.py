@@ -1,4 +1,7 @@
-"""Group violations by cause.  The first few of each cause are kept in full, and the others are counted."""
+"""Group violations by cause.
+
+The first few violations of each cause are kept in full. Further violations are counted.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +27,10 @@ NAMED: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A violation that waits for the next observation of its entity, which may show the most likely edits."""
+    """A violation that waits for the next observation of its entity.
+
+    That observation may show which edits are most likely.
+    """
 
     observation: Observation
     place: Line
@@ -32,7 +38,7 @@ class Open:
     explained: Explained
 
     def closed(self, dynamics: Dynamics, following: Observation | None) -> Violation:
-        """Return the violation, with the edits that explain *following* first."""
+        """Return the violation. Edits that also explain the observation *following* come first."""
         edits = list(self.explained.edits)
         if following is not None:
             after = key(following)
@@ -71,7 +77,7 @@ class Folder:
         self._each: dict[tuple[str, ...], list[Tolerated]] = {}
 
     def copy(self) -> "Folder":
-        """Return a copy with its own groups."""
+        """Return a copy that has its own groups."""
         other = Folder(every=self._every, wanted=self.wanted)
         other._causes = {cause: group.copy() for cause, group in self._causes.items()}
         other._others = {level: group.copy() for level, group in self._others.items()}
@@ -84,7 +90,7 @@ class Folder:
             self.found(told)
 
     def fold(self, violation: Violation, *, told: bool = False) -> None:
-        """Add *violation*.  Pass it to ``found``, unless *told* is true because that has already happened."""
+        """Add *violation*. Pass it to ``found`` unless *told* is true, which means that this has happened."""
         seen = violation.observation
         if not self.wanted(seen):
             return
@@ -119,7 +125,7 @@ class Folder:
             self._each.setdefault(names, []).append(met)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return a finding for each cause in order of first appearance, then one for each level of further causes."""
+        """Return a finding for each cause in order of first appearance, then one for each level of other causes."""
         groups = [(each, False) for each in self._causes.values()] + [(each, True) for each in self._others.values()]
         return tuple(
             Finding(first=tuple(each.whole), count=each.count, entities=len(each.entities), others=others)
@@ -127,13 +133,13 @@ class Folder:
         )
 
     def tolerated(self) -> tuple[Deviated, ...]:
-        """Return all tolerated deviations, in order of first appearance."""
+        """Return all tolerated deviations in order of first appearance."""
         return tuple(replace(each, whole=tuple(self._each.get(names, ()))) for names, each in self._tolerated.items())
 
 
 @dataclass(slots=True)
 class Assumptions:
-    """The possible events, in trace order.  An entity takes them into account when it is next observed."""
+    """A list of possible events in trace order. An entity takes them into account when it is next observed."""
 
     number: int = 0
     """Number of possible events so far.  They are numbered from 0."""
@@ -149,34 +155,40 @@ class Assumptions:
         self.number += 1
 
     def between(self, first: int, end: int) -> Sequence[Assumed]:
-        """Return the possible events from number *first* up to but excluding *end*, without dropped events."""
+        """Return the possible events with numbers from *first* to *end* - 1, except those that were dropped."""
         return self._possible[max(0, first - self._first) : max(0, end - self._first)]
 
     def since(self, first: int) -> Collection[Observation]:
-        """Return the last possible event of each kind, starting at number *first*."""
+        """Return the last possible event of each kind. Events before number *first* are ignored."""
         shed = {event: each for event, (at, each) in self._latest.items() if first <= at < self._first}
         kept = {each.observation.event: each for each in self.between(first, self.number)}
         return [each.observation for each in (shed | kept).values()]
 
     def shed(self, most: int) -> None:
-        """If there are more than twice *most* events, drop all but the latest *most* and the last of each kind."""
+        """Drop old events if more than twice *most* are stored. Keep the latest *most* and the last of each kind."""
         if len(self._possible) > 2 * most:
             self._first += len(self._possible) - most
             del self._possible[:-most]
 
     def need(self, among: Sequence[Assumed]) -> None:
-        """Record that one of *among* must have happened.  Unless one of them is already needed, choose the latest."""
+        """Record that an event in *among* must have happened.
+
+        Choose an event that is already needed or else the latest one.
+        """
         known = {_which(each): each for each in among}
         if known and self._needed.keys().isdisjoint(known):
             self._needed.update([known.popitem()])
 
     def needed(self) -> tuple[Assumed, ...]:
-        """Return the events without which the trace is illegal, in the order in which they were found."""
+        """Return the events without which the trace would be illegal, in the order in which they were found."""
         return tuple(self._needed.values())
 
 
 def _which(each: Assumed) -> tuple[object, ...]:
-    """Return the identity of an assumption: its event, entity and times, or its file and line if it has no times."""
+    """Return the identity of an assumption.
+
+    The identity is the event, its entity and its times. If the event has no times, its file and line replace them.
+    """
     seen = each.observation
     return (seen.event, seen.entity, seen.start, seen.end) if seen.start is not None else (each.file, each.line)
 
@@ -187,5 +199,5 @@ def rests_on_one(configurations: Configurations) -> bool:
 
 
 def is_one(deviation: str) -> bool:
-    """Check whether the name *deviation* stands for an assumption."""
+    """Check whether the name *deviation* denotes an assumption."""
     return deviation.startswith(ASSUMED)

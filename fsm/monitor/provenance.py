@@ -1,7 +1,7 @@
-"""Trace a belief to its causes: the steps that led to each possible state, and why other states were ruled out.
+"""Explain a belief: the steps that led to each possible state, and the observations that ruled out other states.
 
-In databases this is why-provenance (Buneman, Khanna and Tan, 2001).  Derivations are as short as possible, and use
-deviations and silent cells only if there is no other derivation.
+Research on databases calls this why-provenance (Buneman, Khanna and Tan, 2001).  Derivations are as short as
+possible. A derivation uses deviations and silent cells only if there is no other derivation.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,12 +21,18 @@ from fsm.monitor.scene import Scene
 from fsm.monitor.stepping import TOO_MANY, BeliefMove
 
 TRIED: Final = 20_000
-"""Maximum number of configurations in which to look for derivations.  States beyond it have no derivation."""
+"""Maximum number of configurations in which to look for derivations.
+
+States in other configurations have no derivation.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivation:
-    """The instants that led from a state before an observation to ``state``; empty if that was already possible."""
+    """The instants that led from a state before an observation to ``state``.
+
+    There are no instants if ``state`` was already possible before the observation.
+    """
 
     state: str
     uses: tuple[UsedCell, ...]
@@ -34,11 +40,11 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuledOut:
-    """A state before an observation that rules it out.
+    """A state in which the entity cannot have been before an observation, because the observation rules it out.
 
-    ``cause`` is the illegal aspect of the observation in this state, ``permitted`` are its legal alternatives, and
-    ``clause`` is the clause that it breaks.  ``cause`` is ``None`` if the call whose reply was seen could not have
-    ended yet.
+    ``cause`` is the part of the observation that is illegal in this state. ``permitted`` are the legal alternatives
+    to this part, and ``clause`` is the clause that the part breaks. ``cause`` is ``None`` if the call whose reply was
+    seen could not have ended yet.
     """
 
     state: str
@@ -49,10 +55,11 @@ class RuledOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """The reasons for the states ``after``, which are possible once ``event`` was observed or assumed.
+    """The reasons why the states ``after`` are possible once ``event`` has been observed or assumed.
 
-    One deviation or assumed event of each group in ``needed`` certainly occurred.  ``note`` is the note of the step.
-    If ``legal`` is false, nothing explains the observation, and the monitor continues from the states ``after``.
+    At least one deviation or assumed event of each group in ``needed`` certainly occurred. ``note`` is the note of
+    the step. If ``legal`` is false, nothing explains the observation, and the monitor continues from the states
+    ``after``.
     """
 
     event: str
@@ -82,7 +89,7 @@ def _provenance(followed: BeliefMove) -> Provenance:
     scene, step = followed.scene, followed.step
     names, after, legal = scene.dynamics.table.states, _states(step.to.configurations), step.explained is None
     ruled_out: tuple[RuledOut, ...] = ()
-    with suppress(TooManyError):  # a part of a belief may have more possibilities than the whole
+    with suppress(TooManyError):  # A part of a belief may have more possibilities than the whole belief.
         ruled_out = tuple(_ruled_out(followed)) if step.note != TOO_MANY else ()
     return Provenance(
         event=scene.seen.event,
@@ -103,8 +110,8 @@ def _ruled_out(followed: BeliefMove) -> Iterator[RuledOut]:
         if scene.seen.output:
             here = scene.dynamics.closed(each for each in here if not each.queue)
         left = scene.dynamics.observed(here, scene.seen._replace(shows=""), scene.since).configurations
-        # The part of a belief that is in one state is not closed, and neither are the configurations that a reply
-        # leaves.
+        # Hidden events may lead out of a part of a belief that has only one state, so this part is not closed.
+        # Neither are the configurations after a reply.
         possible = any(
             shows[each.state] == (scene.seen.shows or shows[each.state]) for each in scene.dynamics.closed(left)
         )
@@ -117,7 +124,7 @@ def _ruled_out(followed: BeliefMove) -> Iterator[RuledOut]:
         if scene.seen.phase == "reply" and not any(each.what for each in permitted):
             yield RuledOut(state=names[state], cause=None)
         else:
-            # A look rules out states because of the values they show, without breaking a clause.
+            # A look-up rules out the states that show another value. It breaks no clause.
             clause = against if broken or fault.cause is not Cause.STATE else None
             yield RuledOut(state=names[state], cause=fault.cause, permitted=permitted, clause=clause)
 
@@ -127,23 +134,29 @@ def _states(configurations: Iterable[Configuration]) -> list[int]:
 
 
 def _without_outputs(configurations: Iterable[Configuration]) -> list[Configuration]:
-    """Return the sorted configurations whose outputs were all observed or, if there are none, all configurations."""
+    """Return the sorted configurations whose outputs were all observed.
+
+    If there are none, return all configurations.
+    """
     found = sorted(configurations, key=lambda each: (*each[:4], each.due or ()))
     return [each for each in found if not each.queue] or found
 
 
 _Edge: TypeAlias = tuple[UsedCell | None, int, Configuration]
-"""The cell used, and the next stage: before the observation took effect (0), after that (1), after its look (2)."""
+"""The cell used, and the next stage.
+
+The stage is 0 before the observation takes effect, 1 after that, and 2 after the look-up of the observation.
+"""
 
 
 def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
     wanted, dynamics, last = {*states}, scene.dynamics, 1 + bool(scene.seen.shows)
     if scene.seen.phase == "assumed":
         scene = replace(scene, dynamics=replace(dynamics, unseen=(*dynamics.unseen, scene.row), assumed=scene.row))
-    for doubtful in (False, True):  # deviations and silent cells are reasons only if there are no other reasons
+    for doubtful in (False, True):  # Deviations and silent cells are reasons only if there are no other reasons.
         done: set[tuple[int, Configuration]] = set()
         queue: list[tuple[_Edge, tuple[UsedCell, ...]]] = [(edge, ()) for edge in _starts(scene) if wanted]
-        for (used, stage, here), before in queue:  # the list grows
+        for (used, stage, here), before in queue:  # The list grows.
             doubt = used is not None and (used.deviation is not None or used.step.outcome == UNSPECIFIED)
             if (doubt and not doubtful) or (stage, here) in done or len(done) > TRIED:
                 continue
@@ -162,7 +175,10 @@ def _includes_request(scene: Scene) -> bool:
 
 
 def _starts(scene: Scene) -> Iterator[_Edge]:
-    """Yield the first edges of the search.  An observation that has no effect of its own counts as already over."""
+    """Yield the first edges of the search.
+
+    If an observation has no effect, the search starts in the stage after the effect.
+    """
     seen, dynamics = scene.seen, scene.dynamics
     over = seen.phase in {"request", "assumed"} or not (seen.output or seen.event)
     answers = dynamics.answering(numbers(scene.since or bits(scene.before)), seen) if seen.phase == "answered" else ()
@@ -175,7 +191,7 @@ def _starts(scene: Scene) -> Iterator[_Edge]:
 
 def _after(scene: Scene, stage: int, here: Configuration) -> Iterator[_Edge]:
     seen, dynamics = scene.seen, scene.dynamics
-    # The belief before any other observation already includes the events that may have happened unobserved.
+    # Except before the first observation, the belief already includes the events that may have happened unobserved.
     if stage or _includes_request(scene) or seen.output:
         for instant, after in dynamics.unseen_instants(here):
             event = dynamics.table.rows[instant.row].event

@@ -1,4 +1,4 @@
-"""The context of a violation: the belief before it and the observations that led to it."""
+"""The context of a violation: the belief before the violation, and the observations that led to this belief."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ from fsm.trace import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """An illegal observation ``seen``, and the belief ``before`` it.
+    """An illegal observation ``seen``, and the belief ``before`` the observation.
 
-    ``led`` is the last earlier observation that may have moved the entity or showed its state.  ``others`` are the
-    tables of the other profiles.  ``since`` is a bit set of the states in which an unrecorded call may have acted.
-    ``again`` is true if the last event whose end was observed was the same event.
+    ``led`` is the last earlier observation that may have moved the entity or that showed its state. ``others`` are
+    the tables of the other profiles. ``since`` is a bit set of the states in which an unrecorded call may have acted.
+    ``again`` is true if the same event was also the last event whose end was observed.
     """
 
     dynamics: Dynamics
@@ -30,17 +30,17 @@ class Scene:
 
     @property
     def row(self) -> int:
-        """The row of the event, or -1 if only a state or an output was seen."""
+        """The row of the event, or -1 if only a state or an output was observed."""
         return self.dynamics.row(self.seen.event)
 
     def left(self, seen: Key) -> Configurations:
-        """Return the configurations that remain if *seen* is observed instead."""
+        """Return the configurations that would remain if *seen* were observed instead."""
         return tried(lambda: self.dynamics.observed(self.before, seen, self.since).configurations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """The illegal part of an observation: its cause and text.  ``met``: whether it concerns the state a call met."""
+    """The illegal part of an observation. ``met`` is true if it is the state that a call met."""
 
     cause: Cause
     illegal: str
@@ -48,7 +48,10 @@ class Fault:
 
 
 def showing(scene: Scene, met: str) -> set[int]:
-    """Return the states in which the event may have taken effect, limited to those that show *met* if it is given."""
+    """Return the states in which the event may have taken effect.
+
+    If *met* is given, return only states that show *met*.
+    """
     shows, met = scene.dynamics.table.shows, scene.dynamics.understood(met)
     return {state for state in acted(scene) if not met or shows[state] == met}
 

@@ -1,4 +1,4 @@
-"""Compute the steps that observations take from beliefs, and diagnose those that are illegal."""
+"""Compute the steps that observations take from beliefs, and diagnose illegal steps."""
 
 from collections import Counter
 from typing import Final, NamedTuple
@@ -12,17 +12,17 @@ from fsm.monitor.scene import Scene
 from fsm.trace import Key, Line, Observation, key
 
 NOTHING: Final = "nothing observed"
-"""Note on an observation without content."""
+"""The note on an observation that has no content."""
 
 TOO_MANY: Final = "too many possibilities"
-"""Note on an observation at which the monitor gives up, after which nothing is known."""
+"""The note on an observation at which the monitor stops following the entity. The entity's state is then unknown."""
 
 UNRECORDED: Final = "reply not recorded"
-"""Note on a call whose reply was not recorded."""
+"""The note on a call whose reply was not recorded."""
 
 
 class BeliefMove(NamedTuple):
-    """A ``step`` that an entity took in ``scene``.  ``before`` includes states that a time limit has ruled out."""
+    """A ``step`` that an entity took in ``scene``. ``before`` includes the states that a time limit has ruled out."""
 
     before: Configurations
     scene: Scene
@@ -32,9 +32,9 @@ class BeliefMove(NamedTuple):
 class Stepping:
     """Computes the steps of one monitor.
 
-    *everything* is the belief about an unknown entity.  Events in *anew* create or interrupt an entity, so their steps
-    are never plain.  If *own*, the trace was written for this machine, and missing replies are noted.  ``followed``
-    collects the steps of each entity in order, unless it is ``None``.
+    *everything* is the belief about an unknown entity.  Events in *anew* create or interrupt an entity, so their
+    steps are never plain. If *own* is true, the trace was written for this machine, and missing replies are noted.
+    Unless ``followed`` is ``None``, it collects the steps of each entity in order.
     """
 
     def __init__(self, shared: Shared, beliefs: Beliefs, everything: Belief, anew: set[str], *, own: bool) -> None:
@@ -44,7 +44,7 @@ class Stepping:
         self.notes = Counter[str]()
 
     def next(self, entity: str, life: Life, seen: Observation, place: Line | None = None) -> BeliefStep:
-        """Return the step of *entity* with this *life* for *seen*.  Without a *place*, *seen* is only assumed."""
+        """Return the step that *entity* takes from *life* for *seen*. Without *place*, *seen* was only assumed."""
         before = life.belief
         step = self._in_time(life, seen, place) if place else self._take(before, seen, life)
         if self.followed is not None:
@@ -53,7 +53,10 @@ class Stepping:
         return step
 
     def _in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
-        """Return the step of *life* for *seen*.  If only late configurations explain *seen*, a limit was broken."""
+        """Return the step of *life* for *seen*.
+
+        A time limit was broken if only late configurations explain *seen*.
+        """
         if not life.starts and not life.late:
             return self._take(life.belief, seen, life)
         what, known = key(seen), len(life.late)
@@ -80,7 +83,7 @@ class Stepping:
         return step
 
     def _step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        """Compute the step from *before* for *seen*, and store it unless it is a violation."""
+        """Compute the step from *before* for *seen*. Unless the step is a violation, store it."""
         what = key(seen)
         try:
             self._beliefs.charge(before)
@@ -107,7 +110,7 @@ class Stepping:
     def _with_request(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
         """Return the configurations before *seen*, and a note if the request of its call is missing.
 
-        A call without a request may have begun in any state.
+        A call whose request is missing may have begun in any state.
         """
         if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
@@ -145,7 +148,7 @@ class Stepping:
         return step
 
     def leads(self, seen: Key) -> bool:
-        """Check whether *seen* may have moved an entity or shows its state.  This is false for a request."""
+        """Check whether *seen* may have moved an entity or shows its state. A request does neither."""
         moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
         return seen.phase != "request" and bool(moves)
 

@@ -27,7 +27,10 @@ from fsm.machine.product.system import System
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A machine with one change to the cell of ``event`` in ``state``, or to the end of the call if ``ends``."""
+    """A machine with one change.
+
+    The change is in the cell of ``event`` in ``state``. If ``ends`` is true, it is in the end of the call.
+    """
 
     name: str
     event: str
@@ -38,9 +41,10 @@ class Mutant:
 
 
 def mutants(machine: model.Machine) -> Iterator[Mutant]:
-    """Yield every mutant of *machine*, in the order of its events and states, each with a unique name.
+    """Yield every mutant of *machine*, in the order of the events and states of the machine.
 
-    Each mutant is well formed, and its changed cell has a different meaning. Two mutants may be equal.
+    Each mutant has a unique name. Each mutant is well formed, and the changed cell has a different meaning. Two
+    mutants may be equal.
 
     >>> from fsm.language.library import load
     >>> door = load("examples/models/door.toml")
@@ -69,7 +73,7 @@ class _CellMutants:
     outputs: tuple[str, ...]
 
     def mutant(self, name: str, cell: model.Cell) -> Mutant | None:
-        """Return the machine with *cell* in this place, or ``None`` if some call would then never end."""
+        """Return the machine with *cell* in this place. Return ``None`` if some call would then never end."""
         event = self.event
         if isinstance(cell, model.Moves) and self.ends:
             changed = replace(event, ends={**event.ends, self.state: cell})
@@ -81,7 +85,7 @@ class _CellMutants:
         return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=cell.line, machine=machine)
 
     def changes(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
-        """Yield changed cells with their names. The same cell may occur under several names."""
+        """Yield changed cells and their names. The same cell may occur under several names."""
         yield from self._kinds(cell)
         match cell:
             case model.Moves(outcomes=ways):
@@ -103,7 +107,10 @@ class _CellMutants:
                 assert_never(cell)
 
     def _kinds(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
-        """Yield cells of other kinds. The end of a call has no others, because it is always of kind ``Moves``."""
+        """Yield cells of other kinds than *cell*.
+
+        The end of a call cannot have another kind, because it is always of the kind ``Moves``.
+        """
         clause, line = cell.clause, cell.line
         kinds: dict[str, model.Cell] = {"ignored": model.Ignores(clause=clause, line=line)}
         if self.event.kind == "call":
@@ -148,7 +155,7 @@ class _CellMutants:
 
 
 def _meaning(cell: model.Cell, state: str, kind: model.Kind) -> object:
-    """Return the effect of *cell* in *state*, ignoring the names of its outcomes."""
+    """Return the effect of *cell* in *state*. The names of outcomes are ignored."""
     ways = model.outcomes(cell, state, kind)
     return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
 
@@ -170,9 +177,10 @@ _Steps = tuple[str | WrittenStep, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointMutant:
-    """A system with one change in the joint event or part ``event``. If ``way`` is not empty, that way is changed.
+    """A system with one change in the joint event or part ``event``.
 
-    ``name`` describes the change. ``change`` applies it to the system, with any number of copies of the parts.
+    If ``way`` is not empty, the change is in that way of the event. ``name`` describes the change. ``change`` applies
+    the change to the system, which may have any number of copies of its parts.
     """
 
     name: str
@@ -183,10 +191,10 @@ class JointMutant:
 
 
 def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None = None) -> Iterator[JointMutant]:
-    """Yield every mutant of *system*, which *file* describes and to which *profile* is applied.
+    """Yield every mutant of *system*.
 
-    Mutants are in file order, are well formed, and have unique names. No two mutants of the same joint event have the
-    same steps.
+    *file* describes the system, and *profile* is applied to it. Mutants are in file order, are well formed, and have
+    unique names. No two mutants of the same joint event have the same steps.
     """
     for name, joint in joint_events(file, profile).items():
         making = _JointMutants(system=system, file=file, profile=profile, name=name, written=joint)
@@ -229,7 +237,10 @@ class _JointMutants:
         )
 
     def mutants(self) -> Iterator[JointMutant]:
-        """Yield the mutants of the joint event, then the mutants of each of its ways. Some may be equal."""
+        """Yield the mutants of the joint event, and then the mutants of each of its ways.
+
+        Some mutants may be equal.
+        """
         yield from self._conditions(self.written.when, lambda when: self.written.model_copy(update={"when": when}))
         if self.written.steps:
             only = WrittenWay.model_validate({"steps": self.written.steps})
@@ -256,7 +267,11 @@ class _JointMutants:
     def _way(
         self, way: WrittenWay, among: Callable[[WrittenWay | None], WrittenJoint], name: str, at: Keys
     ) -> Iterator[JointMutant]:
-        """Yield the mutants of *way*. *among* returns the joint event with *way* replaced or, for ``None``, removed."""
+        """Yield the mutants of *way*.
+
+        *among* returns the joint event with another way instead of *way*. For ``None``, it returns the joint event
+        without *way*.
+        """
 
         def instead(**changes: object) -> WrittenJoint:
             return among(way.model_copy(update=changes))
@@ -283,7 +298,10 @@ class _JointMutants:
         )
 
     def _changes(self, steps: _Steps, place: Keys, names: Mapping[Keys, str]) -> Iterator[tuple[str, _Steps, Keys]]:
-        """Yield each change of *steps* at *place*: a description, the new steps, and the place of the changed step."""
+        """Yield each change of *steps*, which are at *place*.
+
+        A change consists of a description, the new steps, and the place of the changed step.
+        """
         for number, each in enumerate(steps):
             step, here = _as_table(each), (*place, number)
             called = names[here]
@@ -299,7 +317,7 @@ class _JointMutants:
                 yield change, (*steps[:number], *block, *steps[number + 1 :]), there
 
     def _step(self, step: WrittenStep, called: str) -> Iterator[tuple[str, _Steps]]:
-        """Yield each change of *step*: a description, and the steps that replace it."""
+        """Yield each change of *step*. A change consists of a description, and the steps that replace *step*."""
         do = str(step.do).strip()
         yield f"drops {called}", ()
         if not do.startswith(_RESET):
@@ -324,7 +342,7 @@ class _JointMutants:
                 yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
 
     def _outcomes(self, do: str) -> dict[str, bool]:
-        """Return the possible outcomes of the event in the step *do*, each mapped to whether it can be an error."""
+        """Map each possible outcome of the event in the step *do* to whether the outcome can be an error."""
         name, event, *ends = do.partition("/")[0].split()[-1].split(".")
         part = self.system.parts[name]
         found: dict[str, bool] = {}
@@ -337,7 +355,10 @@ class _JointMutants:
 
 
 def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
-    """Map the place of each step to a name: its action, with a number if an earlier step has the same action."""
+    """Map the place of each step to the name of the step.
+
+    The name is the action of the step. If an earlier step has the same action, a number is added.
+    """
     found: dict[Keys, str] = {}
     for number, each in enumerate(steps):
         step = _as_table(each)

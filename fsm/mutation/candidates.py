@@ -1,4 +1,4 @@
-"""Candidate properties of a machine, derived from its cells and written in the property language.
+"""Derive candidate properties of a machine from its cells, in the property language.
 
 A candidate is a guess at the intention of the machine's author. :mod:`~fsm.mutation.outcomes` checks whether it
 holds and which errors break it. The strongest candidates come first.
@@ -18,7 +18,7 @@ from fsm.machine.table import tabulate
 from fsm.machine.traversal import closure
 
 ClaimWords: TypeAlias = Mapping[str, str | list[str]]
-"""The claim of a property and its parameters, as in a property file."""
+"""The claim of a property and the parameters of the claim, as in a property file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,9 @@ class Candidate:
 
 
 def candidates(machine: Machine) -> Iterator[Candidate]:
-    """Yield properties that *machine* may have and that an error in it would break. Names may repeat.
+    """Yield properties that *machine* may have and that an error in the machine would break.
+
+    Names may repeat.
 
     >>> from fsm.language.library import load
     >>> [each.name for each in candidates(load("examples/models/door.toml"))][:2]
@@ -55,7 +57,7 @@ def candidates(machine: Machine) -> Iterator[Candidate]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """Reads the cells of ``machine`` in the ``reached`` states and words conditions about them."""
+    """Reads the cells of ``machine`` in the ``reached`` states, and words conditions about these cells."""
 
     machine: Machine
     reached: tuple[str, ...]
@@ -80,14 +82,20 @@ class _Reading:
         return _or(f"is {state}" if state in self.unclear else state for state in states)
 
     def before(self, states: Collection[str]) -> str:
-        """Return the condition that the state was one of *states*, or an empty string if that is always true."""
+        """Return the condition that the state was one of *states*.
+
+        Return an empty string if this condition is always true.
+        """
         others = [state for state in self.reached if state not in states]
         if len(others) == 1 and len(states) > 1:
             return f"not was {others[0]}"
         return _or(f"was {state}" for state in states) if others else ""
 
     def cited(self, clauses: Iterable[Clause]) -> tuple[Level, str]:
-        """Return the weakest level of *clauses* and their source, or the machine's source if theirs differ."""
+        """Return the weakest level of *clauses*, and their source.
+
+        If the clauses have different sources, return the source of the machine.
+        """
         found = list(clauses)
         level: Level = min((each.level for each in found), key=LEVELS.index, default="observed")
         sources = {each.source for each in found}
@@ -103,7 +111,7 @@ class _Reading:
         return [event.cells[state].clause for event in events for state in states]
 
     def never_again(self) -> Iterator[Candidate]:
-        """Yield claims that certain states are never reached again from a given state."""
+        """Yield the claims that some states are never reached again after a certain state."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for state in self.reached:
             after = closure([state], self._next)
@@ -145,7 +153,7 @@ class _Reading:
             yield self.candidate("stated", "nothing-is-left-open", says, claim, clauses)
 
     def entered(self) -> Iterator[Candidate]:
-        """Yield, for each state, the claim that only certain events lead to it."""
+        """Yield the claim for each state that only certain events lead to this state."""
         for state in self.reached:
             sources = [source for source in self.reached if source != state]
             events = self._only_events(sources, state, lambda way: (way.to,))
@@ -155,7 +163,10 @@ class _Reading:
                 yield self.candidate("entered", f"{state}-is-entered", says, claim, self.clauses(events, self.reached))
 
     def _only_events(self, states: Iterable[str], name: str, names: Callable[[Outcome], Iterable[str]]) -> list[Event]:
-        """Return the events with an outcome in *states* whose *names* include *name*; empty if no claim follows."""
+        """Return the events with an outcome in *states* for which *names* includes *name*.
+
+        Return no events if no claim follows from them.
+        """
         every = self.machine.events.values()
         events = [
             each for each in every if any(name in names(way) for state in states for way in self.ways(each, state))
@@ -163,13 +174,13 @@ class _Reading:
         return events if len(events) < len(every) and all(self.sayable(event.name) for event in events) else []
 
     def acts(self, event: Event) -> str:
-        """Return the condition for *event* to happen or, if it is a call that takes time, to end."""
+        """Return the condition that *event* happens or, if it is a call that takes time, that the call ends."""
         if event.ends:
             return f"{self.happens(event.name)} or {event.name} replies ok or {event.name} replies {ANY_ERROR}"
         return self.happens(event.name)
 
     def outputs(self) -> Iterator[Candidate]:
-        """Yield, for each output, the claim that only certain events emit it."""
+        """Yield the claim for each output that only certain events emit this output."""
         for output in self.all_outputs:
             events = self._only_events(self.reached, output, lambda way: way.emits)
             if events:
@@ -179,7 +190,7 @@ class _Reading:
 
 
 _Effect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
-"""The target of an outcome (empty if the state does not change), its replies, and its outputs."""
+"""The target of an outcome, its replies, and its outputs. The target is empty if the state does not change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +265,10 @@ class _EventCandidates:
         return _and(self.reading.happens(self.event.name), self.reading.before(states))
 
     def _exactly(self, *, ends: bool) -> Iterator[Candidate]:
-        """Yield a claim about the exact effects of the event for each group of states in which they are the same."""
+        """Yield claims about the exact effects of the event.
+
+        States in which the effects are the same have one claim.
+        """
         groups: dict[frozenset[_Effect], list[str]] = {}
         for state, found in self._row(ends=ends).items():
             groups.setdefault(frozenset(_effect(way, state) for way in found), []).append(state)
@@ -314,7 +328,7 @@ def _effect(way: Outcome, state: str) -> _Effect:
 
 
 def _phrase(effect: _Effect) -> str:
-    """Describe an outcome with this *effect* as a verb phrase."""
+    """Describe an outcome that has the effect *effect* as a verb phrase."""
     to, replies, emits = effect
     named = [f"any {reply}" if reply == ANY_ERROR else reply for reply in replies]
     replied = [f"replies {_either(named)}"] if replies else []

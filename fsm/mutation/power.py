@@ -1,8 +1,8 @@
-"""Measure the judge's power: how many illegal edits of a recording it detects, and how many false alarms it raises.
+"""Measure the power of the judge: the number of illegal edits that it detects, and the number of its false alarms.
 
 The form of the recording defines how to edit it, and which edits are *illegal without doubt* (:class:`Reading`). For
-this, it reads the lines independently of the judge (:mod:`fsm.mutation.strict_reading`). ``docs/reference/power.md``
-gives the reasons.
+this purpose, the form reads the lines independently of the judge (:mod:`fsm.mutation.strict_reading`).
+``docs/reference/power.md`` contains the reasons.
 """
 
 import random
@@ -26,7 +26,11 @@ from fsm.scratch import ScratchFolder
 
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
 ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")
-"""A new violation of a MUST is *caught*. Only weaker new findings are a *surprise*. No new finding means *missed*."""
+"""Answers of the judge to an edit.
+
+The answer is *caught* if there is a new violation of a MUST. It is *surprise* if there are only weaker new findings.
+It is *missed* if there is no new finding.
+"""
 
 EditedLines: TypeAlias = tuple[bytes, ...]
 
@@ -36,7 +40,7 @@ _Alarms: TypeAlias = dict[EditAnswer, Counter[tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingEdit:
-    """An edit of one line or of a few related lines. ``changes`` maps line indices to replacements."""
+    """An edit of one line or of a few related lines. ``changes`` maps the indices of lines to their replacements."""
 
     kind: str
     what: str
@@ -44,7 +48,7 @@ class RecordingEdit:
     changes: Mapping[int, EditedLines]
 
     def applied(self, lines: Sequence[bytes]) -> list[bytes]:
-        """Return *lines* with this edit applied.
+        """Return *lines* with this edit applied to them.
 
         >>> RecordingEdit(kind="line dropped", what="b", line=2, changes={1: ()}).applied([b"a", b"b"])
         [b'a']
@@ -59,7 +63,10 @@ class RecordingEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegality:
-    """The reason why an edited recording is illegal: a contradicted cell of ``machine``, with ``acts`` as proof."""
+    """The reason why an edited recording is illegal.
+
+    A cell of ``machine`` is contradicted, and ``acts`` is the proof.
+    """
 
     machine: str
     cell: str
@@ -69,7 +76,7 @@ class Illegality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """An edit that is illegal without doubt, and the judge's answer to it."""
+    """An edit that is illegal without doubt, and the answer of the judge to this edit."""
 
     edit: RecordingEdit
     illegality: Illegality
@@ -78,7 +85,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The judge's answers to the edits of a recording that are illegal without doubt.
+    """The answers of the judge to those edits of a recording that are illegal without doubt.
 
     ``edits`` is the number of possible edits, of which ``tried`` were tried. ``alarms`` is the number of violations of
     a MUST in the unedited recording, and ``surprises`` is the number of weaker findings in it.
@@ -98,14 +105,20 @@ class Power:
 
 
 class Reading(Protocol):
-    """A recording that can be edited. A form makes it from itself and from the arguments of :func:`power_over`."""
+    """A recording that can be edited.
+
+    The form of the recording creates it from the form itself and the arguments of :func:`power_over`.
+    """
 
     lines: Sequence[bytes]
 
     def edits(self) -> Iterator[RecordingEdit]: ...
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
-        """Return why *edit*, which results in *lines*, is illegal without doubt, or ``None`` if there is doubt."""
+        """Return the reason why *edit* is illegal without doubt, or ``None`` if there is doubt.
+
+        *lines* is the result of the edit.
+        """
 
 
 def power_over(
@@ -118,10 +131,11 @@ def power_over(
     limit: int = 0,
     advanced: Callable[[], None] = lambda: None,
 ) -> Power:
-    """Judge every edit of the recording in the file *name*, or *limit* edits chosen at random with *seed*.
+    """Judge every edit of the recording in the file *name*.
 
-    The recording is judged under *profile*, together with *calls*, the calls of the same run. *assume* controls
-    where the judge assumes restarts. *advanced* is called after each edit.
+    If *limit* is not 0, judge only *limit* edits, which are chosen at random with *seed*. The recording is judged
+    under *profile*, together with *calls*, the calls of the same run. *assume* controls where the judge assumes
+    restarts. *advanced* is called after each edit.
     """
     form = open_recording(name).form
     if not form.power:
@@ -139,7 +153,7 @@ def power_over(
             file.write_bytes(b"\n".join(edited) + b"\n")
             try:
                 return _alarms(judge(file, calls=calls, profile=profile, restarts=assume))
-            except InputError as error:  # an error in the recording itself, so the message names its file
+            except InputError as error:  # the recording itself has the error, so name its file
                 named = (replace(each, path=name) if each.path == str(file) else each for each in error.problems)
                 raise InputError(named) from error
 

@@ -1,4 +1,4 @@
-"""Find contradictions between the acts on an entity and its machine, by a naive reading of the cells.
+"""Find contradictions between the acts on an entity and its machine by a simple reading of the cells.
 
 This is a second opinion on the judge. It uses the dataclasses of a machine and none of the engines. It tries every
 order of the acts that their intervals allow, and enumerates the possible situations.
@@ -11,21 +11,25 @@ from typing import Final, TypeAlias
 from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Refuses, Silent
 
 FOREVER: Final = 1 << 63  # end of an act that may happen at any later time
-TOO_MANY: Final = 2_000  # maximum number of situations; beyond it, a reading gives up and finds no contradiction
+TOO_MANY: Final = 2_000  # maximum number of situations; if there are more, a reading reports no contradiction
 
 _Calls: TypeAlias = frozenset[tuple[int, bool]]
-"""Acts that are not yet complete: the index of each, and whether it has begun."""
+"""Acts that are not complete yet. An item consists of the index of an act, and whether the act has begun."""
 
 _Situation: TypeAlias = tuple[str, _Calls]
 _Way: TypeAlias = tuple[str, tuple[str, ...], bool]
-"""A next state, the replies that fit (empty if any reply does), and whether the call has only begun."""
+"""A next state, the replies that fit, and whether the call has only begun.
+
+If any reply fits, the replies are empty.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAct:
-    """A call, or an event that an observer received. It happens at one instant between ``start`` and ``end``.
+    """A call, or an event that an observer received.
 
-    An empty ``reply`` or ``shows`` means that it is unknown. An act that is not ``certain`` may not have happened.
+    The act happens at one instant between ``start`` and ``end``. If ``reply`` or ``shows`` is empty, the reply or the
+    shown state is unknown. An act that is not ``certain`` may not have happened.
     """
 
     entity: str
@@ -41,7 +45,10 @@ class RecordedAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """An interval in which the runtime restarted or, if ``certain`` is false, may have restarted."""
+    """An interval in which the runtime restarted.
+
+    If ``certain`` is false, the runtime may or may not have restarted.
+    """
 
     start: int
     end: int
@@ -50,7 +57,10 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """An ``act`` that no order explains. The entity could only be in ``states``. ``before`` lists the acts so far."""
+    """An ``act`` that no order explains.
+
+    ``states`` are the only possible states of the entity at that time. ``before`` lists the acts so far.
+    """
 
     act: RecordedAct
     states: tuple[str, ...]
@@ -65,9 +75,10 @@ def contradiction(
     initial: Collection[str],
     unseen: Collection[str],
 ) -> Contradiction | None:
-    """Return the first of *acts* that no order explains if the entity starts in one of the states *initial*.
+    """Return the first act that no order of *acts* explains.
 
-    Signals in *unseen* may happen at any time, but hidden events only happen in *rooms*.
+    The entity starts in one of the states *initial*. Signals in *unseen* may happen at any time. Hidden events happen
+    only in *rooms*.
 
     >>> from fsm.language.library import load
     >>> acts = [RecordedAct(entity="w", of="", event="empty", start=at, end=at, reply="ok") for at in (1, 2)]
@@ -122,7 +133,7 @@ class _Reading:
                 return [(each.to, each.reply, each.begins) for each in cell.outcomes]
 
     def _means_nothing(self, act: RecordedAct) -> bool:
-        """Check whether *act* never changes the state and may end as recorded in every state."""
+        """Check whether *act* never changes the state, and whether it may end as recorded in every state."""
         return all(
             any(self._fits(act, *way) for way in ways) and all(to == state and not begins for to, _, begins in ways)
             for state in self.machine.states
@@ -149,7 +160,7 @@ class _Reading:
         return now
 
     def _hidden(self, now: set[_Situation]) -> set[_Situation]:
-        """Return *now* after one hidden event, which ends the calls that have begun."""
+        """Return *now* after one hidden event. A hidden event ends the calls that have begun."""
         return {
             (to, frozenset(each for each in calls if not each[1]))
             for state, calls in now
@@ -172,7 +183,8 @@ class _Reading:
                 yield to, calls
         for number, begun in calls:
             act, rest = self.acts[number], calls - {(number, begun)}
-            # A call that has begun has no end here if the state changed in between. It may then end in any way.
+            # If the state has changed since a call began, the call may have no end in the new state. It may then end
+            # in any way.
             ways = self.then.get((act.event, state), [(state, (), False)]) if begun else self.first[act.event, state]
             for way in ways:
                 if self._fits(act, *way):

@@ -1,4 +1,4 @@
-"""Suggest properties to the author of a machine: properties that the machine has and that its mutants break."""
+"""Suggest properties to the author of a machine. The machine has these properties, and its mutants break them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ from fsm.mutation.outcomes import killers, steps_of
 
 CATCHES: Final = 2  # maximum number of mutants that a suggested property names
 DEVIATES: Final = "This profile differs from the model here."
-"""The remark on a suggested property that fails under a profile."""
+"""The remark about a suggested property that fails under a profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A proved property, the mutants that it ``kills``, and its counterexample lengths by profile (``fails``)."""
+    """A proved property, and the mutants that it ``kills``.
+
+    ``fails`` maps profiles under which the property fails to the lengths of the counterexamples.
+    """
 
     candidate: Candidate
     kills: tuple[str, ...]
@@ -41,7 +44,10 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggested:
-    """Properties that kill survivors of a machine, most effective first, and the survivors ``left`` alive."""
+    """Properties that kill survivors of a machine, the most effective first.
+
+    ``left`` are the survivors that no property kills.
+    """
 
     suggestions: tuple[Suggestion, ...]
     left: tuple[str, ...]
@@ -55,11 +61,11 @@ def suggested(
     taken: Iterable[str] = (),
     advanced: Callable[[], None] = lambda: None,
 ) -> Suggested:
-    """Return properties of *machine* under *profile* that break the mutants named in *survivors*.
+    """Return properties of *machine* under *profile* that the mutants named in *survivors* break.
 
-    No suggested property has a name in *taken*. Each one is proved for the machine, and has been checked to break the
-    mutants that its suggestion lists. They are chosen greedily, so that few are needed. *advanced* is called for each
-    survivor.
+    No suggested property has a name in *taken*. Each property is proved for the machine. The mutants that the
+    suggestion lists have been checked to break the property. The properties are chosen greedily, so that few of them
+    are needed. *advanced* is called for each survivor.
 
     >>> from fsm.language.library import load
     >>> found = suggested(load("examples/models/door.toml"), ["pull in gone: to open"])
@@ -87,7 +93,10 @@ def suggested(
 
 
 def _fails(stated: Property, machine: Machine, proved_under: str | None) -> dict[str, int] | None:
-    """Return the profiles under which the property fails, with counterexample lengths; ``None`` if one is undecided."""
+    """Return the profiles under which the property fails, with the lengths of the counterexamples.
+
+    Return ``None`` if the property is undecided under some profile.
+    """
     found: dict[str, int] = {}
     for profile in (None, *machine.profiles):
         if profile == proved_under:
@@ -101,7 +110,10 @@ def _fails(stated: Property, machine: Machine, proved_under: str | None) -> dict
 
 
 def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
-    """Return up to *most* strong properties of *machine*, of many kinds, each with mutants that break it."""
+    """Return up to *most* strong properties of *machine*.
+
+    The properties are of many kinds, and each one comes with mutants that break it.
+    """
     found = holding(machine)
     stepping = StepCache(tabulate(machine))
     kinds: dict[str, list[str]] = {}
@@ -129,7 +141,10 @@ def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping
 
 
 def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Candidate, Property]]:
-    """Map names that are not in *taken* to the candidates that are proved for *machine*, each with its property."""
+    """Map names that are not in *taken* to the candidates that are proved for *machine*.
+
+    Each candidate comes with its property.
+    """
     named: dict[str, Candidate] = {}
     used = Counter(taken)
     for each in candidates(machine):
@@ -157,7 +172,10 @@ def written(machine: str, found: Iterable[Candidate]) -> str:
 def table_of(
     candidate: Candidate, catches: Sequence[str] = (), fails: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, object]:
-    """Return the table for *candidate*, with the mutants it *catches* and the profiles under which it *fails*."""
+    """Return the table for *candidate* in a property file.
+
+    *catches* lists the mutants that the property detects, and *fails* the profiles under which it fails.
+    """
     table: dict[str, object] = {"says": candidate.says, candidate.level: candidate.source}
     table |= {word: value if isinstance(value, str) else array_of(value) for word, value in candidate.claim.items()}
     if catches:
@@ -173,7 +191,7 @@ def table_of(
 
 
 def _fewest(kills: Mapping[str, frozenset[str]]) -> list[str]:
-    """Greedily choose a small set of names that together kill every mutant that any name kills."""
+    """Choose a small set of names that together kill every mutant that any name kills. The choice is greedy."""
     left = frozenset().union(*kills.values())
     chosen: list[str] = []
     while left:

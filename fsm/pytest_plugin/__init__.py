@@ -1,8 +1,8 @@
-"""The pytest plugin, which runs model and property files as tests in repositories that opt in.
+"""The pytest plugin of fsm. It runs model and property files as tests in repositories that opt in.
 
-A repository opts in with a ``[tool.fsm]`` table in ``pyproject.toml`` or with one of the options. Then pytest collects
-``models/*.toml`` and ``properties/*.toml`` wherever it looks for tests. For example, ``pytest models properties`` runs
-them. In other repositories nothing is collected, and only this module is imported.
+A repository opts in with a ``[tool.fsm]`` table in ``pyproject.toml``, or with one of the plugin's options. Then
+pytest collects ``models/*.toml`` and ``properties/*.toml`` wherever it looks for tests. For example, ``pytest models
+properties`` runs these files. In other repositories, pytest collects nothing and imports only this module.
 """
 
 import tomllib
@@ -13,7 +13,7 @@ import pytest
 
 FOLDERS: Final = ("models", "properties")
 ALL: Final = "*"
-"""Key that stands for all models that are not named."""
+"""Key that means all models that are not named."""
 
 AGAINST: Final = pytest.StashKey["dict[str, str] | None"]()
 """Maps model names or :data:`ALL` to systems under test. It is ``None`` if the repository does not opt in."""
@@ -60,7 +60,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the (event, state) pairs that passed tests did not reach, with the reasons."""
+    """Print the (event, state) pairs that passed tests did not reach. Print also the reasons."""
     for report in terminalreporter.stats.get("passed", ()):
         for name, text in report.sections:
             if UNREACHED in name:
@@ -69,7 +69,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _against(config: pytest.Config) -> dict[str, str] | None:
-    """Return the SUTs named by the ``[tool.fsm]`` table and the options, or ``None`` if there is neither."""
+    """Return the SUTs that the ``[tool.fsm]`` table and the options name.
+
+    Return ``None`` if there is no table or option.
+    """
     file = config.rootpath / "pyproject.toml"
     try:
         with file.open("rb") as opened:

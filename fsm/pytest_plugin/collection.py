@@ -31,14 +31,15 @@ from fsm.report.conformance_report import failure_text
 from fsm.report.layout import LABEL
 
 _REFUSED = pytest.StashKey[bool]()
-"""Set to true when the names are checked, so that this is done only once."""
+"""True if the names have been checked. They are checked only once."""
 
 
 def refuse_unknown(collected: pytest.File) -> None:
     """Raise a collection error if a SUT is named for a model that does not exist.
 
-    A model exists if it is bundled with fsm, or if it is near the file *collected*, anywhere in the repository, or
-    below a path given to pytest. So the result does not depend on which of these files are collected.
+    A model exists if it is bundled with fsm. It also exists if it is near the file *collected*, anywhere in the
+    repository, or below a path given to pytest. The result therefore does not depend on the choice of collected
+    files.
     """
     config = collected.config
     if config.stash.get(_REFUSED, False):
@@ -66,13 +67,13 @@ def _unknown(config: pytest.Config, name: str, known: list[str]) -> str:
 
 
 def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
-    """Yield model files, nearest first. Some may occur twice."""
+    """Yield model files. The nearest files come first, and some files may occur twice."""
     yield from (collected.parent.parent / "models").glob("*.toml")
     pruned = config.getini("norecursedirs")
     asked = (config.invocation_params.dir / argument.partition("::")[0] for argument in config.args)
     seen: set[str] = set()
     for top in (config.rootpath, *(path if path.is_dir() else path.parent for path in asked)):
-        for folder, inner, files in os.walk(top, followlinks=True):  # as pytest does
+        for folder, inner, files in os.walk(top, followlinks=True):  # Pytest does the same.
             if "models" in Path(folder).parts:
                 yield from (Path(folder, file) for file in files if file.endswith(".toml"))
             real = os.path.realpath(folder)
@@ -101,7 +102,10 @@ def _sut(config: pytest.Config, model: str) -> str:
 
 
 def _command(config: pytest.Config, model: str, sut: str) -> str:
-    """Return a command, for the folder in which pytest was invoked, that tests *sut* against the model at *model*."""
+    """Return a command that tests *sut* against the model at *model*.
+
+    It must run in the folder where pytest was invoked.
+    """
     given = Path(model)
     path = str(given.relative_to(config.rootpath)) if given.is_relative_to(config.rootpath) else model
     there = os.path.relpath(config.rootpath, config.invocation_params.dir)
@@ -110,14 +114,17 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
 
 
 class ItemAnswer(NamedTuple):
-    """Result of an item: whether it ``holds``, and a ``report`` of its failure or, if it holds, a remark."""
+    """The result of an item.
+
+    ``holds`` is true if the item passed. ``report`` describes the failure or, if the item passed, contains a remark.
+    """
 
     report: str = ""
     holds: bool = True
 
 
 class SpecificationItem(pytest.Item):
-    """A test item that calls ``answer``. ``says`` is the claim that does not hold if the item fails."""
+    """A test item that calls ``answer``. ``says`` is the claim that is wrong if the item fails."""
 
     def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401
         super().__init__(**others)
@@ -135,7 +142,7 @@ class SpecificationItem(pytest.Item):
             self.add_report_section("call", UNREACHED, report)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *others: Any) -> Any:  # noqa: ANN401  (pytest)
-        """Return the report. Shorten pytest's summary, which in CI would repeat the whole report, to one line."""
+        """Return the report. Shorten pytest's summary to one line, because in CI it would repeat the whole report."""
         shown: Any = super().repr_failure(excinfo, *others)
         if shown.reprcrash is not None:
             first, *_ = shown.reprcrash.message.splitlines()
@@ -152,7 +159,7 @@ def _read(reader: Callable[[str], object], path: Path) -> ItemAnswer:
 
 
 class ModelFile(pytest.File):
-    """Tests that a model is well formed and that the SUT named for it conforms to it."""
+    """The tests that a model is well formed and that the SUT named for the model conforms to it."""
 
     @cached_property
     def machine(self) -> Machine:
@@ -166,7 +173,7 @@ class ModelFile(pytest.File):
             yield SpecificationItem.from_parent(self, name=f"conforms[{sut}]", answer=partial(self._conforms, sut))
 
     def _conforms(self, sut: str) -> ItemAnswer:
-        with contextlib.chdir(self.config.rootpath):  # SUT names are relative to this folder
+        with contextlib.chdir(self.config.rootpath):  # Names of SUTs are relative to this folder.
             tested = conform(self.machine, find(sut, self.machine), name=sut)
         least = conformance_report.default_level(self.machine)
         again = _command(self.config, str(self.path), sut)
@@ -176,7 +183,7 @@ class ModelFile(pytest.File):
 
 
 class PropertyFile(pytest.File):
-    """Tests that each property of a machine holds as stated and that the machine has the expected size."""
+    """The tests that each property of a machine holds as stated and that the machine has the expected size."""
 
     _last: tuple[str | None, StepCache] | None = None
 
@@ -185,7 +192,7 @@ class PropertyFile(pytest.File):
         return specification(str(self.path))
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield the tests of this file, or one failing test if the file is not well formed."""
+        """Yield the tests of this file. If the file is not well formed, yield one test that fails."""
         refuse_unknown(self)
         try:
             stated = self.specification

@@ -1,7 +1,8 @@
-"""Open files as recordings: recognise the form of a recording and read its observations.
+"""Open files as recordings. Recognise the form of each recording and read its observations.
 
-A recording has the form (:mod:`fsm.recordings.form`) of the first line that a form recognises; other lines are counted.
-A history is recognised by its beginning and read as a whole. A form may also claim a path, such as a directory.
+The form (:mod:`fsm.recordings.form`) of a recording is the form of the first line that any form recognises. Lines
+that are not of this form are counted. A history is recognised by its beginning and read as a whole. A form may also
+claim a path, such as a directory.
 """
 
 from collections import Counter
@@ -34,7 +35,7 @@ from fsm.trace import Line, Observation, batch
 
 
 class Source(Protocol):
-    """A source of lines other than a single whole file."""
+    """A source of lines that is not a single whole file."""
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Piece]: ...
 
@@ -61,19 +62,21 @@ def open_recording(
 ) -> Recording:
     """Open the recording in the file *name*, or the directory *name* if a form claims it.
 
-    Raise :class:`InputError` if the file cannot be opened. If lines of a trace cannot be read, raise it at the end.
+    Raise :class:`InputError` if the file cannot be opened. If some lines of a trace cannot be read, raise it after
+    the last line.
 
     Args:
-        name: ``-`` is standard input.
+        name: The name of the file or directory. ``-`` is standard input.
         advanced: Called with the size in bytes of each piece that is read.
-        form: The name of the form of recording. By default, it is recognised.
-        restarts: Where to assume that the runtime restarted.
-        as_called: If true, leave out what calls imply for entities that they do not name, and give both ends of a call
-            their times.
+        form: The name of the form of the recording. By default, the form is recognised.
+        restarts: The stretches of time in which to assume that the runtime restarted.
+        as_called: If true, leave out effects that calls have on entities that they do not name, and record the times
+            of both ends of a call.
         source: If given, read the lines from it.
-        settle: Nanoseconds for which an earlier line may still arrive. Observations that must be sorted by time are
-            returned after this time, or at the end if *settle* is not given.
-        lenient: If true, count the lines of a trace that cannot be read. This is implied by *settle*.
+        settle: How late a line may arrive, in nanoseconds. Observations that must be sorted by time are held back for
+            this time. Without *settle*, they are held back until the end.
+        lenient: If true, count the lines of a trace that cannot be read. If *settle* is given, such lines are always
+            counted.
     """
     notes = Notes()
     if source is None and is_table(name):
@@ -122,7 +125,7 @@ def open_recording(
 
 
 def open_together(name: str, other: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
-    """Open the recording in the file *name* together with *other*, the file of another recording of the same run.
+    """Open the recordings of one run in the files *name* and *other* together.
 
     Raise :class:`InputError` if a file cannot be opened, or if the form of *name* cannot be judged together with the
     form of *other*.
@@ -134,7 +137,10 @@ def open_together(name: str, other: str, advanced: Callable[[int], None] = lambd
 
 
 def form_among(name: str, fits: Callable[[RecordingForm], bool], hint: str) -> RecordingForm:
-    """Return the form of the file *name*. Raise :class:`InputError` with *hint* unless it *fits* and can be reread."""
+    """Return the form of the file *name* if it *fits* and the file can be read again.
+
+    Raise :class:`InputError` with *hint* in any other case.
+    """
     form = None if name == STDIN else open_recording(name, as_called=True).form
     if form is None or not fits(form):
         raise refused(name, "FSM206", "cannot be read twice" if form is None else f"holds {form.title}", hint)
@@ -152,7 +158,9 @@ def either(words: Iterable[str]) -> str:
 
 
 def matching(name: str) -> list[str]:
-    """Return the sorted files in a store that match the pattern *name*, or *name* itself if it is not a pattern.
+    """Return the sorted files in a store that match the pattern *name*.
+
+    If *name* is not a pattern, return *name* itself.
 
     >>> matching("node.log"), matching("s3://logs/node-7.parquet")
     (['node.log'], ['s3://logs/node-7.parquet'])
@@ -188,7 +196,7 @@ def _history(name: str, data: Iterable[bytes], notes: Notes) -> Recording:
 def is_table(name: str) -> bool:
     """Check whether *name* is a URL, a folder of tables, or a file with the suffix or magic bytes of a table."""
     path = Path(name)
-    with suppress(OSError):  # opening it will report the error
+    with suppress(OSError):  # Opening the file will report the error.
         if path.is_dir():
             return any(file.suffix in SUFFIXES for file in path.iterdir())
         if not path.is_file():
@@ -214,7 +222,7 @@ def _check_known(name: str, form: RecordingForm | None, head: Piece) -> None:
 
 
 def _begun(name: str, pieces: Iterator[Piece]) -> list[Piece]:
-    """Return the pieces up to the first that a form recognises, or up to a limit."""
+    """Return the pieces up to the first piece that a form recognises. If the pieces are too long, stop at a limit."""
     begun, size = [], 0
     for piece in pieces:
         begun.append(piece)
@@ -225,7 +233,7 @@ def _begun(name: str, pieces: Iterator[Piece]) -> list[Piece]:
 
 
 class RecordedStep(NamedTuple):
-    """An observation and its line."""
+    """An observation, together with its line."""
 
     line: Line
     seen: Observation
@@ -233,9 +241,9 @@ class RecordedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsRecorded:
-    """The observations of one or two files in order of time, as a stream that can be read only once.
+    """The observations of one or two files in order of time. The stream can be read only once.
 
-    ``within`` maps entities to the entities that contain them, according to the steps read so far.
+    ``within`` maps each entity to the entity that contains it, according to the steps that have been read so far.
     """
 
     files: tuple[str, ...]
@@ -246,9 +254,10 @@ class AsRecorded:
 
 
 def as_recorded(name: str, other: str = "") -> AsRecorded:
-    """Open the recording in the file *name* and, if given, *other*, the file of another recording of the same run.
+    """Open the recording in the file *name*.
 
-    Raise :class:`fsm.errors.InputError` if a file cannot be opened, or if the two cannot be read together.
+    If *other* is given, open also the recording of the same run in that file. Raise :class:`fsm.errors.InputError` if
+    a file cannot be opened, or if the two files cannot be read together.
     """
     recording = open_recording(name, restarts=Restarts(assume="none"), as_called=True)
     if recording.form.steps:
@@ -260,6 +269,6 @@ def as_recorded(name: str, other: str = "") -> AsRecorded:
         RecordedStep(Line.of(line, recording.name), seen)
         for part in recording.batches
         for seen, line in zip(part.observations, part.lines, strict=True)
-        if seen.entity or not seen.output  # leave out failed relays, which have no entity
+        if seen.entity or not seen.output  # Leave out failed relays, which have no entity.
     )
     return AsRecorded(files=(name,), form=recording.form, machines=recording.machines, steps=steps)

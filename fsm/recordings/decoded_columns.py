@@ -1,4 +1,4 @@
-"""The decoded observations of a trace as columns."""
+"""Convert the decoded observations of a trace to columns."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fsm.trace import NEVER, Columns, Observation, key, nanoseconds
 
 _MANY: Final = 1 << 16
-"""Maximum number of words in a column, and of kinds of rows. Rows beyond it are converted one by one."""
+"""Maximum number of words in a column, and of kinds of rows. Rows above the limit are converted one by one."""
 
 
 class DecodedColumns:
@@ -20,7 +20,7 @@ class DecodedColumns:
         self._numbers: dict[tuple[object, ...], int] = {}
 
     def of(self, found: Sequence[Observation], *, plain: bool) -> Columns:
-        """Return *found* as columns. *plain* means that all are :func:`~fsm.recordings.json_lines.is_plain`."""
+        """Return *found* as columns. *plain* is true if every item :func:`~fsm.recordings.json_lines.is_plain`."""
         if len(self._kinds) > _MANY:
             self._kinds, self._numbers = [], {}
         numbers, ids = self._numbers, dict[str, int]()
@@ -43,7 +43,7 @@ class DecodedColumns:
 
 
 def _times(times: list[int | str | None], *, plain: bool) -> NDArray[np.int64]:
-    """Convert valid *times* to nanoseconds since the epoch. If all are *plain* UTC times, NumPy parses them."""
+    """Convert valid *times* to nanoseconds since the epoch. NumPy parses the times if all are *plain* UTC times."""
     texts = [each[:-1] for each in times if isinstance(each, str) and each[-1:] == "Z"] if plain else []
     if len(texts) == len(times):
         return np.array(texts, "datetime64[ns]").astype(np.int64)

@@ -1,4 +1,4 @@
-"""Forms of recordings: what they show, how they are recognised, and which code reads them.
+"""Forms of recordings. A form says what a recording shows, how it is recognised, and which code reads it.
 
 Traces and histories are declared here. Packages declare the other forms in the group :data:`fsm.entry_points.FORMS`.
 """
@@ -26,31 +26,32 @@ if TYPE_CHECKING:
     from fsm.recordings.line_reader import Notes
 
 Numbered: TypeAlias = "Iterable[tuple[int | Line, Observation]]"
-"""Observations, each with its line."""
+"""A sequence of observations, each with its line."""
 
 HEAD: Final = 1 << 16
-"""Maximum number of bytes by which a form is recognised."""
+"""Number of bytes at the beginning of a recording that may be used to recognise its form."""
 
 
 _LINES: Final = 64
-"""Maximum number of lines by which a form is recognised."""
+"""Number of lines at the beginning of a recording that may be used to recognise its form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordingForm:
-    """A form of recording. The default values describe a recording that may show anything.
+    """A form of recording. By default, a recording of the form may show anything.
 
     Names:
         name: The name for ``--form``, such as ``trace``. Empty if no form recognised the recording.
         title: The name that reports use, such as ``trace``.
-        about: A line in the help of ``fsm judge``. Empty if it is not listed there.
+        about: A line in the help of ``fsm judge``. Empty if the form is not listed there.
 
     Reading:
-        sniff: Checks whether a recording of this form begins with this text, of at most :data:`HEAD` bytes. It is
-            called with the text from each line on until a form recognises one.
+        sniff: Checks whether a text is the beginning of a recording of this form. The text has at most :data:`HEAD`
+            bytes and begins with a line of the recording. Lines are tried in order until a form recognises one.
         open: Reads a recording that was recognised.
-        claims: Checks whether the path, such as a directory, is a recording of this form whatever its content.
-        time: Returns the time of a line in nanoseconds since the epoch, or ``None``. Needed to put files in order.
+        claims: Checks whether a path, such as a directory, is a recording of this form regardless of its content.
+        time: Returns the time of a line in nanoseconds since the epoch, or ``None``. This is needed to put files in
+            order.
         together: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.open_together`, if a recording can be
             judged together with another one of the same run.
         steps: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.as_recorded`, if a recording
@@ -62,7 +63,8 @@ class RecordingForm:
         outputs: Whether a recording shows all outputs.
         ids: Whether entities are named by ids that are never reused.
         contains: Maps a kind of entity to the kind of entity that contains it.
-        judge: ``MODULE:ATTRIBUTE`` of a :class:`fsm.monitor.judgement.joint.JudgeOfForm`: rules that no machine has.
+        judge: ``MODULE:ATTRIBUTE`` of a :class:`fsm.monitor.judgement.joint.JudgeOfForm`. It checks rules that no
+            machine has.
         power: ``MODULE:ATTRIBUTE`` of a :class:`fsm.mutation.power.Reading`, which edits such a recording.
 
     Coverage and pictures:
@@ -105,13 +107,14 @@ class RecordingForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """An open recording: its form, the signals that it shows, and its observations, which are read lazily.
+    """An open recording: its form, the signals that it shows, and its observations. Observations are read lazily.
 
-    ``machines``, ``shown`` and ``outputs`` are those of the form unless the recording says otherwise. ``hidden``
-    lists the signals that the recording does not show. ``version()`` returns the name and version of the program that
-    was recorded, such as ``acme 1.7.24``, as far as the recording has been read. ``history`` has the operations of a
-    history. ``within`` maps each entity to the entity that contains it, as far as it has been read. ``names`` maps
-    entities to the names that people use for them. If ``relative`` is true, times do not count from the epoch.
+    ``machines``, ``shown`` and ``outputs`` are copied from the form unless the recording itself specifies them.
+    ``hidden`` lists the signals that the recording does not show. ``version()`` returns the name and version of the
+    recorded program, such as ``acme 1.7.24``, if the part of the recording that has been read shows them. ``history``
+    has the operations of a history. ``within`` maps each entity to the entity that contains it. It grows while the
+    recording is read. ``names`` maps entities to the names that people use for them. If ``relative`` is true, times
+    do not count from the epoch.
     """
 
     name: str
@@ -132,11 +135,12 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """Input of a form: the lines of the recording ``name``, and how to read them.
+    """The input of a form: the lines of the recording ``name``, and options for reading them.
 
-    ``form`` is the form that was recognised or asked for. ``head`` is the first piece that has lines. ``pieces`` are
-    all pieces. ``size`` is the size in bytes, or 0 if it is unknown. If ``whole`` is false, the lines come from a
-    growing file or from several ones. The other attributes are those of :func:`fsm.recordings.open_recording`.
+    ``form`` is the form that was recognised or requested. ``pieces`` are the pieces of the recording, and ``head`` is
+    the first piece that has lines. ``size`` is the size in bytes, or 0 if it is unknown. If ``whole`` is false, the
+    lines come from a growing file or from several files. The other attributes are those of
+    :func:`fsm.recordings.open_recording`.
     """
 
     name: str
@@ -160,10 +164,11 @@ class Opening:
         rest: Callable[[], Numbered] = tuple,
         whole: Callable[[Piece], Batch | None] = lambda _: None,
     ) -> Iterator[Batch]:
-        """Yield what *read* returns for each line, in one batch for each piece, and finally the *rest*.
+        """Yield the observations that *read* returns for each line, and finally the *rest*.
 
-        A *reader* that holds observations back is informed of pauses and gaps. If *whole* returns a batch for a piece,
-        its lines are not read one by one. *pieces* replace those of the recording.
+        Each piece becomes one batch. A *reader* that holds observations back is informed of pauses and gaps. If
+        *whole* returns a batch for a piece, the lines of the piece are not read one by one. If *pieces* is given, it
+        replaces the pieces of the recording.
         """
         file = ""
         for piece in self.pieces if pieces is None else pieces:
@@ -174,7 +179,7 @@ class Opening:
                 yield read_whole
                 continue
             places = range(piece.first, piece.first + len(piece.lines))
-            # Put the file in the line numbers, because observations may be held back until another file is read.
+            # Put the file in the line numbers, because some observations may be held back until another file is read.
             numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places
             found = chain.from_iterable(map(read, piece.lines, numbers))
             yield _of(file, batch(found))
@@ -183,7 +188,7 @@ class Opening:
         yield _of(file, batch(rest()))
 
     def by_line(self, read: Callable[[bytes], Observation | None]) -> Recording:
-        """Return a recording in which *read* returns the observation of each line, or ``None`` for a foreign line."""
+        """Return a recording in which *read* turns each line into an observation, or ``None`` for a foreign line."""
 
         def observed(line: bytes, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
             if (seen := read(line)) is not None:
@@ -199,7 +204,7 @@ class Opening:
 
 
 class Reader(Protocol):
-    """Turns consecutive lines into observations. It may hold some of them back until a pause or a gap."""
+    """Turns consecutive lines into observations. A reader may hold back some observations until a pause or a gap."""
 
     def paused(self, quiet: int) -> Numbered: ...
 
@@ -213,7 +218,10 @@ def _of(file: str, found: Batch) -> Batch:
 
 
 class LineKeys(msgspec.Struct):
-    """The keys that tell forms of JSON lines apart, with the only types that are recognised."""
+    """The keys that distinguish the forms of JSON lines.
+
+    A key is recognised only if its value has the type given here.
+    """
 
     trace: int | None = None
     op: str | None = None
@@ -238,7 +246,10 @@ def first_line(head: bytes) -> bytes:
 
 
 def line_keys(head: bytes) -> LineKeys | None:
-    """Return the keys in the first line of *head*, or ``None`` if it is not a JSON object with such keys."""
+    """Return the keys in the first line of *head*.
+
+    Return ``None`` if the line is not a JSON object with such keys.
+    """
     return decoded(first_line(head), _KEYS)
 
 
@@ -271,10 +282,13 @@ TRACE: Final = RecordingForm(
 HISTORY: Final = RecordingForm(
     name="history", title="history of concurrent operations", sniff=histories.recognised, open=_open_history
 )
-"""The forms that belong to no domain."""
+"""The form of histories. Neither this form nor the form of traces belongs to a domain."""
 
 UNKNOWN: Final = "nothing known"
-"""The title of a recording that no form recognises. It is read like the first form, so that lines are counted."""
+"""The title of a recording that no form recognises.
+
+Such a recording is read like the first form to count its lines.
+"""
 
 
 def own_forms() -> tuple[RecordingForm, ...]:
@@ -297,7 +311,7 @@ def form_named(name: str) -> RecordingForm:
 
 
 def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
-    """Return the form of the first of *lines* that any form recognises, or ``None`` if no line is recognised.
+    """Return the form of the first of *lines* that a form recognises. Return ``None`` if no line is recognised.
 
     The forms of fsm itself are tried first. Raise :class:`InputError` if two forms of other packages recognise a line
     of the recording *name*.
@@ -318,7 +332,7 @@ def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
 
 
 def _claiming(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
-    """Return the *forms* that recognise *head*. Warn about a form that raises an error, and drop it."""
+    """Return the *forms* that recognise *head*. If a form raises an error, issue a warning and remove the form."""
     found = []
     for form in tuple(forms):
         try:
@@ -331,7 +345,7 @@ def _claiming(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
 
 
 def _head(lines: list[bytes], at: int) -> bytes:
-    """Return the text from line *at* on, limited to :data:`HEAD` bytes and a few lines."""
+    """Return the text that starts at line *at*, limited to :data:`HEAD` bytes and a few lines."""
     size, end = 0, at
     while end < len(lines) and size < HEAD and end - at < _LINES:
         size += len(lines[end]) + 1
@@ -340,9 +354,9 @@ def _head(lines: list[bytes], at: int) -> bytes:
 
 
 def titled(title: str, name: str) -> RecordingForm | TraceHeader:
-    """Return the form or trace header that *title* stands for in the table *name*. An empty *title* means a trace.
+    """Return the form or the trace header that *title* denotes in the table *name*. An empty *title* denotes a trace.
 
-    Raise :class:`InputError` if *title* does not stand for either.
+    Raise :class:`InputError` if *title* denotes neither a form nor a header.
     """
     if title in {"", TRACE.title}:
         return TraceHeader(trace=1)
@@ -356,7 +370,7 @@ def titled(title: str, name: str) -> RecordingForm | TraceHeader:
 
 
 def recorded(known: RecordingForm | TraceHeader, name: str, batches: Iterator[Batch], notes: Notes) -> Recording:
-    """Return the recording *name* of the *known* form, or with the *known* trace header."""
+    """Return the recording *name* with the form *known*. If *known* is a trace header, the recording is a trace."""
     if isinstance(known, TraceHeader):
         return Recording(
             name=name,

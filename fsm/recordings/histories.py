@@ -1,6 +1,6 @@
-"""Read histories of concurrent operations, in JSON or EDN, with one form per line or all forms in one list.
+"""Read histories of concurrent operations in JSON or EDN. A history has one form per line or is one list of forms.
 
-A history is read as a whole and must be complete, because a missing operation makes others look illegal.
+A history is read as a whole. It must be complete, because a missing operation can make other operations look illegal.
 """
 
 import json
@@ -19,10 +19,10 @@ from fsm.recordings.operations import Data, EdnForm, MeaningError, NotationError
 from fsm.trace import Observation
 
 LARGEST: Final = 1 << 26
-"""Maximum size of a history in bytes, enough for half a million operations."""
+"""Maximum size of a history in bytes. This is enough for half a million operations."""
 
 REPORTED: Final = 20
-"""Maximum number of problems to report for one history. One early error may cause thousands of others."""
+"""Maximum number of problems to report for one history. An early error may cause thousands of other problems."""
 
 _FORMS: Final = documented("how-to/linearizability")
 _ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -31,10 +31,10 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Title(msgspec.Struct, frozen=True, kw_only=True):
-    """The header of a history, which is its first form and may be missing.
+    """The header of a history. It is the first form of the history and may be missing.
 
-    If ``fresh`` is false, entities may start in any state. ``unseen`` lists signals that happen without being recorded.
-    If ``outputs`` is true, the history has all outputs of every entity.
+    If ``fresh`` is false, entities may start in any state. ``unseen`` lists signals that happen without being
+    recorded. If ``outputs`` is true, the history contains all outputs of every entity.
     """
 
     history: Literal[1]
@@ -45,9 +45,10 @@ class Title(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorded(NamedTuple):
-    """An operation, and the lines of its call and its return. It has no ``end`` if it never returned.
+    """An operation, and the lines of its call and its return. An operation that never returned has no ``end``.
 
-    If ``aside`` is true, it belongs to no client, and is an operation only if the machine has its event.
+    If ``aside`` is true, the operation belongs to no client. It counts as an operation only if the machine has its
+    event.
     """
 
     seen: Observation
@@ -58,7 +59,7 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordedHistory:
-    """The operations of a file in the order of their calls, and the outputs of each entity in order.
+    """The operations of a file in the order of their calls, and the ordered outputs of each entity.
 
     ``left_out`` is the number of operations that certainly had no effect.
     """
@@ -69,7 +70,10 @@ class RecordedHistory:
     left_out: int
 
     def observations(self) -> Iterator[tuple[int, Observation]]:
-        """Return the ends of operations with their lines, sorted by time. At equal times, calls precede returns."""
+        """Return the ends of operations with their lines, sorted by time.
+
+        At the same time, calls come before returns.
+        """
         ends: list[tuple[int, int, int, Observation]] = []
         for operation in self.operations:
             start, end = operation.seen.start or 0, operation.seen.end
@@ -104,7 +108,7 @@ def recognised(head: bytes) -> bool:
 
 
 def read(name: str, data: bytes) -> RecordedHistory:
-    """Return the history in *data*, from file *name*. Raise :class:`InputError` with the problems in it, if any."""
+    """Return the history in *data*, the content of the file *name*. Raise :class:`InputError` if it has problems."""
     if len(data) > LARGEST:
         what = f"is a history of more than {LARGEST >> 20} MiB"
         raise refused(name, "FSM209", what, "cut it: each entity can be judged by itself")
@@ -143,7 +147,7 @@ def _without_halves(found: Iterator[EdnForm]) -> Iterator[EdnForm]:
 
 
 def _json(text: str) -> Iterator[EdnForm]:
-    """Yield each top-level JSON value of *text*, or each item if *text* is one list."""
+    """Yield each top-level JSON value of *text*. If *text* is a single list, yield each item of the list."""
     decoder = json.JSONDecoder()
     ends = [found.start() for found in re.finditer("\n", text)]
 
@@ -231,7 +235,7 @@ class _Pairing:
             self._call(number, line, part)
         else:
             self._return(number, line, part)
-        if mixed:  # the instants are either all times or all positions in the file
+        if mixed:  # Either all instants are times, or all instants are positions in the file.
             what = f"{'has' if timed else 'has not'} a start, unlike what comes before"
             raise MeaningError(what, "give every operation of a history its start and end, or none")
 
@@ -282,7 +286,7 @@ class _Pairing:
         self._found.append(Recorded(seen, begun.line, begun.line, begun.part.aside))
 
     def history(self) -> RecordedHistory:
-        """Return the history made from all forms so far. Raise :class:`InputError` if any of them was invalid."""
+        """Return the history made from all forms so far. Raise :class:`InputError` if a form was invalid."""
         if self.problems:
             raise InputError(self.problems[:REPORTED])
         for begun in self._begun.values():

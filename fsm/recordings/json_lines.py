@@ -1,4 +1,4 @@
-"""The project's own trace format: one JSON observation per line.
+"""The trace format of fsm itself: one JSON observation per line.
 
 ``docs/reference/trace-format.md`` describes the fields. If the first line has the key ``trace``, it is a header with
 the machine and the signals that the trace does not show.
@@ -22,10 +22,10 @@ from fsm.recordings.time_order import Ordering
 from fsm.trace import Batch, Columns, Line, Observation, batch, nanoseconds
 
 OWN: Final = "x-"
-"""Prefix of keys that the format reserves for the author of a trace."""
+"""Prefix of the keys that the format reserves for authors of traces."""
 
 EARLIEST: Final = 946_684_800 * 10**9
-"""2000-01-01 in nanoseconds since the epoch. A smaller time is in another unit or comes from a relative clock."""
+"""2000-01-01 in nanoseconds since the epoch. A smaller time has another unit or comes from a relative clock."""
 
 _LAST: Final = 4_102_444_800 * 10**9
 
@@ -43,22 +43,25 @@ _DAY: Final = (
 _USUAL: Final = (
     rf"(?:19|2[01])\d\d-{_DAY}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 )
-"""Pattern for times in the usual format, which are all valid. Any other time takes longer to check."""
+"""Pattern for times in the usual format. Every match is a valid time. Checking any other time takes longer."""
 
 _TIME: Final = re.compile(_USUAL, re.ASCII)
 
 LineMistake: TypeAlias = tuple[str, str]
-"""The description of an error in a line, and a hint on how to fix it."""
+"""The description of an error in a line, and a hint on how to fix the error."""
 
 
 def own(line: bytes) -> dict[str, object] | None:
-    """Return the JSON object in *line* without keys that begin with ``x-``, or ``None`` if it is not an object."""
+    """Return the JSON object in *line* without keys that begin with ``x-``.
+
+    Return ``None`` if it is not an object.
+    """
     found = decoded(line, _ANYTHING)
     return {key: each for key, each in found.items() if not key.startswith(OWN)} if isinstance(found, dict) else None
 
 
 def is_plain(seen: Observation, *, relative: bool) -> bool:
-    """Check whether the decoded *seen* has valid times, and either both a file and a line or neither of them."""
+    """Check whether the decoded *seen* has valid times, and whether it has both a file and a line or neither."""
     at, start, end = seen.at, seen.start, seen.end
     if bool(seen.file) != bool(seen.line) or (isinstance(at, str) and _TIME.fullmatch(at) is None):
         return False
@@ -67,7 +70,7 @@ def is_plain(seen: Observation, *, relative: bool) -> bool:
 
 
 def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[LineMistake]]:
-    """Return the observation in *line*, or ``None`` and the errors. If *relative*, times may have any origin.
+    """Return the observation in *line*, or ``None`` and the errors. If *relative* is true, times may have any origin.
 
     >>> [what for what, _ in reading(b'{"entity": "c1", "evnt": "stop"}', relative=False)[1]]
     ["unknown key 'evnt'"]
@@ -92,7 +95,7 @@ def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[Li
 
 
 def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observation | None:
-    """Convert *known* to an observation. Remove each value of the wrong type and add it to *mistakes*."""
+    """Convert *known* to an observation. Remove values of the wrong type, and add an error for each to *mistakes*."""
     while True:
         try:
             return msgspec.convert(known, Observation)
@@ -106,7 +109,7 @@ def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observa
 
 
 def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMistake | None]:
-    """Return *value*, the time under *key*, as an observation stores it, and the errors in it."""
+    """Convert *value*, the time under *key*, to the form that an observation stores. Return also the error in it."""
     if isinstance(value, str):
         if (at := nanoseconds(value)) is None:
             return None, (f"'{key}' is not a time: '{value}'", _FORM)
@@ -117,7 +120,10 @@ def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMista
 
 
 def too_small(key: str, value: float) -> LineMistake:
-    """Return the error for a time too small to be nanoseconds in this century. It names the probable unit."""
+    """Return the error for a time that is too small to be nanoseconds in this century.
+
+    The error names the probable unit.
+    """
     unit = next((name for name, factor in _UNITS.items() if EARLIEST <= value * factor < _LAST), "")
     what = f"'{key}' is {value}, which is too small for nanoseconds of this century"
     meant = f"; it may be {unit}" if unit else ""
@@ -154,7 +160,7 @@ MANY: Final = 1_000
 
 
 def header(line: bytes) -> TraceHeader | None:
-    """Return the header in *line*, or ``None`` if it is not a header."""
+    """Return the header in *line*, or ``None`` if *line* is not a header."""
     try:
         return msgspec.convert(own(line), TraceHeader)
     except msgspec.ValidationError:
@@ -162,7 +168,7 @@ def header(line: bytes) -> TraceHeader | None:
 
 
 def mistake(line: bytes) -> str:
-    """Return a description of the error in the header *line*, or an empty string if it is valid or not a header.
+    """Describe the error in the header *line*. The result is empty for a valid header and for any other line.
 
     >>> mistake(b'{"trace": 1, "machine": 7}')
     'Expected `str`, got `int` - at `$.machine`'
@@ -176,21 +182,21 @@ def mistake(line: bytes) -> str:
         unknown = next((key for key in found if key not in _WORDS), "")
         if unknown and isinstance(found["trace"], int):
             return f"unknown key '{unknown}', {nearest(unknown, _WORDS, of='keys')}"
-        return "" if unknown else str(error)  # an unknown key means that this is not a header
+        return "" if unknown else str(error)  # An unknown key means that this line is not a header.
     return ""
 
 
 LARGE: Final = 80 << 20
-"""Minimum size in bytes of a trace for compiled code to judge it. Loading that code pays off above 50 to 190 MiB."""
+"""Minimum size in bytes of a trace that compiled code judges. Loading that code pays off above 50 to 190 MiB."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Trace:
     """Turns the lines of the trace ``name`` into observations.
 
-    If ``clocked`` is true, both ends of a call have times. ``size`` is the size of the trace in bytes, or 0 if unknown.
-    Unreadable lines are reported together at the end. If ``lenient`` is true, they are only counted. An incomplete last
-    line is never an error.
+    If ``clocked`` is true, both ends of a call have times. ``size`` is the size of the trace in bytes, or 0 if it is
+    unknown. Unreadable lines are reported together at the end; if ``lenient`` is true, they are only counted. An
+    incomplete last line is never an error.
     """
 
     name: str = ""
@@ -208,7 +214,10 @@ class Trace:
     _problems: list[Problem] = field(default_factory=list)
 
     def observations(self, lines: Sequence[bytes], first: int, *, partial: bool = False) -> Batch:
-        """Return the observations in *lines*, numbered from *first*. If *partial*, the last line has no line ending."""
+        """Return the observations in *lines*, numbered from *first*.
+
+        If *partial* is true, the last line is incomplete.
+        """
         if first == 1 and lines and header(lines[0]) is not None:
             lines, first = lines[1:], 2
         data = lines.data if isinstance(lines, LineSequence) else b"\n".join(lines)
@@ -230,7 +239,7 @@ class Trace:
         return Batch(found, numbers, self._as_columns(found, plain=plain))
 
     def _as_columns(self, found: Sequence[Observation], *, plain: bool) -> Columns | None:
-        """Return *found* as columns, or ``None`` if compiled code is not worth loading or not installed."""
+        """Return *found* as columns. Return ``None`` if compiled code is not installed or not worth loading."""
         if max(self._read, self.size) < LARGE or not found:
             return None
         if self._columns is None:
@@ -266,7 +275,7 @@ class Trace:
                 raise InputError(self._problems)
 
     def _in_order(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
-        """Sort the observations by time, splitting calls with intervals in two. Return the final observations."""
+        """Sort the observations by time and return the final ones. A call with an interval is split in two."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
@@ -283,7 +292,10 @@ class Trace:
         return batch(self._late.settled() if self.settle is None else ())
 
     def ordered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield the *batches* of a table. From the first call with an interval on, sort the observations by time."""
+        """Yield the *batches* of a table.
+
+        Observations are sorted by time as soon as a call with an interval occurs.
+        """
         for table in batches:
             rare = table.columns is None or (table.columns.kind < 0).any()
             if self._timed or (rare and any(seen.end is not None for seen in table.observations)):
@@ -293,7 +305,10 @@ class Trace:
         yield self.rest()
 
     def batches(self, pieces: Iterable[Piece]) -> Iterator[Batch]:
-        """Yield the observations of *pieces*. At the end, raise :class:`InputError` if lines could not be read."""
+        """Yield the observations of *pieces*.
+
+        At the end, raise :class:`InputError` if some lines could not be read.
+        """
         for piece in pieces:
             if piece.gap:
                 yield batch([*self._late.rest(), (0, Observation(phase="gap"))])
@@ -302,7 +317,7 @@ class Trace:
         yield self.rest()
 
     def rest(self) -> Batch:
-        """Return the remaining observations. Raise :class:`InputError` if any lines could not be read."""
+        """Return the remaining observations. Raise :class:`InputError` if some lines could not be read."""
         if self._problems:
             raise InputError(self._problems)
         return batch(self._late.rest())

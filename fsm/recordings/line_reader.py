@@ -1,8 +1,8 @@
 """Read lines from a file, a compressed file or standard input.
 
 Bytes are read in large pieces and returned as whole lines with their numbers. Damage is counted but never fatal. A
-truncated compressed file ends where its data breaks off (:data:`BROKEN_OFF`), and a line longer than :data:`LONGEST` is
-cut.
+truncated compressed file ends at the point where its data breaks off (:data:`BROKEN_OFF`). A line longer than
+:data:`LONGEST` is cut.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ LONGEST: Final = 1 << 20
 """Maximum number of bytes to keep of a line."""
 
 BROKEN_OFF: Final = "breaks in the compressed data: the rest is missing"
-"""Note on an input that cannot be read to its end. The content of the rest is unknown."""
+"""The note on an input whose end cannot be read. The content of the unread part is unknown."""
 
 STDIN: Final = "-"
 
 COMPRESSED: Final = 8
-"""Assumed minimum compression ratio of a recording."""
+"""The minimum compression ratio that a compressed recording is assumed to have."""
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 """Magic bytes of zstd data."""
 
 _GZIP: Final = 31
-"""``wbits`` value for which zlib expects a gzip header and uses the largest window."""
+"""Value of ``wbits`` that makes zlib expect a gzip header and use the largest window."""
 
 
 class LineSequence(Sequence[bytes]):
-    """The lines of *data*, which is split only when a line is accessed.
+    """The lines of *data*. The data is split only when a line is accessed.
 
     >>> len(LineSequence(b"one\\ntwo")), LineSequence(b"one\\ntwo")[1]
     (2, b'two')
@@ -76,7 +76,7 @@ class LineSequence(Sequence[bytes]):
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """Whole lines without their line endings. There are no pieces with only blank lines.
+    """Consecutive whole lines without their line endings. There are no pieces with only blank lines.
 
     ``first`` is the number of the first line. If ``partial`` is true, the piece is the last line of the input, which
     has no line ending. ``file`` is the file of the lines if there are several files. If ``gap`` is true, lines are
@@ -94,7 +94,10 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class LineReader:
-    """Reads the lines of one input, calls ``advanced`` with the size of each piece, and counts damage in ``notes``."""
+    """Reads the lines of one input.
+
+    ``advanced`` is called with the size of each piece. ``notes`` counts damage.
+    """
 
     name: str
     notes: Counter[str]
@@ -118,14 +121,17 @@ class LineReader:
                 data = self._read(file)
 
     def pieces(self, data: Iterable[bytes]) -> Iterator[Piece]:
-        """Yield the lines of *data*, the bytes of the input. An empty item yields a piece without lines."""
+        """Yield the lines of *data*, which contains the bytes of the input.
+
+        For an empty item, yield a piece without lines.
+        """
         first, rest, cut = 1, b"", False
         for each in data:
             if not each:
                 yield Piece(first=first)
                 continue
             taken = rest + each
-            if taken.isspace() and b"\n" in taken:  # only count blank lines, as there may be a billion
+            if taken.isspace() and b"\n" in taken:  # Only count blank lines, because there may be a billion of them.
                 blank = taken.count(b"\n")
                 self.notes["lines"] += blank
                 first, rest, cut = first + blank, taken[taken.rfind(b"\n") + 1 :], False
@@ -133,7 +139,7 @@ class LineReader:
             end = taken.rfind(b"\n")
             rest = taken[end + 1 :]
             if end >= 0:
-                start = taken.index(b"\n") if cut else 0  # skip the rest of a line that was cut
+                start = taken.index(b"\n") if cut else 0  # Skip the rest of a line that was cut.
                 cut = False
                 lines: Sequence[bytes] = LineSequence(taken[start:end])
                 self.notes["lines"] += len(lines)
@@ -177,7 +183,10 @@ class LineReader:
         self.notes[BROKEN_OFF] += 1
 
     def _unpacked(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
-        """Decompress zstd data like :meth:`_inflated`. If the data breaks off, its last few lines are lost."""
+        """Decompress zstd data like :meth:`_inflated`.
+
+        If the data breaks off, the last few lines before the break are lost.
+        """
         arrow = of_extra("pyarrow", f"{self.name}: compressed with zstd", extra="fast")
         unpacked = arrow.CompressedInputStream(arrow.PythonFile(_Resumed(data, partial(self._read, file)), "r"), "zstd")
         try:
@@ -196,7 +205,7 @@ class LineReader:
 
 
 def unreadable(name: str, error: OSError | ValueError, what: str) -> InputError:
-    """Return the error for the file *name*, which cannot be *what*: opened or read."""
+    """Return the error for a file that cannot be opened or read. *what* is ``opened`` or ``read``."""
     hint = "give the path of a log or a recording, or - for standard input"
     return refused(name or "''", "FSM201", f"cannot be {what}: {reason(error)}", hint)
 
@@ -233,7 +242,7 @@ def decode(data: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
-    """Return *line* decoded by *decoder*, or ``None`` if it is foreign or damaged.
+    """Return *line* decoded by *decoder*, or ``None`` if the line is foreign or damaged.
 
     >>> decoded(b"[1, 2", msgspec.json.Decoder(list[int])) is None
     True
@@ -255,24 +264,24 @@ def size_of(name: str) -> int:
 
 
 FOREIGN: Final = "foreign or damaged lines"
-"""Note counting lines that are not in the recording's format."""
+"""The note that counts lines in a foreign format."""
 
 INCOMPLETE: Final = "incomplete last lines"
-"""Note counting incomplete last lines, such as one that is still being written."""
+"""The note that counts incomplete last lines. The program may still be writing such a line."""
 
 LISTED: Final = 5
 """Maximum number of foreign lines to list."""
 
 
 class Notes(Counter[str]):
-    """A counter for each note. ``foreign`` lists the first lines that were added as foreign."""
+    """A counter for each note. ``foreign`` lists the first foreign lines."""
 
     def __init__(self) -> None:
         super().__init__()
         self.foreign: list[int | Line] = []
 
     def add_foreign(self, line: int | Line) -> None:
-        """Count *line* as foreign, and list it if it is one of the first."""
+        """Count *line* as foreign. List it if it is one of the first foreign lines."""
         self[FOREIGN] += 1
         if len(self.foreign) < LISTED:
             self.foreign.append(line)

@@ -21,26 +21,29 @@ from fsm.recordings.line_reader import decode
 from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
-"""Name of the column that repeats the kind of the recording, or its trace header, in every row."""
+"""Name of the column that contains, in every row, the kind of the recording or its trace header."""
 ROW: Final = "row"
-"""Name of the column of row numbers, for tools that do not preserve row order. Rows in files are sorted by it."""
+"""Name of the column of row numbers, which is for tools that do not preserve row order. Files are sorted by it."""
 TIMES: Final = ("at", "start", "end")
-"""Time columns, in nanoseconds since the epoch because not every tool supports nanosecond timestamps."""
+"""Names of time columns. They contain nanoseconds since the epoch, because some tools lack nanosecond timestamps."""
 WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
 """Columns with few distinct values."""
 _TYPES: Final = {"emits": pa.list_(pa.string()), **dict.fromkeys((ROW, *TIMES, "line"), pa.int64())}
 _NAMES: Final = (ROW, ABOUT, "entity", *WORDS, "emits", *TIMES, "detail", "fields", "file", "line")
 SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES])
-"""Columns of a table of observations. ``fields`` is a JSON object. ``file`` and ``line`` are the original location."""
+"""Columns of a table of observations.
+
+``fields`` is a JSON object. ``file`` and ``line`` say where a row comes from.
+"""
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
 """Columns with many repeated values, which are dictionary-encoded."""
 _MANY: Final = 1 << 16
-"""Maximum number of words in a column, and of kinds of rows. Rows beyond the limit are converted one by one."""
+"""Maximum number of words in a column, and of kinds of rows. Rows above the limit are converted one by one."""
 
 _BETWEEN: Final = "\x1f"
 _OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
 _RARE: Final = ("start", "end", "fields")
-"""Columns that are null in every row that has a kind."""
+"""Columns that are always null in rows that have a kind."""
 _FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
 _HINT: Final = (
     f"{documented('reference/trace-format#tables')} has the columns; fsm convert makes a table of any recording"
@@ -48,14 +51,17 @@ _HINT: Final = (
 
 
 class _Words:
-    """Numbers the words of a column, starting with 1. The number 0 stands for no word."""
+    """Numbers the words of a column, starting with 1. The number 0 means that there is no word."""
 
     def __init__(self) -> None:
         self.words: list[str | None] = [None]
         self._number: dict[str, int] = {}
 
     def codes(self, words: pa.Array) -> NDArray[np.int32]:
-        """Return the numbers of *words*, with -1 for any beyond the limit, plus a final 0 for rows without a word."""
+        """Return the numbers of *words*, followed by 0 for rows without a word.
+
+        Words above the limit have the number -1.
+        """
         return np.array([*map(self._code, words.to_pylist()), 0], np.int32)
 
     def _code(self, word: str | None) -> int:
@@ -73,13 +79,16 @@ class _Pairs:
         self._codes = np.full((1, 1), -1, np.int32)
 
     def begin(self, count: int) -> None:
-        """Number each pair (i, 0) with i < *count* as i, so that existing kinds keep their numbers."""
+        """Number each pair (i, 0) with i < *count* as i. Existing kinds thus keep their numbers."""
         self._grow(count, 1)
         for each in range(count):
             self._add(each, 0)
 
     def codes(self, one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the number of the pair in each row, or -1 if a code is negative or there are too many pairs."""
+        """Return the number of the pair in each row.
+
+        It is -1 if a code is negative or if there are too many pairs.
+        """
         self._grow(int(one.max(initial=0)) + 1, int(other.max(initial=0)) + 1)
         place = one * np.int32(self._codes.shape[1]) + other
         found = self._codes.ravel().take(place, mode="wrap")
@@ -108,7 +117,7 @@ class _Pairs:
 
 
 class _RowDetails:
-    """Columns of some rows, including columns that judging does not need. *columns* is called on their first use."""
+    """Columns of some rows, including columns that judging does not need. Their first use calls *columns*."""
 
     def __init__(self, columns: Callable[[], dict[str, pa.Array]], first: int, count: int) -> None:
         self._read, self._first, self._count = columns, first, count
@@ -130,7 +139,7 @@ class _RowDetails:
 
 
 class ObservationColumns:
-    """Converts the rows of one recording, part by part, to batches of observations.
+    """Converts the rows of one recording to batches of observations. Rows are converted part by part.
 
     If *epoch* is true, times that are too small to be nanoseconds since the epoch are rejected.
 
@@ -155,8 +164,8 @@ class ObservationColumns:
         """Return the observations in *rows*, the next rows of the recording.
 
         Rows without line numbers are numbered consecutively. *later* returns the columns that judging does not need.
-        It is called when one of them is first used. Raise :class:`InputError` if a column has the wrong type, or if
-        fields are not JSON.
+        *later* is called when one of these columns is first used. Raise :class:`InputError` if a column has the wrong
+        type, or if fields are not JSON.
         """
         count, given = rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))
         columns = {name: column for name, column in self._columns(given).items() if column.null_count < count}
@@ -191,7 +200,7 @@ class ObservationColumns:
             return Line(file, beside.line(index)) if file else beside.line(index)
 
         found = Columns(kinds, kind, entity, ids, at)
-        # Whether a call's id may be new depends on when the call began, which compiled code does not know.
+        # Compiled code does not know when a call began, so it cannot tell whether the id of the call is new.
         own = None if self._intervals else found
         return Batch(Made(count, observation), Made(count, line), own)
 
@@ -244,7 +253,7 @@ class ObservationColumns:
         return numbers[place]
 
     def _numbered(self, columns: Mapping[str, NDArray[np.int32]], count: int) -> NDArray[np.int32]:
-        """Return the kind of each row from the codes of its words, adding new kinds."""
+        """Return the kind of each row, given the codes of its words. New kinds are added."""
         found, known = np.zeros(count, np.int32), 1
         for name, pairs in self._pairs.items():
             codes = columns.get(name)
@@ -294,7 +303,10 @@ class ObservationColumns:
 
 
 def said_of(rows: pa.RecordBatch) -> str:
-    """Return the recording kind or trace header in the first of *rows*, or an empty string if there is none."""
+    """Return the recording kind or trace header of the first of *rows*.
+
+    Return an empty string if there is neither.
+    """
     if ABOUT not in rows.schema.names or not rows.num_rows:
         return ""
     return str(rows[ABOUT].slice(0, 1).cast(pa.string())[0].as_py() or "")
@@ -308,7 +320,7 @@ def _json(fields: object) -> str | None:
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:
     words = column
-    if pa.types.is_list(column.type):  # the "=" distinguishes an empty list from null
+    if pa.types.is_list(column.type):  # The "=" distinguishes an empty list from null.
         words = pc.binary_join_element_wise("=", pc.binary_join(column, _BETWEEN), "")
     return words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
 
@@ -328,7 +340,7 @@ def _ids(column: pa.Array | None, count: int) -> tuple[NDArray[np.int32], list[s
         return np.zeros(count, np.int32), [""]
     found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     words = found.dictionary.cast(pa.large_string())
-    if len(words) > count or words.null_count:  # encode again to drop ids that no row has
+    if len(words) > count or words.null_count:  # Encode the ids again to drop ids that no row has.
         found = found.cast(pa.large_string()).dictionary_encode()
         words = found.dictionary
     empty = pc.index(words, "").as_py() if found.indices.null_count else 0

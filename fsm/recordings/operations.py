@@ -1,6 +1,7 @@
-"""Interpret one form of a history (fsm's own, Jepsen's or porcupine's) as an operation, one end of it, or an output.
+"""Interpret a form of a history as an operation, one end of an operation, or an output.
 
-``docs/how-to/linearizability.md`` describes the forms. Whether the machine has the names is not checked here.
+Forms of fsm itself, Jepsen and porcupine are understood; ``docs/how-to/linearizability.md`` describes them. Nothing
+here checks whether the machine has the names that a form uses.
 """
 
 import json
@@ -16,20 +17,20 @@ from fsm.errors import documented
 from fsm.trace import LATEST, Observation
 
 DEEPEST: Final = 32
-"""Maximum nesting depth."""
+"""Maximum nesting depth of a form."""
 
 Data: TypeAlias = "dict[str, Data] | list[Data] | str | int | float | bool | None"
 
 
 class EdnForm(NamedTuple):
-    """A value and the line on which it starts."""
+    """A value, and the number of the line on which it starts."""
 
     line: int
     value: Data
 
 
 class NotationError(ValueError):
-    """Raised for a syntax error, with its line number."""
+    """Raised for a syntax error. It has the line number of the error."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
@@ -68,7 +69,7 @@ class _Token(NamedTuple):
 
 
 def forms(text: str) -> Iterator[EdnForm]:
-    r"""Yield each top-level form of *text*, or each item if *text* is a vector or a list.
+    r"""Yield each top-level form of *text*. If *text* is a vector or a list, yield each of its items.
 
     Raise :class:`NotationError` if *text* is not EDN, a map has a duplicate key, or forms nest deeper than
     :data:`DEEPEST`. The forms before the error are yielded first.
@@ -102,7 +103,10 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
-    """Yield the forms that belong to *opening* (a bracket, a tag or ``#_``), or all forms if it is ``None``."""
+    """Yield the forms that belong to *opening*, which is a bracket, a tag or ``#_``.
+
+    Without *opening*, yield all forms.
+    """
     for token in tokens:
         kind, word, line = token
         if kind == "close":
@@ -143,7 +147,7 @@ def _atom(kind: str, word: str, line: int) -> Data:
     try:
         match kind:
             case "string":
-                text: str = json.loads(word, strict=False)  # JSON has the same escapes
+                text: str = json.loads(word, strict=False)  # JSON has the same escapes.
                 return text
             case "unicode":
                 return chr(int(word.removeprefix("\\u"), base=16))
@@ -155,7 +159,7 @@ def _atom(kind: str, word: str, line: int) -> Data:
                 return word.removeprefix(":")
     except json.JSONDecodeError as error:
         word = word[error.pos : error.pos + 2]
-    except ValueError as error:  # the number has more digits than Python converts
+    except ValueError as error:  # The number has more digits than Python converts.
         raise NotationError(line, f"a number of {len(word):,} digits") from error
     raise _unknown(word, line)
 
@@ -167,20 +171,20 @@ def _unknown(word: str, line: int) -> NotationError:
 FormRole: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
 """The role of a form in an operation.
 
-``call`` and ``return`` are the ends of an operation. ``lost`` is an end with an unknown outcome, and ``undone`` is the
-end of an operation that had no effect. ``next`` is the call if the operation has not been called yet, and its return
-otherwise. ``whole`` is a complete operation. An ``output`` belongs to no operation.
+``call`` and ``return`` are the ends of an operation. ``lost`` is an end with an unknown outcome, and ``undone`` is
+the end of an operation that had no effect. ``next`` is the call if the operation has not been called yet; otherwise,
+it is the return. ``whole`` is a complete operation. An ``output`` belongs to no operation.
 """
 
 NEVER: Final = LATEST
-"""The time that tools with 64-bit times use as the return time of an operation that never returned."""
+"""The return time that tools with 64-bit times use for an operation that never returned."""
 
 
 class UnderstoodForm(NamedTuple):
     """An interpreted form. Both ends of an operation have the same key ``pairs``.
 
-    ``value`` is the value in the form. If ``aside`` is true, the form belongs to no client, and is an operation only if
-    the machine has its event.
+    ``value`` is the value in the form. If ``aside`` is true, the form belongs to no client. It is then an operation
+    only if the machine has its event.
     """
 
     end: FormRole
@@ -191,7 +195,7 @@ class UnderstoodForm(NamedTuple):
 
 
 class MeaningError(ValueError):
-    """Raised for a form that is not an operation, with a hint on how to fix it."""
+    """Raised for a form that is not an operation. It has a hint on how to fix the form."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -200,7 +204,7 @@ class MeaningError(ValueError):
 
 
 def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None:
-    """Return the function that interprets *value*, or ``None`` if it is not a form of any history.
+    """Return the function that interprets *value*, or ``None`` if *value* does not belong to any kind of history.
 
     >>> reader({"type": "invoke", "f": "start", "process": 0}) is jepsen
     True
@@ -248,7 +252,7 @@ TYPES: Final[Mapping[str, FormRole]] = {"invoke": "call", "ok": "return", "fail"
 
 
 def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret a Jepsen operation: ``:f`` is the event, and ``:value`` or ``:error`` is the reply or the state.
+    """Interpret a Jepsen operation. ``:f`` is the event. ``:value`` or ``:error`` is the reply or the state.
 
     >>> part = jepsen({"type": "fail", "f": "start", "process": 0, "value": ["c1", None], "error": "NOT_FOUND"})
     >>> part.seen.entity, part.seen.event, part.seen.reply
@@ -267,7 +271,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
         process=process if isinstance(process, int | str) else str(process),
         at=_instant(at) if isinstance(at, int) else None,
     )
-    if not isinstance(process, int):  # the nemesis, which uses :info for both ends and has its own values
+    if not isinstance(process, int):  # The nemesis uses :info for both ends and has its own values.
         return UnderstoodForm("next", repr(process), seen, aside=True)
     entity, rest = _keyed(value.get("value"))
     reply, shows, detail = "", "", ""
@@ -282,7 +286,10 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def _keyed(value: Data) -> tuple[str, Data]:
-    """Split *value*, such as a ``[key value]`` pair of Jepsen's independent tests, into the entity and the rest."""
+    """Split *value* into the entity and the rest.
+
+    Jepsen's independent tests use ``[key value]`` pairs, for example.
+    """
     match value:
         case [key, rest]:
             return _scalar(key, "key"), rest
@@ -307,7 +314,7 @@ def _error(error: Data) -> tuple[str, str]:
 
 
 def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret a complete porcupine operation: its process, call, input, return and output.
+    """Interpret a complete porcupine operation, which has a process, a call, an input, a return and an output.
 
     >>> porcupine({"ClientId": 0, "Input": "start", "Call": 3, "Output": "ok", "Return": 9}).seen.reply
     'ok'
@@ -323,7 +330,7 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret one end of a porcupine operation. A call has an input, a return has an output; they share an id.
+    """Interpret one end of a porcupine operation. A call has an input, a return has an output; both share an id.
 
     >>> porcupine_event({"ClientId": 0, "Kind": True, "Value": "NOT_FOUND", "Id": 7}).end
     'return'
@@ -356,7 +363,10 @@ def _process(process: Data) -> int | str | None:
 
 
 def _answer(value: Data) -> tuple[str, str]:
-    """Return the reply and the shown state in *value*. Bare text is returned as a reply, even if it is a state."""
+    """Return the reply and the shown state in *value*.
+
+    Plain text is returned as the reply, even if it names a state.
+    """
     if isinstance(value, dict):
         error = _one(value, "error", "err")
         reply = _one(value, "reply", "code") if error in (None, "") else error

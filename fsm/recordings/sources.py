@@ -1,9 +1,9 @@
-"""Sources of lines other than one whole file: a file or pipe that is followed, and the files of a rotated recording.
+"""Read lines from a file or pipe that is still growing, or from the files of a rotated recording.
 
-A followed file is polled, because inotify does not work on every file system and does not make rotation simpler.  A
-renamed file is read until it no longer grows; only then is the new file read.  If the file was copied and then
-truncated, the rest is read from the copy.  If no copy matches, lines are missing, and ``gap`` is set in the next
-piece.
+A followed file is polled, because inotify does not work on every file system and would not make rotation simpler to
+handle.  A renamed file is read until it no longer grows. The new file is read only after that.  If the file was
+copied and then truncated, the rest is read from the copy.  If no copy matches, lines are missing, and ``gap`` is set
+in the next piece.
 
 Rotated files are sorted by time and read as one run. Every line keeps its number in its own file.
 """
@@ -28,12 +28,12 @@ LOOK: Final = 0.2
 """Seconds between two polls of a file that has not grown."""
 
 _TAIL: Final = 256
-"""Number of bytes before the current position by which a file is recognised."""
+"""Number of bytes before the current position. A file is recognised by these bytes."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Followed:
-    """The file *name* (``-`` for standard input), followed until ``over()`` is true or the pipe ends.
+    """The file *name* (``-`` for standard input). It is followed until ``over()`` is true or the pipe ends.
 
     ``missing`` is called whenever a poll finds that the file does not exist. Line numbers start again with each file.
     """
@@ -47,7 +47,7 @@ class Followed:
     _since: float = field(default_factory=time.monotonic)
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Yield whole lines as they arrive, and pieces without lines while none arrive."""
+        """Yield whole lines as they arrive. While no lines arrive, yield pieces without lines."""
         reader = LineReader(name=self.name, notes=notes, advanced=advanced)
         try:
             yield from self._awaited()
@@ -85,7 +85,7 @@ class Followed:
     def _grown(self, notes: Counter[str]) -> Iterator[bytes]:
         at, tail, replaced = 0, b"", False
         while not self.over():
-            if os.pread(self._file, len(tail), at - len(tail)) != tail:  # bytes that were already read have changed
+            if os.pread(self._file, len(tail), at - len(tail)) != tail:  # Bytes that were already read have changed.
                 notes["truncations"] += 1
                 yield from self._copied(at, tail)
                 return
@@ -95,7 +95,7 @@ class Followed:
                 replaced = False
                 yield data
                 continue
-            if replaced:  # the old file has not grown since it was replaced
+            if replaced:  # The old file has not grown since it was replaced.
                 notes["rotations"] += 1
                 self._close()
                 for _ in self._awaited():
@@ -169,12 +169,15 @@ class _File(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotated:
-    """The lines of the files *names*, one file after another."""
+    """The lines of several files, which are read one after another. *names* are the names of the files."""
 
     names: Sequence[str]
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Yield the lines of each file, after any gap. Raise :class:`InputError` if the files are of several runs."""
+        """Yield the lines of each file. Mark gaps between files.
+
+        Raise :class:`InputError` if the files are not from the same run.
+        """
         latest, before = 0, ""
         files = sorted(filter(None, map(_file, self.names)), key=lambda file: file[:2])
         for first, name, form, began in files:
@@ -195,7 +198,10 @@ class Rotated:
 
 
 def _file(name: str) -> _File | None:
-    """Return the first time, the name and the form of the file *name*, or ``None`` if it has only blank lines."""
+    """Return the time of the first line, the name, and the form of the file *name*.
+
+    Return ``None`` if the file has only blank lines.
+    """
     if name == STDIN:
         raise refused(name, "FSM217", "cannot be sorted by time", "give the files")
     form, lines = None, False
@@ -219,7 +225,7 @@ def _missing(before: str, name: str) -> bool:
 
 
 def _numbered(name: str) -> tuple[str, int]:
-    """Split the name of a rotated file into the name without its number, and the number.
+    """Split the name of a rotated file into two parts: the name without the number, and the number.
 
     >>> _numbered("door.log.12.gz"), _numbered("door.log")
     (('door.log', 12), ('door.log', 0))

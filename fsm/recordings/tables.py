@@ -1,6 +1,7 @@
-"""Read recordings from Parquet and Arrow files, local or in a store such as S3, and write them as Parquet.
+"""Read recordings from Parquet and Arrow files, and write recordings as Parquet.
 
-A table may consist of several files, from a folder or matching a pattern, in the order of their names.
+The files are local or in a store such as S3. A table may consist of several files, which are in a folder or match a
+pattern. They are read in the order of their names.
 """
 
 import re
@@ -31,10 +32,13 @@ ORIGIN: Final = b"container-fsm"
 """Metadata key under which a table stores the :class:`Origin` of its recording."""
 
 GROUP: Final = 1 << 19
-"""Number of rows in a row group, which is compressed separately, and number of rows to read at a time."""
+"""Number of rows to read at a time. It is also the number of rows in a row group, which is compressed separately."""
 
 ENOUGH: Final = 1 << 17
-"""Maximum number of rows of a table that is judged row by row, because loading compiled code would take longer."""
+"""Maximum size of a small table in rows.
+
+A small table is judged row by row, because loading compiled code takes longer.
+"""
 
 HOW: Final = {
     "compression": "zstd",
@@ -42,13 +46,16 @@ HOW: Final = {
     "column_encoding": dict.fromkeys((ROW, "line", *TIMES), "DELTA_BINARY_PACKED"),
     "dictionary_pagesize_limit": 128 * GROUP,
 }
-"""Options for writing a table. With dictionary encoding, a row group contains each 64-digit id only once."""
+"""Options for writing a table. Dictionary encoding stores each 64-digit id only once per row group."""
 
 LATER: Final = {"detail": pa.types.is_string, "file": pa.types.is_string, "line": pa.types.is_int64}
-"""The columns that judging does not need, each with a type check. If it passes, the column may be read later."""
+"""The columns that judging does not need, each with a type check.
+
+A column that passes its check may be read later.
+"""
 
 _STREAM: Final = b"\xff\xff\xff\xff"
-"""Magic bytes of the Arrow streaming format, which files with an Arrow suffix may contain."""
+"""Magic bytes of the Arrow streaming format. A file with an Arrow suffix may have this format."""
 
 _DIGITS: Final = re.compile(r"(\d+)")
 _HINT: Final = (
@@ -57,11 +64,11 @@ _HINT: Final = (
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of a recording other than its observations, as in :class:`fsm.recordings.form.Recording`.
+    """The properties of a recording, without its observations. :class:`fsm.recordings.form.Recording` explains them.
 
-    ``about`` is the kind or trace header that each row repeats. ``restarts`` is the setting with which calls were
-    read. ``version`` is the version at the end of the recording. ``first`` is the first version that the recording
-    showed, or an empty string if it showed no version within :data:`HELD` observations.
+    ``about`` is the kind or trace header that each row repeats. ``restarts`` is the setting that was used for reading
+    the calls. ``version`` is the version at the end of the recording. ``first`` is the first version that the
+    recording showed. It is empty if the first :data:`HELD` observations showed no version.
     """
 
     about: str
@@ -87,8 +94,9 @@ def recording(
 ) -> Recording:
     """Open the recording in the table *name*, like :func:`fsm.recordings.open_recording`.
 
-    Raise :class:`InputError` if it cannot be opened or is not a table of observations. For a converted recording,
-    also raise it if *as_called* is true, or if the calls were read with a different setting of *restarts*.
+    Raise :class:`InputError` if the file cannot be opened or is not a table of observations. For a converted
+    recording, raise the error also if *as_called* is true, or if the calls were read with a different setting of
+    *restarts*.
     """
     table = _Table(name)
     batches = table.batches(notes, advanced)
@@ -115,7 +123,10 @@ def recording(
 
 
 def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
-    """Write *found* to *sink* as Parquet. Return the number of observations. *found* was read with *restarts*."""
+    """Write *found* to *sink* as Parquet, and return the number of observations.
+
+    *restarts* is the setting that was used for reading *found*.
+    """
     known = found.form.title
     if found.form is TRACE:
         clock: Literal["epoch", "relative"] = "relative" if found.relative else "epoch"
@@ -148,7 +159,10 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
 
 
 def matching(name: str) -> list[str]:
-    """Return the sorted files in a store that match the pattern *name*. Raise :class:`InputError` if no file does."""
+    """Return the sorted files in a store that match the pattern *name*.
+
+    Raise :class:`InputError` if no file matches.
+    """
     path, mark, options = name.partition("?")
     place, _, pattern = path.rpartition("/")
     with _reading(name):
@@ -168,7 +182,7 @@ class _Table:
         with _reading(name):
             self._store, path = _store(name)
             for column, equal, _ in (each.partition("=") for each in path.split("/")):
-                if equal and column in SCHEMA.names:  # the files do not have this column, but the rows need it
+                if equal and column in SCHEMA.names:  # The files do not have this column, but the rows need it.
                     what = f"is a part of a table that was divided by '{column}', which it lacks"
                     raise refused(name, "FSM212", what, _HINT)
             self._files = _files(self._store, path)
@@ -221,7 +235,10 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _rows(batch: Batch, first: int, name: str, known: str) -> pa.RecordBatch:
-    """Convert *batch* to rows numbered from *first*. *known* is their recording kind, and *name* their default file."""
+    """Convert *batch* to rows numbered from *first*.
+
+    *known* is the recording kind of the rows, *name* their default file.
+    """
     seen = list(batch.observations)
     lines = [Line.of(line, "" if name == STDIN else name) for line in batch.lines]
     own = [name for name in SCHEMA.names if name in Observation.__struct_fields__]
@@ -243,7 +260,7 @@ def _store(name: str) -> tuple[fs.FileSystem, str]:
         return fs.LocalFileSystem(), name
     try:
         store, path = fs.FileSystem.from_uri(name)
-    except pa.ArrowInvalid:  # Arrow itself does not support this store
+    except pa.ArrowInvalid:  # Arrow itself does not support this store.
         import fsspec  # noqa: PLC0415  (only other stores need it)
 
         own, path = fsspec.core.url_to_fs(name)
@@ -252,7 +269,7 @@ def _store(name: str) -> tuple[fs.FileSystem, str]:
 
 
 def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
-    """Return the files of a table, sorted by name in natural order (2 before 10)."""
+    """Return the files of a table, sorted by name. The order is natural: 2 comes before 10."""
     info = store.get_file_info(path)
     if info.type is fs.FileType.NotFound:
         raise FileNotFoundError("no such file")
@@ -266,11 +283,11 @@ def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
 
 
 _Pieces: TypeAlias = Iterator[tuple[pa.RecordBatch, Callable[[], Mapping[str, pa.Array]]]]
-"""Batches of rows, each with a function that returns the columns that are read later."""
+"""Batches of rows. Each comes with a function that returns the columns to be read later."""
 
 
 class _Opened(NamedTuple):
-    """An open file: its metadata, column names, number of rows (0 if unknown), and rows."""
+    """An open file: its metadata, its column names, its number of rows (0 if unknown), and its rows."""
 
     metadata: Mapping[bytes, bytes]
     names: list[str]
@@ -307,7 +324,10 @@ def _checked(schema: pa.Schema) -> pa.Schema:
 
 
 def _validated(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Validate *rows* and return the known columns. With invalid offsets, Arrow would read out of bounds."""
+    """Validate *rows* and return the known columns.
+
+    Without this check, invalid offsets would make Arrow read out of bounds.
+    """
     found = rows.select([each for each in rows.schema.names if each in SCHEMA.names])
     found.validate(full=True)
     return found
@@ -341,7 +361,10 @@ def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | No
 
 
 class _LazyColumns:
-    """Reads columns of one row group of *file* on demand. The lock *alone* serialises reads of the file."""
+    """Reads columns of one row group of *file* on demand.
+
+    The lock *alone* prevents simultaneous reads of the file.
+    """
 
     def __init__(self, file: parquet.ParquetFile, group: int, names: list[str], name: str, alone: Lock) -> None:
         self._file, self._group, self._names, self._name, self._alone = file, group, names, name, alone

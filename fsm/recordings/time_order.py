@@ -1,8 +1,8 @@
 """Sort a stream of points by time.
 
-Lines for whole calls are in order of call end, so a long call may have begun before calls on earlier lines. Points
-are sorted within a window. A point is final once it is older than the newest point by :data:`WINDOW`, or once
-:data:`HELD` other points follow it.
+Lines that describe whole calls are sorted by the end of the call, so a long call may have begun before calls on
+earlier lines. Points are sorted within a window. A point is final once it is older than the newest point by
+:data:`WINDOW`, or once :data:`HELD` other points follow it.
 """
 
 from bisect import bisect_left
@@ -16,15 +16,15 @@ from fsm.trace import Observation
 T = TypeVar("T")
 
 WINDOW: Final = 600 * 1_000_000_000
-"""Window in nanoseconds, longer than the grace period of any stop in practice."""
+"""Length of the window in nanoseconds. It is longer than the grace period of any stop in practice."""
 
 HELD: Final = 65_536
-"""Maximum number of points to hold back until their predecessors, or their meaning, are known."""
+"""Maximum number of points to hold back until all earlier points, or the meaning of the points, are known."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Ordering(Generic[T]):
-    """Holds back points until no earlier point can come.
+    """Holds back each point until no earlier point can arrive.
 
     >>> points = Ordering()
     >>> points.add(5, "reply"), points.add(2, "request"), tuple(points.rest())
@@ -44,7 +44,7 @@ class Ordering(Generic[T]):
         self._latest = max(self._latest, at)
 
     def settled(self) -> Iterator[T]:
-        """Yield the points that are final. Most calls return immediately without doing any work."""
+        """Yield the points that are final. Most calls of this method return immediately."""
         if len(self._points) < 2 * HELD:
             return
         self._points.sort(key=itemgetter(0))
@@ -53,7 +53,7 @@ class Ordering(Generic[T]):
         yield from self._first(count)
 
     def due(self, settle: int, quiet: int) -> Iterator[T]:
-        """Yield the points more than *settle* nanoseconds old. The current time is the latest time plus *quiet*.
+        """Yield points that are more than *settle* nanoseconds old. The current time is the latest time plus *quiet*.
 
         >>> points = Ordering()
         >>> points.add(5, "reply"), points.add(2, "request"), tuple(points.due(4, 0)), tuple(points.due(4, 2))
@@ -80,9 +80,9 @@ class Ordering(Generic[T]):
 P = TypeVar("P")
 
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
-"""The stretches in which to assume restarts that no line shows.
+"""The stretches of time in which to assume restarts that no line shows.
 
-``none``: in no stretch. ``seen``: in stretches in which calls found no runtime to answer them. ``maybe``: also in
+``none`` means no stretch. ``seen`` means stretches in which calls found no runtime to answer them. ``maybe`` adds
 every stretch that is long enough for a restart.
 """
 
@@ -92,7 +92,7 @@ SHORTEST: Final = 50_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarts:
-    """The stretches in which to assume restarts, and the minimum duration of a restart in nanoseconds."""
+    """The stretches of time in which to assume restarts, and the minimum duration of a restart in nanoseconds."""
 
     assume: Assume = "maybe"
     shortest: int = SHORTEST
@@ -100,7 +100,7 @@ class Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class Stretches(Generic[P]):
-    """Yields points in order of time, each with the restart that may have happened just before it, or ``None``.
+    """Yields points in order of time. Each comes with a restart that may have happened just before it, or ``None``.
 
     >>> stretches = Stretches(restarts=Restarts(shortest=100))
     >>> [*stretches.take(1, "asked", change=1), *stretches.take(50, "answered", change=-1)]
@@ -117,10 +117,10 @@ class Stretches(Generic[P]):
     _held: list[tuple[int, P]] = field(default_factory=list)
 
     def take(self, at: int, point: P, *, change: int = 0, down: bool = False) -> Iterator[tuple[P, Observation | None]]:
-        """Take *point*, at time *at*, and yield the points for which a restart is now ruled out or assumed.
+        """Take *point*, which happened at time *at*.
 
-        *change* is the change in the number of calls in progress that will be answered. *down* is true if a call
-        found no runtime.
+        Yield the points for which it is now known whether to assume a restart. *change* is the change in the number
+        of calls in progress that will be answered. *down* is true if a call found no runtime.
         """
         self._since = at if self._since is None else self._since
         before, self._answered = self._answered, max(0, self._answered + change)

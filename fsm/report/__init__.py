@@ -1,7 +1,7 @@
-"""Reports on judged recordings, and their exit codes.
+"""Reports on judged recordings, and the exit codes of these reports.
 
-A *violation* breaks a clause of the requested level or a stronger one.  A *surprise* breaks a weaker clause.  Each
-output format has a module of its own.
+A *violation* breaks a clause of the requested level or of a stronger level. A *surprise* breaks a weaker clause. Each
+output format has its own module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fsm.machine.findings import Finding, Illegal, Judgement, Violation, idle
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
-    from fsm.monitor.judgement import Judged  # needed only by the judge command
+    from fsm.monitor.judgement import Judged  # Only the judge command needs this import.
 
 
 class ExitCode(Enum):
@@ -34,22 +34,25 @@ class ExitCode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Judged recordings, and how to report them."""
+    """A collection of judged recordings, and options for reporting them."""
 
     judged: tuple[Judged, ...]
     fail_on: Level = "MUST"  # the weakest level at which breaking a clause is a failure
     problems: tuple[Problem, ...] = ()  # problems of recordings that could not be judged at all
-    every: bool = False  # show every violation in formats that normally show one per cause
+    every: bool = False  # show every violation in formats that normally show one violation per cause
 
     def word(self, finding: Finding) -> str:
         return severity(fails=self.fails(finding))
 
     def fails(self, finding: Finding) -> bool:
-        """Check whether *finding* is a violation rather than a surprise."""
+        """Check whether *finding* is a violation. A finding that is not a violation is a surprise."""
         return counts(finding.first[0].clause.level, self.fail_on)
 
     def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
-        """Return the findings of *judgement*, strongest clause first, so that violations precede surprises."""
+        """Return the findings of *judgement*.
+
+        Findings with the strongest clauses come first, so violations precede surprises.
+        """
         verdict = judgement.verdict
         found = verdict.findings if isinstance(verdict, Illegal) else ()
         return tuple(sorted(found, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
@@ -74,7 +77,10 @@ class Report:
         return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])
 
     def code(self) -> int:
-        """Return the exit code.  A recording that cannot be judged outweighs all findings in other recordings."""
+        """Return the exit code.
+
+        A recording that cannot be judged is more serious than all findings in other recordings.
+        """
         return WRONG_INPUT if self.problems else self.total().value
 
     def number(self, judged: Judged) -> int:
@@ -88,22 +94,25 @@ class Report:
 
 
 def single(violation: Violation) -> Finding:
-    """Return *violation* as a finding of its own."""
+    """Return a finding that consists only of *violation*."""
     return Finding(first=(violation,), count=1, entities=1)
 
 
 def counts(level: Level, least: Level) -> bool:
-    """Check whether breaking a clause of *level* is a violation if *least* is the weakest level that counts."""
+    """Check whether breaking a clause of *level* is a violation. *least* is the weakest level that counts."""
     return LEVELS.index(level) >= LEVELS.index(least)
 
 
 def severity(*, fails: bool) -> str:
-    """Return the word for a finding: a violation if it *fails*, otherwise a surprise."""
+    """Return the word for a finding. It is a violation if *fails* is true, and otherwise a surprise."""
     return "violation" if fails else "surprise"
 
 
 def why(judgement: Judgement) -> str:
-    """Return why the machine's verdict is unknown or incomplete, or an empty string if it is neither."""
+    """Return the reason why the machine's verdict is unknown or incomplete.
+
+    Return an empty string if it is neither.
+    """
     match judgement.verdict:
         case Unknown(why=reason) | Illegal(incomplete=reason):
             return reason
@@ -112,7 +121,7 @@ def why(judgement: Judgement) -> str:
 
 
 def worst(answers: Sequence[ExitCode | None]) -> ExitCode:
-    """Return the worst of *answers*: fails, then unknown, then holds.
+    """Return the worst of *answers*. Fails is the worst answer, followed by unknown and holds.
 
     ``None`` is ignored.  If there is no answer, the result is unknown.
 

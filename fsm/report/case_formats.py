@@ -36,7 +36,10 @@ _KINDS: Final = {
 
 
 def github(cases: Cases) -> str:
-    """Return one command per cause, or per case with ``cases.every``, or a notice if there are none."""
+    """Return one workflow command per cause, or one per case if ``cases.every`` is true.
+
+    If there are no cases to report, return a notice.
+    """
     lines = []
     for each in cases.found:
         kind = _KINDS.get(each.status)
@@ -52,13 +55,13 @@ def github(cases: Cases) -> str:
 
 def _command(kind: str, file: str, line: int, title: str, message: str) -> str:
     line = max(line, 1)
-    if file == "-":  # standard input cannot be annotated
+    if file == "-":  # Standard input cannot be annotated.
         return f"::{kind} title={_property(title)}::{_data(f'standard input, line {line}: {message}')}"
     return f"::{kind} file={_property(file)},line={line},title={_property(title)}::{_data(message)}"
 
 
 def _data(text: str) -> str:
-    """Escape *text* for the workflow command parser.
+    """Escape *text* for the parser of workflow commands.
 
     >>> _data("100%\\nsure")
     '100%25%0Asure'
@@ -77,7 +80,7 @@ _NOTIFICATIONS: Final = {"skipped": "warning", "assumed": "note", "unknown": "wa
 
 
 def sarif(cases: Cases) -> str:
-    """Return *cases* as a SARIF log, ending in a newline.  Remarks and skipped cases are notifications."""
+    """Return *cases* as a SARIF log that ends in a newline. Remarks and skipped cases become notifications."""
     rules: dict[str, Json] = {}
     results: list[Json] = []
     notifications: list[Json] = []
@@ -152,16 +155,16 @@ def _uri(file: str) -> str:
     return Path(file).as_uri() if file.startswith("/") else quote(os.fsencode(file))
 
 
-# Characters that a log can contain but XML 1.0 cannot.
+# Characters that a log can contain but that XML 1.0 cannot contain.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(cases: Cases) -> str:
-    """Return *cases* as JUnit XML, ending in a newline.
+    """Return *cases* as JUnit XML that ends in a newline.
 
-    Violations fail the case of their clause.  Surprises, tolerated deviations and known failures are reported in the
-    ``system-out`` of the case.  A case is skipped if its clause was not exercised or decided.  Each assumed event is
-    a property of the suite.  A recording that could not be judged at all is an error.
+    A violation makes the case of its clause fail.  Surprises, tolerated deviations and known failures are reported in
+    the ``system-out`` of the case.  A case is skipped if its clause was not exercised or decided.  Each assumed event
+    is a property of the suite.  A recording that could not be judged at all is an error.
     """
     from junitparser import Error, JUnitXml, TestCase, TestSuite  # noqa: PLC0415  (an XML library loads slowly)
 
@@ -195,7 +198,7 @@ def _case(found: list[Case]) -> TestCase:
     failed = [each for each in found if each.status == "failed"]
     skipped = [each for each in found if each.status in {"skipped", "untried"}]
     if failed:
-        # Report one failure for all causes, because consumers count and show only one failure per case.
+        # Report one failure for all causes, because consumers count and show only one failure for each case.
         others = sum(not each.again for each in failed) - 1
         more = f", and {words.plural(others, 'other cause')}" if others else ""
         case.result = [Failure(clean(failed[0].what + more), failed[0].clause.level)]
@@ -225,7 +228,7 @@ def _texts(found: Iterable[Case]) -> list[str]:
 
 
 def clean(text: str) -> str:
-    r"""Replace the characters of *text* that XML cannot contain, and escape terminal control characters.
+    r"""Replace the characters of *text* that XML cannot contain. Escape terminal control characters.
 
     >>> print(clean("a\x00\ufffeb"))
     a\x00\ufffdb

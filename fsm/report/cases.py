@@ -1,6 +1,6 @@
-"""Results as cases with file locations, from which the formats of other tools are written: JUnit, SARIF and GitHub.
+"""Turn results into cases with file locations. The formats JUnit, SARIF and GitHub are written from cases.
 
-The reports of ``fsm check`` and ``fsm test`` make their own cases.  The cases of ``fsm judge`` are made here.
+The reports of ``fsm check`` and ``fsm test`` make their own cases. The cases of ``fsm judge`` are made here.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fsm.trace import Line
 if TYPE_CHECKING:
     from fsm.monitor.judgement import Judged
 
-# *known*: tolerated, or a documented failure; *skipped*: not decided; *untried*: never exercised, listed only in
-# JUnit.
+# *known* means tolerated, or a documented failure. *skipped* means not decided. *untried* means never exercised; such
+# cases are listed only in JUnit.
 CaseStatus: TypeAlias = Literal["passed", "failed", "surprise", "known", "skipped", "untried"]
 
 RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
@@ -30,10 +30,10 @@ RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """The result for a clause or a property at one line."""
+    """The result for one clause or property at one line."""
 
     suite: str  # the recording, or the subject of the test
-    name: str  # the machine, with /properties for properties that recordings were checked against
+    name: str  # the machine, followed by /properties for the properties that a recording was checked against
     clause: Clause
     at: Line
     status: CaseStatus
@@ -43,8 +43,8 @@ class Case:
     facts: tuple[str, ...] = ()  # further labelled lines
     entity: str = ""
     others: tuple[Line, ...] = ()  # further lines that are evidence
-    count: int = 0  # 0 if it was not counted
-    again: bool = False  # whether the case before it has the same cause
+    count: int = 0  # 0 if the number is unknown
+    again: bool = False  # whether the previous case has the same cause
 
     @property
     def title(self) -> str:
@@ -56,13 +56,13 @@ class Case:
 
     @property
     def rule(self) -> str:
-        """Name that distinguishes the clause from all others in the cases."""
+        """A name that no other clause in the cases has."""
         return f"{self.name}/{self.clause.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """An assumed event, or the reason why the verdict on the machine *name* is unknown."""
+    """A remark on the machine *name*. It is an assumed event, or the reason why the verdict is unknown."""
 
     suite: str
     name: str
@@ -81,7 +81,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """All cases of one run of *command*, and the overall answer."""
+    """All cases of one run of *command*, together with the overall answer."""
 
     command: str
     found: tuple[Case | Remark, ...]
@@ -91,7 +91,10 @@ class Cases:
 
 
 def cases(report: Report) -> Cases:
-    """Return a case for each clause of each machine, each violation and each tolerated deviation, and the remarks."""
+    """Return the cases and the remarks.
+
+    There is a case for each clause of each machine, for each violation, and for each tolerated deviation.
+    """
     found = tuple(case for judged, judgement in report.judgements() for case in _judgement(report, judged, judgement))
     return Cases(command="judge", found=found, answer=report.total(), problems=report.problems, every=report.every)
 
@@ -129,7 +132,7 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
                 facts=(*filter(None, [at and f"at: {at}"]), f"{judgement.machine.entity}: {each.observation.entity}"),
                 entity=each.observation.entity,
                 others=_others(each),
-                # The last reported violation of a cause also counts the violations that are not reported.
+                # The last reported violation of a cause also counts the unreported violations of this cause.
                 count=finding.count - len(finding.first) + 1 if each is finding.first[-1] else 1,
                 again=number > 0,
             )
@@ -148,7 +151,10 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
 
 
 def _clauses(judgement: Judgement) -> dict[Clause, bool]:
-    """Return the clauses of the machine and its properties.  Map each to whether the recording exercised it."""
+    """Map each clause of the machine and its properties to a flag.
+
+    The flag is true if the recording exercised the clause.
+    """
     found: dict[Clause, bool] = {}
     for event in judgement.machine.events.values():
         for state, cell in event.cells.items():
@@ -168,6 +174,9 @@ def _others(violation: Violation) -> tuple[Line, ...]:
 
 
 def near(path: str, line: int) -> Line:
-    """Return *path*, relative if it is below the current directory, as tools that read repository files expect."""
+    """Return *path*.
+
+    If it is below the current directory, make it relative, as tools that read repository files expect.
+    """
     below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117  (the path is text)
     return Line(path if below.startswith(os.pardir) else below, max(line, 1))

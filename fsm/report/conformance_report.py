@@ -1,4 +1,4 @@
-"""Test results as text and as JSON: the shortest test of each failure, why it fails, and the coverage."""
+"""Write test results as text and as JSON: the shortest test of each failure, the reason for it, and the coverage."""
 
 import math
 import shlex
@@ -22,12 +22,12 @@ from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
 
 
 def failure_text(failure: Failure, layout: Layout = PLAIN) -> str:
-    """Describe one failure: the illegal response, the steps that lead to it, and why it is illegal."""
+    """Describe one failure: the illegal response, the steps that lead to it, and the reason why it is illegal."""
     return "\n".join(failure_lines(failure, layout, "violation"))
 
 
 def failure_lines(failure: Failure, layout: Layout, word: str, again: str = "") -> Iterator[str]:
-    """Yield lines that describe *failure*, which they call *word*.  *again* is the command that ran the test."""
+    """Yield lines that describe *failure* and use *word* for it. *again* is the command that ran the test."""
     violation, breaks = failure.violation, failure.breaks
     what = words.what(violation) if violation else failure.broken
     if breaks:
@@ -38,7 +38,7 @@ def failure_lines(failure: Failure, layout: Layout, word: str, again: str = "") 
 
 
 def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]:
-    """Yield the steps of the failing test, and why it fails."""
+    """Yield the steps of the failed test, and the reason why it fails."""
     violation, breaks = failure.violation, failure.breaks
     if failure.repeated:
         label = "flaky" if failure.repeated[0] < failure.repeated[1] else "certain"
@@ -64,7 +64,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
 
 
 def trace_data(failure: Failure) -> list[Json]:
-    """Return the steps of the failing test, each with its observation, as data."""
+    """Return the steps of the failed test as data. Each step comes with its observation."""
     return [
         {
             "step": str(taken.step),
@@ -89,7 +89,7 @@ def _seen(taken: Taken) -> str:
 
 
 _MISSED: Final = 5  # maximum number of lines in a list of pairs
-# Reasons why pairs were not reached.
+# Reasons why tests did not reach pairs.
 _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.NONE: "missed, although the SUT can be brought there",
     Obstacle.CHOICE: "needs a choice of the environment",
@@ -101,13 +101,13 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
 
 
 def default_level(machine: Machine) -> Level:
-    """Return the weakest level that fails a test by default: MUST if a clause has that level, else observed."""
+    """Return the weakest level that fails a test by default: MUST if a clause has it, and observed if not."""
     cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
     return "MUST" if any(each.clause.level == "MUST" for each in (*cells, *machine.requires.values())) else "observed"
 
 
 def fails(found: Failure | Race, least: Level) -> bool:
-    """Check whether *found* breaks a clause of at least level *least*, or has no violation that names a clause."""
+    """Check whether *found* has no violation, or breaks a clause of level *least* or of a stronger level."""
     return found.violation is None or counts(found.violation.clause.level, least)
 
 
@@ -116,7 +116,7 @@ def _failures_and_races(tested: Tested) -> tuple[Failure | Race, ...]:
 
 
 def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
-    """Return the exit code.  Reaching fewer than *at_least* percent of the pairs also fails."""
+    """Return the exit code. The test also fails if it reaches fewer than *at_least* percent of the pairs."""
     if any(fails(failed, least) for failed in _failures_and_races(tested)) or tested.share < at_least:
         return ExitCode.FAILS
     return ExitCode.UNKNOWN if tested.unknown else ExitCode.HOLDS
@@ -125,7 +125,7 @@ def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
 def text(
     tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Level = "observed", at_least: float = 0
 ) -> str:
-    """Return the complete report, ending in a newline.  *again* is the command that ran the test."""
+    """Return the complete report. The report ends in a newline. *again* is the command that ran the test."""
     machine = tested.oracle.plan.table.machine
     by = f", tested by {tested.judge or machine.name}" if tested.sut else ""
     found = [f"{layout.style(visible(tested.sut or machine.name), 'bold')}{by}"]
@@ -214,14 +214,14 @@ def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterato
 
 
 def covered(table: Table, met: Mapping[tuple[int, int], int], layout: Layout, at_least: float = 0) -> Iterator[str]:
-    """Yield the number of reachable pairs of *table* that were exercised according to *met*, and list the others."""
+    """Yield the number of reachable pairs of *table* that tests exercised (*met*). List the other pairs."""
     pairs = reachable_pairs(table)
     yield from coverage([pair for pair in pairs if met.get(pair)], pairs, layout, at_least)
     yield from listed(table, layout, "not reached", [pair for pair in pairs if not met.get(pair)])
 
 
 def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float = 0, *, of: str = "") -> Iterator[str]:
-    """Yield the number of *reachable* pairs that were *reached*, and a red line if it is below *at_least* percent."""
+    """Yield the number of *reachable* pairs that were *reached*. Below *at_least* percent, add a red line."""
     pairs = words.plural(len(reachable), "reachable (event, state) pair")
     yield from layout.wrapped(f"reached {len(reached):,} of {pairs}{of and f' of {of}'}")
     share = 100 * len(reached) / max(len(reachable), 1)
@@ -231,7 +231,7 @@ def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float =
 
 
 def listed(table: Table, layout: Layout, label: str, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
-    """Yield the first lines of a list of *pairs* after *label*, or nothing if there are no pairs."""
+    """Yield the first lines of a list of *pairs* after *label*. If there are no pairs, yield nothing."""
     return _listed_pairs(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
 
 
@@ -241,7 +241,7 @@ def _listed_pairs(label: str, pairs: Collection[tuple[str, str]], layout: Layout
 
 
 def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
-    """List the *outcomes* that never occurred.  If an outcome occurred in some states, list the other states."""
+    """List the *outcomes* that never occurred. If an outcome occurred only in some states, list the other states."""
     table = tested.oracle.plan.table
     came = {(row, table.ways[way].name) for way in tested.cover.ways for row, _ in [table.origin[way]]}
     states = words.grouped(((row, outcome), table.states[state]) for row, state, outcome in outcomes)
@@ -258,7 +258,7 @@ def _first_lines(lines: list[str], of: Sized, what: str) -> Iterator[str]:
 
 
 def cases(tested: Tested, least: Level, at_least: float = 0) -> Cases:
-    """Return a case for each failure, and one for each clause of the machine that no failure breaks."""
+    """Return a case for each failure, and a case for each clause of the machine that no failure breaks."""
     table = tested.oracle.plan.table
     case = partial(Case, suite=tested.sut or table.machine.name, name=table.machine.name)
     broken = [_failed(case, failed, table.machine, least) for failed in _failures_and_races(tested)]
@@ -303,7 +303,7 @@ def _failed(case: Callable[..., Case], found: Failure | Race, machine: Machine, 
 
 
 def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least: float = 0) -> str:
-    """Return the report as one JSON document, ending in a newline."""
+    """Return the report as one JSON document that ends in a newline."""
     table = tested.oracle.plan.table
     return dumped(
         {

@@ -1,4 +1,4 @@
-"""Coverage by recordings as terminal text, Markdown and HTML."""
+"""Write the coverage by recordings as terminal text, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
 
 
 def text(cover: CoverReport, layout: Layout = PLAIN) -> str:
-    """Return the complete table as lines, ending in a newline."""
+    """Return the complete table as lines of text. The text ends in a newline."""
     return "\n".join(_lines(cover, layout)) + "\n"
 
 
@@ -89,7 +89,7 @@ def _cell_list(rows: Sequence[CoverRow]) -> str:
 
 
 def markdown(cover: CoverReport) -> str:
-    """Return the complete table as Markdown, ending in a newline."""
+    """Return the complete table as Markdown. The text ends in a newline."""
     return "\n".join(_markdown(cover)) + "\n"
 
 
@@ -138,7 +138,7 @@ def _escaped(value: str) -> str:
     return _MARKUP.sub(r"\\\1", visible(" ".join(value.split())))
 
 
-# The text in a cell that is not covered.
+# The text for a cell that is not covered.
 _STYLE: Final = """\
 :root { color-scheme: light dark }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
@@ -157,7 +157,7 @@ _MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN:
 
 
 def html(cover: CoverReport) -> str:
-    """Return the complete document, ending in a newline."""
+    """Return the complete document. The document ends in a newline."""
     return "\n".join(_html_document(cover)) + "\n"
 
 

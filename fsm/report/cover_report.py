@@ -1,8 +1,9 @@
-"""Coverage of the specification by recordings, cell by cell, and how to cover the rest, as data and as JSON.
+"""Report, cell by cell, how recordings cover the specification and how to cover the rest.
 
-A cell is a reachable (event, state) pair.  It is *covered* if a recording certainly exercised it.  Every other cell
-belongs to one of three groups: *calls* if a client can cover it by calls alone, *open* if calls alone exercise it but
-a recording does not prove that this cell was exercised, and *beyond* if calls are not enough, for a stated reason.
+The report is data or JSON. A cell is a reachable (event, state) pair.  It is *covered* if a recording certainly
+exercised it.  Every other cell belongs to one of three groups. It is in *calls* if calls are enough for a client to
+cover it. It is in *open* if calls exercise it, but a recording of them does not prove this. It is in *beyond* if
+calls are not enough, and the report then states the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ NEEDS: Final[Mapping[Need, str]] = {
 
 
 class Standing(Enum):
-    """Status of a cell: covered, or the reason why it is not."""
+    """The status of a cell. The cell is covered, or the status says why it is not."""
 
     COVERED = "covered"
     CALLS = "not covered"
@@ -43,7 +44,7 @@ class Standing(Enum):
     BEYOND = "beyond calls"
 
 
-# Descriptions of the uncovered cells that calls alone exercise.
+# Descriptions of the uncovered cells that a client can exercise with calls alone.
 MISSING: Final[Mapping[Standing, str]] = {
     Standing.CALLS: "although a client can cover it by calls alone",
     Standing.OPEN: "because the recording does not prove that a client's calls exercised this state",
@@ -52,19 +53,19 @@ MISSING: Final[Mapping[Standing, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverRow:
-    """One cell: its count in each recording of both sets, and the client's path to it."""
+    """One cell with its count in each recording of both sets, and the path by which a client can exercise it."""
 
     cell: CellName
     counts: Mapping[str, int]
     others: Mapping[str, int]
     path: ClientPath
-    lines: tuple[str, ...]  # shell lines for the path; empty if there are none, or no client for the machine
-    unseen: bool  # recordings of the kinds compared never show the event
-    evident: bool  # recordings prove that this cell was exercised
+    lines: tuple[str, ...]  # shell lines for the path; empty if there are none or if the machine has no client
+    unseen: bool  # Recordings of the compared kinds never show the event.
+    evident: bool  # A recording of the path proves that this cell was exercised.
 
     @property
     def by_calls(self) -> bool:
-        """Whether one client can cover the cell by calls alone."""
+        """Whether one client can cover the cell with calls alone."""
         return self.path.alone and not self.unseen and self.evident
 
     @property
@@ -83,7 +84,7 @@ class CoverRow:
 
     @property
     def why(self) -> str:
-        """Reason why calls alone cannot cover the cell, or an empty string if they can."""
+        """The reason why calls alone cannot cover the cell. It is empty if they can."""
         needs = self.path.needs
         if self.unseen:
             return "recordings of calls do not show it"
@@ -104,17 +105,20 @@ class CoveredMachine:
         return self.coverage.machine.name
 
     def standing(self, *kinds: Standing) -> tuple[CoverRow, ...]:
-        """Return the rows whose standing is one of *kinds*."""
+        """Return the rows with a standing in *kinds*."""
         return tuple(row for row in self.rows if row.standing in kinds)
 
     def missing(self) -> Iterator[tuple[Standing, str, tuple[CoverRow, ...]]]:
-        """Yield the uncovered cells that calls alone exercise: their standing, its explanation, and the cells."""
+        """Yield the uncovered cells that a client can exercise with calls alone, grouped by standing.
+
+        Each group has the standing, its explanation, and the cells.
+        """
         for standing, about in MISSING.items():
             if rows := self.standing(standing):
                 yield standing, about, rows
 
     def summary(self) -> str:
-        """Return the counts of covered cells, cells that calls alone can cover, and missing cells."""
+        """Return the numbers of covered cells, of cells that calls alone can cover, and of missing cells."""
         by_calls = sum(row.by_calls for row in self.rows)
         missing = len(self.standing(Standing.CALLS))
         rest = f", {missing} missing (calls below)" if missing else ""
@@ -123,12 +127,15 @@ class CoveredMachine:
         return f"{len(self.standing(Standing.COVERED))} of {pairs} covered; {client}"
 
     def beyond(self) -> dict[str, list[CoverRow]]:
-        """Return the uncovered cells that are beyond calls, grouped by reason, smallest need first."""
+        """Return the uncovered cells that are beyond calls, grouped by reason.
+
+        The reason with the smallest need comes first.
+        """
         rows = sorted(self.standing(Standing.BEYOND), key=lambda row: (row.unseen, row.path.needs[::-1]))
         return words.grouped((row.why, row) for row in rows)
 
     def sides(self) -> dict[str, list[CoverRow]]:
-        """Return the cells covered by the first set only, by the second set only, and by both."""
+        """Return three groups of cells: covered only by the first set, only by the second set, or by both sets."""
         sides = {
             "only in the first set": (True, False),
             "only in the second set": (False, True),
@@ -142,7 +149,7 @@ class CoveredMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveringRecording:
-    """A recording: its number, its set (``first`` or ``second``), and its name, kind and verdict as text."""
+    """A recording. It has a number, a set (``first`` or ``second``), and a name, kind and verdict as text."""
 
     judged: Judged
     number: str
@@ -153,19 +160,23 @@ class CoveringRecording:
 
 
 class CoverReport:
-    """Coverage by *recordings*, compared with the coverage by the set *against* if that is given."""
+    """The coverage by *recordings*. If *against* is given, it is compared with the coverage by that set."""
 
     def __init__(self, recordings: tuple[Judged, ...], against: tuple[Judged, ...] = ()) -> None:
         self.recordings, self.against = recordings, against
         first, second = merged(recordings), merged(against)
-        # A machine that judged only the second set still needs rows, so add it with no cell covered by the first set.
+        # A machine that judged only the second set also needs rows. Add the machine without cells covered by the
+        # first set.
         unmatched = (each for each in second if not any(map(each.same, first)))
         empty = (replace(each, cells={cell: {} for cell in each.cells}) for each in unmatched)
         self.machines = tuple(self._machine(each, second) for each in (*first, *empty))
 
     @property
     def client(self) -> DomainClient:
-        """The client of the first machine that has shell lines.  Its preamble must come before these lines."""
+        """The client of the first machine that has shell lines.
+
+        The preamble of the client must come before these lines.
+        """
         clients = (client_of(each.coverage.machine) for each in self.machines if any(row.lines for row in each.rows))
         return next(clients, NOBODY)
 
@@ -195,7 +206,7 @@ class CoverReport:
         return CoveredMachine(coverage=coverage, rows=tuple(rows), plan=plan, compared=bool(self.against))
 
     def listed(self) -> Iterator[CoveringRecording]:
-        """Yield all recordings.  Numbers start at 1 and count through both sets."""
+        """Yield all recordings. They are numbered from 1, first in the first set and then in the second set."""
         report = Report(judged=(*self.recordings, *self.against))
         for number, judged in enumerate(report.judged, start=1):
             kind = f"{judged.form.title}{f' of {judged.version}' if judged.version else ''}"
@@ -210,21 +221,21 @@ class CoverReport:
 
     @property
     def shell(self) -> bool:
-        """Whether the shell lines of any missing cell are shown."""
+        """Whether the report shows the shell lines of at least one missing cell."""
         return any(row.lines for machine in self.machines for row in machine.standing(*MISSING))
 
     def numbers(self) -> dict[str, str]:
-        """Map the name of each recording to its number, or to its first number if it is in both sets."""
+        """Map the name of each recording to its number. If a recording is in both sets, use its first number."""
         return {each.judged.name: each.number for each in reversed([*self.listed()])}
 
 
 def path_of(row: CoverRow) -> str:
-    """Return the steps that exercise the cell, in the syntax of ``fsm test --replay``."""
+    """Return the steps that exercise the cell. They have the syntax of ``fsm test --replay``."""
     return "; ".join(map(str, row.path.steps))
 
 
 def sh(cover: CoverReport) -> str:
-    """Return a shell script that makes the calls for each uncovered cell that calls alone can cover."""
+    """Return a shell script that makes calls for each uncovered cell that calls alone can cover."""
     missing = ((machine, row) for machine in cover.machines for row in machine.standing(Standing.CALLS) if row.lines)
     return script(
         cover.client, (ClientRun(f"{each.name}: {row.name}", each.plan, row.path.steps) for each, row in missing)
@@ -232,7 +243,7 @@ def sh(cover: CoverReport) -> str:
 
 
 def json(cover: CoverReport) -> str:
-    """Return all coverage as one JSON document, ending in a newline."""
+    """Return all coverage as one JSON document that ends in a newline."""
     document: Json = {
         "recordings": [
             {

@@ -1,4 +1,7 @@
-"""Differences between two lifecycles, or between their observable behaviour, as text, as JSON and as a picture."""
+"""Report differences between two lifecycles, or between their observable behaviour.
+
+The report is text, JSON or a picture.
+"""
 
 from collections.abc import Iterable, Iterator
 from html import escape
@@ -20,17 +23,18 @@ from fsm.verdict import Fails, Unknown
 
 _FIRST: Final = "#cf222e"
 _SECOND: Final = "#1a7f37"
-# Colours in a picture: grey for parts of both lifecycles, and one colour each for parts of only one.
+# Colours in a picture. Grey is for parts of both lifecycles. Each lifecycle has its own colour for parts that only it
+# has.
 _COLOURS: Final = {Where.BOTH: LINE, Where.FIRST: _FIRST, Where.SECOND: _SECOND, Where.UNDRAWN: LINE}
 
 
 def answer(found: Comparison) -> ExitCode:
-    """Return the exit code, which is a failure if there is any difference."""
+    """Return the exit code. It is failure if there is any difference."""
     return ExitCode.HOLDS if found.equal else ExitCode.FAILS
 
 
 def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
-    """Return *found* as one JSON document, ending in a newline."""
+    """Return *found* as one JSON document that ends in a newline."""
     document: Json = {
         **picked(found, "equal", "first", "second"),
         "remarks": list(remarks),
@@ -48,7 +52,7 @@ def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
 
 
 def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:
-    """Describe all differences, and the parts that may be left undrawn, in text ending in a newline."""
+    """Describe all differences, and the parts that drawings may leave out. The text ends in a newline."""
     style = layout.style
     lines = [visible(remark) for remark in remarks]
     word = "equal" if found.equal else "different"
@@ -79,7 +83,7 @@ def _differences(found: Comparison, where: Where) -> Iterator[str]:
             place = state.place or (found.near(leading) if leading else None)
             yield f"{_at(place)}state {state.name}{why}"
     moves = (move for move in found.moves if move.where is where)
-    # Arrows of one event that differ only in their states share a line.
+    # Arrows of one event share a line if they differ only in their states.
     alike = grouped((f"{_at(found.near(move))}{_move(move)}{_why(found, move)}", move) for move in moves)
     for text, those in alike.items():
         arrows = (one.source if one.silent else f"{one.source or 'nowhere'} → {one.target}" for one in those)
@@ -87,7 +91,7 @@ def _differences(found: Comparison, where: Where) -> Iterator[str]:
 
 
 def _counts(found: Comparison) -> Iterator[str]:
-    """Yield the numbers of states and moves that both lifecycles have in common, and that only one of them has."""
+    """Yield the number of states and moves that both lifecycles have, and the number that only one lifecycle has."""
     names = {Where.BOTH: "in common", Where.FIRST: f"only in {found.first}", Where.SECOND: f"only in {found.second}"}
     for where, name in names.items():
         states, moves = (sum(each.where is where for each in those) for those in (found.states, found.moves))
@@ -114,7 +118,7 @@ def _why(found: Comparison, move: ComparedMove) -> str:
 
 
 def _move(move: ComparedMove) -> str:
-    """Describe *move*, with a null character as a placeholder for its states."""
+    """Describe *move*. A null character takes the place of its states."""
     event = move.label or move.event
     if move.silent:
         return f"{event} in \0: not specified"
@@ -142,7 +146,7 @@ def _undrawn(found: Comparison) -> Iterator[str]:
 
 
 def dot(found: Comparison) -> str:
-    """Return *found* as a DOT digraph with undrawn parts dotted.  The text is the same on every run.
+    """Return *found* as a DOT digraph that is the same on every run. Parts that drawings may leave out are dotted.
 
     >>> from fsm.diagrams.compare import compare
     >>> from fsm.language.library import load
@@ -206,14 +210,14 @@ _WORDS: Final = {ExitCode.HOLDS: "equal", ExitCode.FAILS: "different", ExitCode.
 
 
 def behaviour_answer(found: EquivalenceResult) -> ExitCode:
-    """Return the exit code.  Machines that differ fail."""
+    """Return the exit code. It is failure if the machines differ."""
     if isinstance(found, Unknown):
         return ExitCode.UNKNOWN
     return ExitCode.FAILS if isinstance(found, Fails) else ExitCode.HOLDS
 
 
 def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> str:
-    """Describe whether the machines called *names* behave alike and, if not, the evidence."""
+    """Say whether the machines called *names* behave alike. If they do not, describe the evidence."""
     first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
     total = behaviour_answer(found)
     head = _head(first, second, _WORDS[total], layout)
@@ -286,7 +290,7 @@ def _seen(observable: Observable, replies: tuple[str, ...] = ()) -> str:
 
 
 def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
-    """Return the report as one JSON document, ending in a newline.  Anything that does not apply is ``null``."""
+    """Return the report as one JSON document that ends in a newline. Values that do not apply are ``null``."""
     document: dict[str, Json] = {
         "verdict": _WORDS[behaviour_answer(found)],
         "first": names[0],

@@ -1,4 +1,7 @@
-"""The report as JSON: findings with evidence, and cells with counts.  Keys without a value are ``null``."""
+"""Write the report as JSON.
+
+It contains findings with evidence, and cells with counts. A missing value is ``null``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 
 def json(report: Report) -> str:
-    """Return the report as one JSON document, ending in a newline."""
+    """Return the report as one JSON document. The text ends in a newline."""
     return dumped(_document(report))
 
 
@@ -43,24 +46,24 @@ def _document(report: Report) -> Json:
 
 
 def violation_line(report: Report, violation: Violation) -> str:
-    """Return *violation*, which was just found, as a one-line document."""
+    """Return *violation*, which was just found, as a one-line JSON document."""
     return dumped(_finding(report, single(violation)), indent=None)
 
 
 def summary(report: Report) -> str:
-    """Return the report as a one-line document."""
+    """Return the report as a one-line JSON document."""
     return dumped(_document(report), indent=None)
 
 
 def json_escape(character: str) -> str:
-    """Return the JSON escape of *character*, a single UTF-16 code unit."""
+    """Return the JSON escape of *character*, which is a single UTF-16 code unit."""
     return f"\\u{ord(character):04x}"
 
 
 def dumped(document: Json, *, indent: int | None = 2) -> str:
-    r"""Return *document* as JSON ending in a newline, on a single line if *indent* is ``None``.
+    r"""Return *document* as JSON with a final newline. If *indent* is ``None``, the JSON is on a single line.
 
-    A file name need not be valid UTF-8.  The report is always valid, and contains no terminal control characters:
+    A file name may be invalid UTF-8. The report is always valid UTF-8, and contains no terminal control characters:
 
     >>> print(dumped("\udcff.log\u202e"), end="")
     "?.log\u202e"
@@ -70,7 +73,7 @@ def dumped(document: Json, *, indent: int | None = 2) -> str:
 
 
 def record(found: object, *without: str) -> dict[str, Json]:
-    """Return the fields of *found* and of nested records, except those in *without*.  Empty strings become ``null``.
+    """Return the fields of *found* and of nested records. Leave out fields *without*. Empty strings become ``null``.
 
     >>> from fsm.machine.findings import Edit, Repair
     >>> record(Edit(repair=Repair.MISSING, instead="")), record(Edit(repair=Repair.MISSING), "instead")
@@ -81,7 +84,7 @@ def record(found: object, *without: str) -> dict[str, Json]:
 
 
 def picked(found: object, /, *names: str, **others: str) -> dict[str, Json]:
-    """Return the attributes *names* of *found*, and each of the *others* by its dotted path.
+    """Return the attributes *names* of *found*. *others* maps further keys to dotted paths of attributes.
 
     If a path ends in ``?``, an empty value becomes ``null``.
 
@@ -171,7 +174,7 @@ def _finding(report: Report, finding: Finding) -> Json:
 
 
 def violation_data(violation: Violation) -> Json:
-    """Return *violation* as data, without its clause."""
+    """Return *violation* as data. The clause is left out."""
     seen, stretch = violation.observation, violation.stretch
     return {
         **picked(violation, "file", "line"),
@@ -198,7 +201,7 @@ def _operation(seen: Observation) -> Json:
 
 
 def _seen(seen: Observation, *words: str) -> dict[str, Json]:
-    found = record(seen)  # drop fields that are not set
+    found = record(seen)  # Drop the fields that are not set.
     return {word: found.get(word) for word in words}
 
 

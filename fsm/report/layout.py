@@ -1,4 +1,4 @@
-"""Lines of a text report: wrapping, colours, and the evidence of a violation."""
+"""Lay out the lines of a text report: wrap lines, add colours, and show the evidence of a violation."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from fsm.report import ExitCode, words
 
 LABEL: Final = 11  # width of the label column
 _NARROWEST: Final = 40
-# Colour of each word for a result. Any other marked word is bold.
+# The colour of each word that is a result. Other marked words are bold.
 COLOURS: Final[Mapping[str, str]] = {
     "holds": "green",
     "known": "blue",
@@ -42,7 +42,7 @@ class Layout:
         self.style = style
 
     def verdict(self, total: ExitCode, *, pad: int = 0) -> str:
-        """Return the word for *total* in its colour, padded to *pad* columns."""
+        """Return the word for *total* in its colour. Pad the word to *pad* columns."""
         return self.style(f"{total.word:<{pad}}", COLOURS[total.word])
 
     def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
@@ -54,7 +54,10 @@ class Layout:
         yield from self.remedies(violation, edits=edits)
 
     def remedies(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
-        """Yield the known deviations that *violation* resembles and, if *edits*, an edit that makes the trace legal."""
+        """Yield the known deviations that *violation* resembles.
+
+        If *edits* is true, add an edit that makes the trace legal.
+        """
         if edits:
             yield from self.row("legal if", words.edits(violation))
         for known in words.known(violation):
@@ -68,7 +71,7 @@ class Layout:
         yield from self.row("", clause.link)
 
     def row(self, label: str, value: str) -> Iterator[str]:
-        """Yield *value* after its *label*, or nothing if *value* is empty."""
+        """Yield *value* after its *label*. If *value* is empty, yield nothing."""
         if value:
             lead = f"    {label:<{LABEL}}"
             yield from self.wrapped(value, lead, " " * len(lead))
@@ -76,17 +79,20 @@ class Layout:
     def wrapped(
         self, value: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Wrap *value* and prefix its lines with *first*, then with *rest* (by default, four columns further right)."""
+        """Wrap *value*. Its first line starts with *first*, and other lines start with *rest*.
+
+        By default, *rest* indents lines by four more columns.
+        """
         rest = f"{first}    " if rest is None else rest
         return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
 
     def kept(
         self, text: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Wrap *text* without collapsing spaces, prefixing lines with *first*, then with *rest* (by default, the same).
+        """Wrap *text* without collapsing spaces. The first line starts with *first*, all other lines with *rest*.
 
-        Long words are not split.  In the first line, *marked* gets the colour *how* or, by default, the colour of its
-        result.
+        By default, *rest* is *first*. Long words are not split. In the first line, *marked* has the colour *how* or,
+        by default, the colour of its result.
 
         >>> Layout(width=40).kept("nothing-is-left holds in all  of its states", "- ", "  ")
         ['- nothing-is-left holds in all  of its', '  states']
@@ -109,7 +115,7 @@ PLAIN: Final = Layout()  # lines of 100 columns without colour
 
 
 def data_text(data: object) -> str:
-    """Return *data* as text: a mapping or dataclass as one line per field, and a sequence of these as a table.
+    """Return *data* as text. A mapping or dataclass has one line per field. A sequence of them becomes a table.
 
     >>> print(data_text([{"job": "a", "state": "done"}, {"job": "b2", "state": "queued"}]), end="")
     job  state

@@ -1,4 +1,4 @@
-"""Prometheus metrics of a followed recording.  Labels never contain text from the recording."""
+"""Prometheus metrics of a followed recording. Their labels never contain text from the recording."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from fsm.recordings.line_reader import FOREIGN
 from fsm.report import Report, single
 from fsm.trace import Batch, nanoseconds
 
-SEVERAL = "several"  # value of the label ``state`` of a violation if several states are possible
+SEVERAL = "several"  # value of the label ``state`` for a violation after which several states are possible
 _PATIENCE: Final = 5.0  # number of seconds that a client may be silent
-_MOST: Final = 16  # maximum number of simultaneous connections, each of which has a thread
+_MOST: Final = 16  # maximum number of simultaneous connections; each connection has a thread
 
 
 class Metrics:
@@ -57,14 +57,14 @@ class Metrics:
         return Counter(f"fsm_{name}", about, labels, registry=self.registry)
 
     def begin(self, judging: Judging) -> None:
-        """Start counting the results of *judging*, a new judging whose own counts are zero."""
+        """Start counting the results of *judging*. *judging* is new, so its own counts are zero."""
         self._names = {
             machine.name: {word: event.name for word, event in machine.words().items()} for machine in judging.machines
         }
         self._judged.clear()
 
     def violation(self, violation: Violation) -> None:
-        """Count a *violation* that was just found."""
+        """Count *violation*, which was just found."""
         model, seen, clause = violation.machine, violation.observation, violation.clause
         fails = self._report.fails(single(violation))
         state = violation.before[0] if len(violation.before) == 1 else SEVERAL
@@ -73,7 +73,7 @@ class Metrics:
         counter.labels(model, clause.name, clause.level, event, state).inc()
 
     def taken(self, judging: Judging, batch: Batch) -> None:
-        """Update the metrics after *judging* took *batch*."""
+        """Update the metrics after *judging* has processed *batch*."""
         for monitor in judging.monitors:
             model = monitor.machine.name
             _add(self._judged, self._observations, monitor.observations, model)
@@ -106,7 +106,11 @@ def _add(known: Tally[tuple[object, ...]], counter: Counter, total: int, *labels
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves metrics.  At the limit, a new connection replaces the oldest, so that idle clients do not block others."""
+    """Serves metrics over HTTP.
+
+    At the maximum number of connections, a new connection replaces the oldest connection. Idle clients therefore do
+    not block other clients.
+    """
 
     def __init__(self, metrics: Metrics, address: str, port: int) -> None:
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -118,7 +122,7 @@ class _Server(ThreadingHTTPServer):
     def get_request(self) -> tuple[socket.socket, object]:
         try:
             request, address = super().get_request()
-        except OSError:  # no file descriptor is free; serve_forever would retry immediately
+        except OSError:  # No file descriptor is free. Without a pause, serve_forever would retry immediately.
             time.sleep(0.1)
             raise
         self._open[request] = request
@@ -137,12 +141,12 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
-    """Serve *metrics* over HTTP, and yield the port.  Use any free port if *port* is 0.
+    """Serve *metrics* over HTTP, and yield the port. If *port* is 0, use any free port.
 
     Raise ``OSError`` if the address cannot be used.
     """
-    # The threads that answer inherit this signal mask, so a client that disconnects causes an error instead of killing
-    # the process.
+    # The threads that answer inherit this signal mask. A client that disconnects therefore causes an error instead of
+    # killing the process.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
     try:
         server = _Server(metrics, address, port)

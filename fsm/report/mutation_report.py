@@ -1,4 +1,4 @@
-"""Reports on surviving mutants, properties that would kill them, and illegal edits that the judge misses.
+"""Report surviving mutants, properties that would kill these mutants, and illegal edits that the judge misses.
 
 The formats are text, JSON and TOML.
 """
@@ -31,11 +31,11 @@ class Mutated:
 
     specification: Specification[Machine | System]
     outcomes: tuple[MutationOutcome[Mutant | JointMutant], ...]
-    unsound: tuple[str, ...] = ()  # properties that already fail on the original and are therefore not used
+    unsound: tuple[str, ...] = ()  # properties that are not used because they already fail on the original
 
     @property
     def survivors(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
-        """Mutants that are not equivalent and break no property."""
+        """The mutants that are not equivalent to the original and break no property."""
         return tuple(outcome for outcome in self.outcomes if outcome.survives)
 
     @property
@@ -44,27 +44,27 @@ class Mutated:
 
     @property
     def score(self) -> float:
-        """Share of killed mutants among those that are not equivalent."""
+        """The share of killed mutants among the mutants that are not equivalent."""
         able = len(self.outcomes) - len(self.equivalent)
         return 1 - len(self.survivors) / able if able else 1.0
 
     def kills(self) -> dict[str, int]:
-        """Map each property, in the order of the file, to the number of mutants that it kills."""
+        """Maps each property to the number of mutants that it kills. Properties are in the order of the file."""
         counted = Counter(name for outcome in self.outcomes for name in outcome.killers)
         return {prop.name: counted[prop.name] for prop in self.specification.properties}
 
     def asked(self, name: str) -> int:
-        """Return the number of mutants on which the property *name* was checked."""
+        """Return the number of mutants on which property *name* was checked."""
         return sum(name in outcome.asked for outcome in self.outcomes)
 
 
 def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
-    """Return the exit code: failure if a mutant survives or a property is not as stated for the original."""
+    """Return the exit code. It is failure if a mutant survives or a property of the original is not as stated."""
     return ExitCode.FAILS if any(mutation.survivors or mutation.unsound for mutation in mutated) else ExitCode.HOLDS
 
 
 def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> str:
-    """Return the text report, ending in a newline.  *listed* selects the mutants that are listed one by one."""
+    """Return the report as text, ending in a newline. *listed* selects the mutants that are listed one by one."""
     return "\n\n".join("\n".join(_lines(mutation, layout, listed)) for mutation in mutated) + "\n"
 
 
@@ -89,9 +89,9 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
             yield from layout.wrapped(how, "  ", "    ", marked="kills nothing")
             continue
         if joint and not count:
-            continue  # the property may kill mutants, but it is never the first to kill one
+            continue  # The property may kill mutants, but it is never the first to kill a mutant.
         if not joint and not mutated.asked(name):
-            yield f"  {'not needed':>{digits + 6}}  {name}"  # it is tried only on mutants that all others let pass
+            yield f"  {'not needed':>{digits + 6}}  {name}"  # tried only on mutants that survive all others
             continue
         verb = "first to kill" if joint else "kills"
         how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
@@ -134,7 +134,7 @@ def _place(path: str, line: int) -> str:
 
 
 def json(mutated: tuple[Mutated, ...]) -> str:
-    """Return the report as one JSON document that lists every mutant, ending in a newline."""
+    """Return the report as one JSON document. It lists every mutant and ends in a newline."""
     machines: list[Json] = [
         {
             "machine": mutation.specification.machine.name,
@@ -162,19 +162,25 @@ def _outcome_data(outcome: MutationOutcome[Mutant | JointMutant]) -> Json:
     }
 
 
-MISSED: Final = 5  # maximum number of missed edits explained per recording, those with the fewest acts first
+MISSED: Final = 5  # maximum number of missed edits to explain per recording; edits with the fewest acts come first
 Counts = dict[str, Counter[EditAnswer]]
 
 
 def power_answer(powers: tuple[Power, ...]) -> ExitCode:
-    """Return the exit code: failure for a missed edit or a false alarm, unknown if no edit was illegal."""
+    """Return the exit code.
+
+    It is failure after a missed edit or a false alarm, and unknown if no edit was illegal.
+    """
     if any(power.alarms or power.counts()["missed"] for power in powers):
         return ExitCode.FAILS
     return ExitCode.HOLDS if any(each.planted for each in powers) else ExitCode.UNKNOWN
 
 
 def noticed(powers: tuple[Power, ...]) -> str:
-    """Return the percentage of the illegal edits that are noticed, or an empty string if there are none."""
+    """Return the percentage of the illegal edits that the judge notices.
+
+    If there are none, return an empty string.
+    """
     illegal = sum(len(power.planted) for power in powers)
     missed = sum(each.counts()["missed"] for each in powers)
     return f"{1 - missed / illegal:.1%}" if illegal else ""
@@ -192,13 +198,13 @@ def power_tables(power: Power) -> tuple[Counts, Counts]:
 
 
 def missed(power: Power) -> list[Planted]:
-    """Return the missed edits, those with the fewest acts first."""
+    """Return the missed edits. Edits with the fewest acts come first."""
     found = [planted for planted in power.planted if planted.answer == "missed"]
     return sorted(found, key=lambda each: (len(each.illegality.acts), each.edit.line))
 
 
 def power_text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> str:
-    """Return the text report.  *profiled* is true if the recordings were judged under a profile."""
+    """Return the report as text. *profiled* is true if the recordings were judged under a profile."""
     lines = [line for power in powers for line in _power_lines(power, layout, profiled=profiled)]
     return "\n".join([f"verdict: {layout.verdict(power_answer(powers))}", *lines]) + "\n"
 
@@ -228,7 +234,7 @@ def _power_lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[st
 
 
 def power_json(powers: tuple[Power, ...]) -> str:
-    """Return the report as one JSON document that lists every illegal edit, ending in a newline."""
+    """Return the report as one JSON document. It lists every illegal edit and ends in a newline."""
     recordings: list[Json] = [
         {
             **picked(power, recording="name", kind="form.title", edits="edits", tried="tried"),
@@ -253,12 +259,12 @@ WIDEST = 116
 
 
 def suggestions_answer(suggested: Suggested) -> ExitCode:
-    """Return the exit code, which is a failure if any survivor is left."""
+    """Return the exit code. It is failure if at least one survivor is left."""
     return ExitCode.FAILS if suggested.left else ExitCode.HOLDS
 
 
 def suggestions(suggested: Suggested, mutated: Mutated) -> str:
-    """Return the suggestions as TOML, best first, or a complete property file if the machine has none yet."""
+    """Return the suggestions as TOML, best first. If the machine has no property file, return a complete file."""
     machine = mutated.specification.machine.name
     survivors = len(mutated.survivors)
     head = [f"{plural(len(mutated.outcomes), 'mutant')} of {machine}, {plural(survivors, 'survivor')}."]
@@ -297,7 +303,7 @@ def _property(suggestion: Suggestion) -> Iterator[str]:
 
 
 def _cells(mutants: Iterable[str]) -> Iterator[str]:
-    """Yield the changes of *mutants*, grouped by cell.  Cells of an event with the same changes share a line."""
+    """Yield the changes of *mutants*, grouped by cell. Cells of one event that have the same changes share a line."""
     cells = grouped((where, change) for where, _, change in (mutant.partition(": ") for mutant in mutants))
     places = ((where.rpartition(" in "), tuple(changes)) for where, changes in cells.items())
     alike = grouped(((event, changes), state) for (event, _, state), changes in places)
@@ -306,7 +312,7 @@ def _cells(mutants: Iterable[str]) -> Iterator[str]:
 
 
 def _comment(text: str) -> list[str]:
-    """Return *text* as comments.  Continuation lines of an indented text are indented by four more spaces."""
+    """Return *text* as comments. If a line is indented, its continuation lines are indented by four more spaces."""
     indent = " " * (len(text) - len(text.lstrip()))
     lines = wrap(text, WIDEST, initial_indent=indent, subsequent_indent=f"{indent}    " if indent else "")
     return [f"# {line}" for line in lines]

@@ -1,4 +1,4 @@
-"""Test results for the properties of a machine: a status for each, and the reason."""
+"""Report test results for the properties of a machine. Each property has a status and a reason for it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ class PropertyTestReport:
     of: Machine
     sut: str
     profile: str | None
-    least: Level  # breaking a property of a weaker level is a surprise
-    at_least: float = 0  # percentage of the machine's pairs; reaching fewer is a failure
+    least: Level  # Breaking a property of a weaker level is a surprise.
+    at_least: float = 0  # minimum percentage of the machine's pairs to reach
 
     @cached_property
     def met(self) -> Mapping[tuple[int, int], int]:
@@ -54,12 +54,12 @@ class PropertyTestReport:
         return PropertyStatus.UNEXERCISED if why(result) else PropertyStatus.HOLDS
 
     def answer(self) -> ExitCode:
-        """Return the overall answer, which is unknown if no property was tested."""
+        """Return the overall answer. It is unknown if no property was tested."""
         below = 100 * self.reached < self.at_least * len(self.met)
         return worst([*(self.status(result).answer for result in self.results), ExitCode.FAILS if below else None])
 
     def text(self, layout: Layout) -> str:
-        """Return the text report, ending in a newline."""
+        """Return the report as text. The text ends in a newline."""
         lines = [f"{layout.style(visible(self.sut), 'bold')}, tested for the properties of {self.of.name}", ""]
         for result in self.results:
             lines += self._item(result, layout)
@@ -86,7 +86,7 @@ class PropertyTestReport:
             yield from layout.row("", known.link)
 
     def cases(self, file: str) -> Cases:
-        """Return a case for each property of the property file *file* that was tested."""
+        """Return a case for each property in the property file *file* that was tested."""
         found = []
         for result in self.results:
             detail = "\n".join([result.of.says, *evidence(result.failure, PLAIN)]) if result.failure else why(result)
@@ -94,7 +94,7 @@ class PropertyTestReport:
         return Cases(command="test", found=tuple(found), answer=self.answer())
 
     def json(self) -> str:
-        """Return the report as one JSON document, ending in a newline."""
+        """Return the report as one JSON document that ends in a newline."""
         return dumped(
             {
                 "verdict": self.answer().word,
@@ -119,7 +119,10 @@ class PropertyTestReport:
 
 
 def why(result: PropertyTestResult) -> str:
-    """Return why the tests were inconclusive about the property, or an empty string if they broke or confirmed it."""
+    """Return the reason why the tests were inconclusive about the property.
+
+    If the tests broke or confirmed the property, return an empty string.
+    """
     if result.unseen:
         return f"it depends on {result.unseen}, which the SUT does not show: add the method {result.unseen}"
     unmet = f"no test has certainly gone through {words.either(result.unmet)}" if result.unmet else ""

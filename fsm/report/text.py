@@ -27,12 +27,15 @@ from fsm.trace import Observation
 
 
 def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> str:
-    """Return the complete report, ending in a newline.  *coverage* lists every cell of every machine."""
+    """Return the complete report, which ends in a newline.
+
+    If *coverage* is true, list every cell of every machine.
+    """
     return "\n".join(_Writer(report, layout, coverage=coverage).lines()) + "\n"
 
 
 def violation_text(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
-    """Describe a new *violation*, on one line if its cause is *known*.  *entity* is the kind of the entities."""
+    """Describe a new *violation*. If its cause is *known*, use one line. *entity* is the kind of the entities."""
     writer = _Writer(report, layout, coverage=False)
     if not known:
         return "\n".join([*writer.finding(single(violation), entity), ""])
@@ -124,7 +127,7 @@ class _Writer:
         moment = visible(words.moment(seen.at))
         one = f"    {'where':<{LABEL}}{place}"
         fits = moment and len(one) + len(moment) + 1 <= self.layout.width
-        # Don't wrap this line, because people copy the path.
+        # Do not wrap this line, because people copy the path.
         yield f"{one} {moment}" if fits else one
         if not fits:
             yield from self.layout.row("", moment)
@@ -235,7 +238,7 @@ class _Writer:
 
 
 def noted(judged: Judged, note: str) -> str:
-    """Return *note*, a plural, with its count.  For foreign lines, add the locations of the first few if known.
+    """Return *note*, a plural, with its count. For foreign lines, add the known locations of the first few lines.
 
     >>> from fsm.trace import Line
     >>> told = dict(name="a", form=HISTORY, judgements=(), version="", notes={FOREIGN: 3})
@@ -256,8 +259,8 @@ def noted(judged: Judged, note: str) -> str:
     return f"{counted} ({visible(', '.join(places))}{rest})"
 
 
-STATES: Final = 6  # maximum number of states to name
-# Words before a step that led to a state, according to what is known about the step.
+STATES: Final = 6  # maximum number of states that are listed by name
+# Words before a step that led to a state. They depend on what is known about the step.
 _IF: Final = {
     "observed": ": ",
     "confirmed": ", as the call has acted: ",
@@ -267,7 +270,10 @@ _IF: Final = {
 
 
 def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[str]:
-    """Yield lines that describe the beliefs of *story*, from the recording *file*, and the clauses that they cite."""
+    """Yield lines that describe the beliefs of *story*, and the clauses that these lines cite.
+
+    *file* is the recording.
+    """
     head = f"{story.machine.entity} {words.short(visible(story.entity))}, by {story.machine.name}"
     yield layout.style(head, "bold")
     clauses: dict[Clause | None, None] = {}
@@ -295,12 +301,12 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
 
 
 def cited(clauses: Iterable[Clause | None]) -> list[str]:
-    """Return the text of each of *clauses*."""
+    """Return the text of each clause in *clauses*."""
     return [f"{each.name} ({each.level}): {each.says} [{each.source}] {each.link}" for each in clauses if each]
 
 
 def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, list[str]]]:
-    """Yield labelled texts about the beliefs *found*.  If *reasons* is true, say why states were ruled out."""
+    """Yield labelled texts about the beliefs *found*. If *reasons* is true, say why other states were ruled out."""
     for each in found:
         if each is not found[-1]:
             yield "assumed", [f"{each.event} may have happened unobserved before this"]
@@ -319,7 +325,7 @@ def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, l
 
 
 def _grouped(states: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a text for each reason in *states*, which are (reason, state) pairs."""
+    """Return a text for each reason in *states*. *states* contains (reason, state) pairs."""
     return [f"{_named(those)}{reason}" for reason, those in words.grouped(states).items()]
 
 
@@ -344,14 +350,14 @@ def _chain(uses: Iterable[UsedCell]) -> str:
 
 
 def used(use: UsedCell) -> str:
-    """Describe the step that used a cell, with the name of the cell's clause."""
+    """Describe the step that used a cell. Add the name of the cell's clause."""
     step, deviation = use.step, use.deviation
     moved = f" → {step.target}" if step.target != step.source else ""
     how = f" ({step.outcome})" if step.outcome not in {step.target, "done", "ok", "ignored", "refused"} else ""
     how = " (silent: anything may follow)" if step.outcome == UNSPECIFIED else how
     how = f" (deviation {deviation.name} of {deviation.profile})" if deviation else how
     clause = f" [{use.clause.name}]" if use.clause else ""
-    if not isinstance(step, Done) and step.done:  # a joint event
+    if not isinstance(step, Done) and step.done:  # This is a joint event.
         return f"{step.event}{how}{clause}"
     copy = f"{step.copy}: " if isinstance(step, Done) else ""
     return f"{copy}{step.event}{' ends' if step.ends else ''} in {step.source}{moved}{how}{clause}"

@@ -1,4 +1,4 @@
-"""Sentences that describe findings, in the same words in every format."""
+"""Describe findings in sentences. All formats use the same words."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
 def short(text: str) -> str:
-    """Cut 64-digit ids in *text* to the 12 digits that people use.
+    """Shorten each 64-digit id in *text* to the 12 digits that people use.
 
     >>> short("door " + "d1d12d2e084c" + "0" * 52)
     'door d1d12d2e084c'
@@ -27,7 +27,7 @@ def short(text: str) -> str:
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return the values of each key in *pairs*, in order.
+    """Map each key in *pairs* to its values. Keys and values keep their order.
 
     >>> grouped([("push", "shut"), ("pull", "open"), ("push", "open")])
     {'push': ['shut', 'open'], 'pull': ['open']}
@@ -39,7 +39,7 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def file(name: str) -> str:
-    """Return the display name of a file.
+    """Return the name of a file as reports display it.
 
     >>> file("-")
     'standard input'
@@ -48,17 +48,20 @@ def file(name: str) -> str:
 
 
 def place(line: Line, file: str) -> str:
-    """Return the line's number, preceded by its file unless that is *file*."""
+    """Return the number of the line. If its file is not *file*, put the name of its file first."""
     return f"{line.file if line.file != file else ''}:{line.number}"
 
 
 def assumed(event: Assumed) -> str:
-    """Describe an assumed event, and when it would have happened."""
+    """Describe an assumed event and the time at which it would have happened."""
     return f"a {event.observation.event} {between(event)}"
 
 
 def between(event: Assumed) -> str:
-    """Return when an assumed event would have happened: between two times, or before a time or line."""
+    """Return words for the time at which an assumed event would have happened.
+
+    The event may have happened between two times, or before a time or a line.
+    """
     seen = event.observation
     if seen.start is not None:
         return f"between {moment(seen.start)} and {moment(seen.end)}"
@@ -66,7 +69,7 @@ def between(event: Assumed) -> str:
 
 
 def moment(at: int | str | None) -> str:
-    """Return the time in RFC 3339 format, or an empty string if it is unknown.
+    """Return the time in RFC 3339 format. If the time is unknown, return an empty string.
 
     >>> moment(1795172600859283083)
     '2026-11-20T11:03:20.859283083Z'
@@ -75,7 +78,7 @@ def moment(at: int | str | None) -> str:
         seconds, rest = divmod(at, 1_000_000_000)
         try:
             whole = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
-        except (OverflowError, ValueError, OSError):  # no such year
+        except (OverflowError, ValueError, OSError):  # There is no such year.
             return str(at)
         return f"{whole.isoformat()}.{rest:09}Z"
     return at or ""
@@ -138,7 +141,7 @@ def seen(observation: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """Return the states possible before the observation, with the start of a time limit if that was exceeded.
+    """Return the states that were possible before the observation. If a time limit was exceeded, add when it started.
 
     The result is empty for fields and properties.
     """
@@ -149,7 +152,7 @@ def before(violation: Violation) -> str:
 
 
 def allowed(violation: Violation) -> str:
-    """Return the legal alternatives, by state if states differ.  Return an empty string for a property."""
+    """Return the legal alternatives, grouped by state if states differ. For a property, return an empty string."""
     if violation.cause is Cause.PROPERTY:
         return ""
     if violation.limit:
@@ -165,7 +168,7 @@ def _listed(those: tuple[str, ...]) -> str:
 
 
 def reply(name: str) -> str:
-    """Return the words for the reply, state or output *name*."""
+    """Return the words for *name*, which is a reply, a state or an output."""
     return "any error" if name == "error" else name or "nothing"
 
 
@@ -190,7 +193,7 @@ def _instead(repair: Repair, violation: Violation) -> list[str]:
 
 
 def stretch(violation: Violation) -> str:
-    """Describe the stretch of a history that is not linearizable.  Return an empty string for a trace."""
+    """Describe the stretch of a history that is not linearizable. For a trace, return an empty string."""
     found = violation.stretch
     if found is None or not found.operations:
         return ""
@@ -207,9 +210,9 @@ def stretch(violation: Violation) -> str:
 
 
 def edits(violation: Violation) -> str:
-    """Return the smallest edit that makes the trace legal, worded to follow "legal if".
+    """Describe the smallest edit that makes the trace legal. The words are to follow "legal if".
 
-    The result is empty if no edit was sought, or if the edit is just one of the legal replies.
+    The result is empty if no edit was sought, or if the edit only changes the reply to one of the legal replies.
     """
     if violation.edits:
         edit = _edit(violation.edits[0], violation)
@@ -219,7 +222,7 @@ def edits(violation: Violation) -> str:
 
 
 def reasons(violation: Violation) -> list[str]:
-    """Return labelled lines with the reasons for *violation* and the smallest edit that would make the trace legal."""
+    """Return labelled lines with the reasons for *violation* and the smallest edit that makes the trace legal."""
     found = {
         "in state": before(violation),
         "expected": allowed(violation),
@@ -230,14 +233,14 @@ def reasons(violation: Violation) -> list[str]:
 
 
 def places(violation: Violation) -> str:
-    """Return the lines that together break a property or a time limit, or an empty string for a single line."""
+    """Return the lines that together break a property or a time limit. For a single line, return an empty string."""
     files = {each.file for each in violation.lines} - {violation.file}
     places = [place(line, "" if files else violation.file) for line in violation.lines]
     return ", ".join(places) if places[1:] else ""
 
 
 def known(violation: Violation) -> list[str]:
-    """Return the known deviations that *violation* resembles, without duplicates."""
+    """Return the known deviations that *violation* resembles. There are no duplicates."""
     found = []
     for (name, about), those in grouped(((each.name, each.about), each) for each in violation.resembles).items():
         until = [f"{each.profile} (until {each.until})" if each.until else each.profile for each in those]
@@ -251,11 +254,11 @@ def tolerated(met: Tolerated) -> str:
 
 
 def done(met: Tolerated) -> str:
-    """Describe what the implementation does in these deviations."""
+    """Describe the behaviour of the implementation in these deviations."""
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
-# Phrases for the statuses of a property that are not phrases themselves.
+# Phrases for those statuses of a property whose own words are not phrases.
 _PHRASES: Final = {
     "holds": "hold",
     "known": "fail as documented",
@@ -267,7 +270,7 @@ _PHRASES: Final = {
 
 
 def tally(found: Sequence[str], noun: str = "") -> str:
-    """Return the number of properties with each status in *found*.  The first number is followed by *noun*, if given.
+    """Return the number of properties with each status in *found*. If *noun* is given, it follows the first number.
 
     >>> tally(["holds", "known"]), tally(["known", "vacuous"], "property")
     ('1 holds, 1 fails as documented', '1 property fails as documented, 1 vacuous')
@@ -282,7 +285,7 @@ def tally(found: Sequence[str], noun: str = "") -> str:
 
 
 def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: Mapping[str, int]) -> list[str]:
-    """Return phrases with the counts of each severity in *found*, each kind of thing in *size*, and each note.
+    """Return phrases that count the severities in *found*, the kinds of thing in *size*, and the notes.
 
     >>> tally_of([("surprise", 2), ("violation", 1), ("surprise", 1)], {"pod": 1}, {"lost": 3})
     ['1 violation', '3 surprises', '1 pod', 'lost (3)']
@@ -296,7 +299,7 @@ def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: M
 
 
 def often(count: int) -> str:
-    """Return *count* as a number of times.
+    """Return words for *count*, a number of times.
 
     >>> often(1), often(1200)
     ('once', '1,200 times')
@@ -305,7 +308,10 @@ def often(count: int) -> str:
 
 
 def times(finding: Finding, entity: str) -> str:
-    """Return how often, and on how many entities, *finding* occurred, and whether it includes other causes."""
+    """Return words for the number of occurrences of *finding* and the number of entities.
+
+    The words also say whether *finding* includes other causes.
+    """
     if finding.count == 1:
         return often(1)
     if finding.others:

@@ -1,4 +1,4 @@
-"""Container runtimes: CRI, NRI and containerd, as machines see them, imitated, and on real sockets."""
+"""Support for container runtimes: recordings of CRI, NRI and containerd, reference implementations, live tests."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -19,4 +19,4 @@ ENTRY_POINTS: Final[Mapping[str, Mapping[str, str]]] = {
         "serve": "fsm.runtimes.live_commands:SERVE",
     },
 }
-"""Contributions of this package, as in the entry points of ``pyproject.toml``. Forms are tried in this order."""
+"""Entry points that this package contributes, by group. The forms of recordings are tried in this order."""

@@ -1,4 +1,4 @@
-"""Container runtimes as a domain, whose models are shipped with fsm."""
+"""The domain of container runtimes. Its models are shipped with fsm."""
 
 from typing import Final
 

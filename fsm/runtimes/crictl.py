@@ -1,8 +1,9 @@
 """Convert steps of a machine to shell lines for a CRI client: ``crictl``, or ``grpcurl`` if ``crictl`` has no command.
 
 A step says only what must happen. This module chooses a suitable container, such as one that exits by itself or one
-whose command does not exist. ``crictl rm`` and ``rmp`` check the status first and do not remove anything that is
-running or absent, and ``crictl stats`` lists containers, so the script makes these calls with ``grpcurl``.
+whose command does not exist. Some ``crictl`` commands do not make the call that a step needs: ``crictl rm`` and
+``crictl rmp`` refuse to remove an entity that is running or absent, and ``crictl stats`` only lists containers. In
+such cases, the script makes the call with ``grpcurl``.
 """
 
 from __future__ import annotations
@@ -30,22 +31,23 @@ _COMMANDS: Final[Mapping[str, str]] = _SHELL["commands"]
 _FAILING: Final[Mapping[str, str]] = _SHELL["failing"]
 _DIRECT: Final[Mapping[str, str]] = _SHELL["direct"]
 _REMOVABLE: Final = frozenset({"CONTAINER_CREATED", "CONTAINER_EXITED", "CONTAINER_UNKNOWN", "SANDBOX_NOTREADY"})
-"""Displayed states in which ``crictl rm`` and ``rmp`` call the runtime."""
+"""States in which ``crictl rm`` and ``crictl rmp`` call the runtime. In other states, they fail without a call."""
 
 
 def takes(machine: Machine) -> bool:
-    """Check whether every call of *machine* is a call that a CRI client makes on one pod or one container."""
+    """Check whether a CRI client can make every call of *machine* on a single pod or container."""
     called = {event.rpc for event in machine.events.values() if event.kind == "call"}
     of_entity = {POD: POD_CALLS, CONTAINER: CONTAINER_CALLS | {"CreateContainer"}}
     return bool(called) and called <= of_entity.get(machine.entity, frozenset())
 
 
 def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
-    """Return the shell lines that make *steps* happen to one entity from the initial state, after :data:`PREAMBLE`.
+    """Return shell lines that perform *steps* on a new entity. The lines require :data:`PREAMBLE`.
 
-    The id is in ``$POD`` or ``$CONTAINER``. The last line removes everything that the lines created. If the expected
-    outcome of a step is not the usual one, a comment names it. A step that no command can cause becomes a ``:`` command
-    with a comment. Raise ``ValueError`` unless :func:`takes` accepts the machine.
+    The variable ``$POD`` or ``$CONTAINER`` holds the id of the entity. The last line removes everything that the
+    lines created. If the expected outcome of a step is not the usual outcome, a comment names the expected outcome.
+    If no command can cause a step, the line is a ``:`` command with a comment. Raise ``ValueError`` unless
+    :func:`takes` accepts the machine.
 
     >>> from fsm.conformance.plan import steps
     >>> from fsm.language.library import load
@@ -163,7 +165,7 @@ CRICTL: Final = DomainClient(
     creates={POD: "RunPodSandbox", CONTAINER: "CreateContainer"},
     removes=frozenset({"RemoveContainer", "RemovePodSandbox"}),
     looks=frozenset({"ContainerStatus", "PodSandboxStatus"}),
-    arranged=frozenset({"StartContainer"}),  # by naming a command that does not exist
+    arranged=frozenset({"StartContainer"}),  # a command that does not exist makes the call fail
     exits={CONTAINER: "exit"},
     takes=takes,
     lines=lines,

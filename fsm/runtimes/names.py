@@ -1,4 +1,4 @@
-"""Names of CRI's calls and states and of NRI's events, and NRI's time limits, which all parts of this package use."""
+"""Names of CRI calls, CRI states and NRI events, and the time limits of NRI. The whole package uses them."""
 
 import re
 from typing import Final
@@ -13,10 +13,10 @@ NOT_READY: Final = "SANDBOX_NOTREADY"
 
 FULL: Final = 64
 FULL_ID: Final = re.compile(rf"[0-9a-f]{{{FULL}}}")
-"""Length and pattern of an id that is not shortened."""
+"""Length of a full id, and a pattern that matches full ids."""
 
 MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
-"""Calls that create an entity, which does not have an id yet. CreateContainer names the pod instead."""
+"""Calls that create an entity. Their requests cannot name the new entity, because it has no id yet."""
 
 POD_CALLS: Final = MAKES | {
     "StopPodSandbox",
@@ -42,7 +42,7 @@ CONTAINER_CALLS: Final = frozenset(
     }
 )
 INNER: Final = {"StopPodSandbox": ("StopContainer",), "RemovePodSandbox": ("StopContainer", "RemoveContainer")}
-"""Maps each call on a pod that reaches its containers to the calls on each of them that it implies."""
+"""Maps each pod call that affects containers to the calls that it implies on each container of the pod."""
 
 EVENTS: Final = (
     "RunPodSandbox",
@@ -59,7 +59,7 @@ EVENTS: Final = (
     "UpdatePodSandbox",
     "PostUpdatePodSandbox",
 )
-"""Pod and container events, in the order of their bits in NRI's event mask."""
+"""Names of all pod and container events, in the order of their bits in NRI's event mask."""
 
 POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandbox"))
 
@@ -76,7 +76,7 @@ def _enum(name: str) -> str:
 EVENT_NAMES: Final = {form: name for name in EVENTS for form in (name, _enum(name))}
 
 REQUESTS: Final = (*EVENTS, "ValidateContainerAdjustment")
-"""All requests that a plugin may subscribe to, in the order of their bits."""
+"""Names of all requests that a plugin may subscribe to, in the order of their bits in NRI's event mask."""
 
 RELAYED: Final = {
     "RunPodSandbox": ("RunPodSandbox",),
@@ -84,8 +84,8 @@ RELAYED: Final = {
     "StartContainer": ("StartContainer", "PostStartContainer"),
     "UpdateContainerResources": ("UpdateContainer", "PostUpdateContainer"),
 }
-"""Maps each call to the events that it relays to the plugin before it replies successfully."""
+"""Maps each call to the events that the runtime relays to plugins before the call succeeds."""
 
 REGISTRATION: Final = 5.0
 REQUEST: Final = 2.0
-"""Number of seconds that a plugin has by default to register, and to answer a request."""
+"""Default time limits in seconds. A plugin must register within the first, and answer a request within the second."""

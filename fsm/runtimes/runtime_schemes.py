@@ -1,4 +1,4 @@
-"""Container runtimes and NRI plugins as systems under test: ``cri:ADDRESS`` and ``nri-plugin:COMMAND``."""
+"""Schemes for testing container runtimes (``cri:ADDRESS``) and NRI plugins (``nri-plugin:COMMAND``)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _runtime(asked: SutRequest) -> Callable[[], SUT]:
 
 
 def _repeated(asked: SutRequest, tested: Tested) -> Tested:
-    from fsm.runtimes.live.runtime_sut import confirmed, factory  # noqa: PLC0415  (its libraries may be missing)
+    from fsm.runtimes.live.runtime_sut import confirmed, factory  # noqa: PLC0415  (libraries may be missing)
 
     def make(seen: Callable[..., object] | None) -> SUT:
         return factory(asked, seen=seen)()
@@ -39,7 +39,7 @@ def _repeated(asked: SutRequest, tested: Tested) -> Tested:
 
 @contextmanager
 def _shims() -> Iterator[Callable[[], str]]:
-    """Yield a function that reports the shims that containerd has started in the context and left running."""
+    """Yield a function that reports the shims that were started within the context and are still running."""
     session = of_extra("fsm.runtimes.live.runtime_session", "fsm test")
 
     before = session.shims()
@@ -72,7 +72,7 @@ def _planned(request: PlanRequest) -> Machine | None:
 
 
 def _check_relayed(request: PlanRequest) -> None:
-    """Raise an error unless the model and profile of *request* can judge the events that a plugin receives."""
+    """Raise ``ValueError`` if the events that a plugin receives cannot be judged with the options of *request*."""
     name = request.model
     if name != NODE and name not in RELAYED:
         raise ValueError(f"--nri is for {NODE}, {', '.join(RELAYED)}: leave it out, or name one of these")

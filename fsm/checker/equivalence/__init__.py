@@ -1,8 +1,8 @@
-"""Weak bisimulation: whether an outside observer can tell two machines apart.
+"""Weak bisimulation: decide whether an outside observer can distinguish two machines.
 
-An observer sees requests, replies, outputs and signals, and the value that the state shows at any time.  Names of
-states, outcomes and clauses are not observed, and neither are hidden events.  Bisimulation is finer than trace
-equivalence, because choices must also be made at the same time.
+An observer sees requests, replies, outputs and signals.  The observer can also look at the value that the state shows
+at any time.  Names of states, outcomes and clauses are not observed, and neither are hidden events.  Bisimulation is
+finer than trace equivalence, because both machines must also make their choices at the same time.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -29,17 +29,18 @@ from fsm.machine.traversal import LimitError, Numbering
 from fsm.verdict import Unknown
 
 LIMIT: Final = 100_000
-"""Maximum number of moments of both machines together, and of pairs of sets of moments."""
+"""Maximum number of moments of both machines together.  It is also the maximum number of pairs of sets of moments."""
 
 _START: Final = (0, 1)
 """Numbers of the initial moments of the two machines."""
 
 
 def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceResult:
-    """Return whether the two machines are equivalent and, if they are not, evidence that distinguishes them.
+    """Compare two machines.
 
-    Up to two calls that take time may overlap.  The answer is unknown beyond *limit* moments.  The search for a
-    distinguishing trace has the same limit on pairs of sets of moments, because there may be exponentially many.
+    If the machines are not equivalent, the result is evidence that distinguishes them.  Up to two calls that take
+    time may overlap.  The answer is unknown if there are more than *limit* moments.  The search for a distinguishing
+    trace examines at most *limit* pairs of sets of moments, because the number of pairs may be exponential.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -65,7 +66,7 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
 
 
 def bisimilar(first: Table, second: Table) -> bool:
-    """Check whether the two machines are weakly bisimilar, with up to two overlapping calls."""
+    """Check whether the two machines are weakly bisimilar.  Up to two calls may overlap."""
     pair = _Pair(_observers(first, second))
     pair.explore()
     return not refine(saturated(pair.hidden, pair.seen)).separated(*_START)
@@ -80,7 +81,7 @@ class _Pair:
         self.seen: list[list[tuple[int, int]]] = []
 
     def explore(self, limit: int | None = None) -> bool:
-        for side, moment in self.moments.listed:  # grows during the loop
+        for side, moment in self.moments.listed:  # the list grows during the loop
             observer = self.observers[side]
             hidden: list[int] = []
             seen: list[tuple[int, int]] = []
@@ -97,7 +98,10 @@ class _Pair:
         return True
 
     def state(self, number: int) -> str:
-        """Return the name of the state at moment *number*, or an empty string if the specification is silent."""
+        """Return the name of the state at the moment *number*.
+
+        Return an empty string if the specification is silent there.
+        """
         side, moment = self.moments.listed[number]
         return self.observers[side].state(moment)
 
@@ -137,7 +141,10 @@ def _distinguished(pair: _Pair, found: Sequence[Observable]) -> Distinguished:
 
 
 class StepsOf:
-    """The effects of a system's joint events in every state of *graph*, to compare systems with the same copies."""
+    """The effects of the joint events of a system in every state of *graph*.
+
+    They can be compared with the effects in another system with the same copies.
+    """
 
     def __init__(self, graph: Graph[SystemTable]) -> None:
         self.table = graph.table
@@ -148,8 +155,8 @@ class StepsOf:
         """Check whether each joint event of *other* has the same effects in every state.
 
         If *named* is true, outcomes must also have the same names.  Joint events that are the same object in both
-        systems are skipped, unless this applies to all joint events.  The running time is linear in the states, and
-        the first difference ends it.
+        systems are skipped, unless this applies to all joint events.  The running time is linear in the number of
+        states.  The check ends at the first difference.
         """
         mine, others = self.table.system.events, other.system.events
         if self.table.row.keys() != other.row.keys():
@@ -162,7 +169,10 @@ class StepsOf:
         )
 
     def _alike(self, other: SystemTable, event: str, ways: frozenset[str], *, named: bool) -> bool:
-        """Check whether the outcomes *ways* of *event*, or all of them if *ways* is empty, have the same effects."""
+        """Check whether the outcomes *ways* of *event* have the same effects in both systems.
+
+        If *ways* is empty, check all outcomes.
+        """
         digits = {*self.table.concerns(event, ways), *other.concerns(event, ways)}
         return all(
             _effects(self.table, sample, event, ways, named=named) == _effects(other, sample, event, ways, named=named)
@@ -170,7 +180,10 @@ class StepsOf:
         )
 
     def _sampled(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
-        """Return one reachable state for each combination of states of *digits*, which is enough to compare effects."""
+        """Return one reachable state for each combination of states of *digits*.
+
+        These states are enough to compare effects.
+        """
         found = self._samples.get(digits)
         if found is None:
             values = itemgetter(*digits) if digits else lambda _: ()
@@ -179,7 +192,10 @@ class StepsOf:
 
 
 def _differing(one: JointEvent, other: JointEvent) -> frozenset[str]:
-    """Return the names of the outcomes that differ between two joint events, or no names if their guards differ."""
+    """Return the names of the outcomes that differ between two joint events.
+
+    Return no names if the conditions of the two events differ.
+    """
     if one.when != other.when:
         return frozenset()
     first, second = ({way.name: way for way in each.ways} for each in (one, other))
@@ -192,7 +208,10 @@ def _effects(of: SystemTable, at: Locals, event: str, ways: frozenset[str], *, n
 
 
 def _observers(first: Table, second: Table) -> tuple[Observer, Observer]:
-    """Return observers of both machines that treat events with the same name or RPC name as the same event."""
+    """Return observers of both machines.
+
+    Two events are treated as the same event if they have the same name or RPC name.
+    """
     ours = first.machine.words()
     own = {name: name for name in first.machine.events}
     theirs = {
@@ -223,7 +242,7 @@ def _observed_codes(
 def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
     """Return the replies that leave open whether a call took effect.
 
-    Return no replies if both machines list the same ones and do not mention them elsewhere.
+    Return no replies if both machines list the same replies and mention them nowhere else.
     """
     lists = [table.machine.indefinite for table in both]
     every = tuple(dict.fromkeys(reply for each in lists for reply in each))

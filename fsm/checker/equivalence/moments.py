@@ -20,20 +20,23 @@ from fsm.machine.table import Row, Table, Way
 from fsm.machine.traversal import BreadthFirst
 
 OVERLAP: Final = 2
-"""Maximum number of calls in progress at once."""
+"""Maximum number of calls in progress at the same time."""
 NOWHERE = -1
 """A special state after which nothing is specified."""
 
 
 class Moment(NamedTuple):
-    """A state and the rows of the calls in progress."""
+    """A state, and the rows of the calls in progress in that state."""
 
     state: int
     calls: tuple[int, ...] = ()
 
 
 class ObservedStep(NamedTuple):
-    """A step to another moment.  It is observed as any one of ``seen``, or hidden if ``seen`` is empty."""
+    """A step to another moment.
+
+    An observer sees one of the observations in ``seen``.  The step is hidden if ``seen`` is empty.
+    """
 
     seen: tuple[Observable, ...]
     to: Moment
@@ -43,11 +46,11 @@ class ObservedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    """One machine, observed under names that it shares with another.
+    """One of two machines, observed under names that both machines share.
 
     ``names`` maps each event to its shared name.  ``codes`` maps shared names to the error codes that are
-    distinguished, with ``error`` standing for all others.  ``indefinite`` holds the replies that leave open whether the
-    call took effect.
+    distinguished.  All other error codes are represented by ``error``.  ``indefinite`` holds the replies that leave
+    open whether the call took effect.
     """
 
     rules: Rules
@@ -80,7 +83,10 @@ class Observer:
                 yield from self._goes_on(at, row, ASKED, () if row.event.interrupts else at.calls)
 
     def _goes_on(self, at: Moment, row: Row, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
-        """Yield the steps of *row*: an event happens, or a call at *stage* continues while *others* are in progress."""
+        """Yield the steps of *row*.
+
+        Either an event happens, or a call at *stage* continues.  *others* are the other calls in progress.
+        """
         event, ends = row.event, row.ends
         name = self.names[event.name]
         call = self.table.row[event.name]
@@ -97,7 +103,7 @@ class Observer:
                 seen = Observable(event=name, ends=ends, begins=True)
                 yield ObservedStep((seen,), begun, row.index, instant.way)
         if event.kind == "call" and not ends and self.indefinite and self.table.step(at.state, call) is not None:
-            # The call may also have no effect, which the caller cannot know.
+            # The call may also have no effect, and the caller cannot know that.
             replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
             yield ObservedStep(replies, at, row.index, None)
 
@@ -119,7 +125,7 @@ class Observer:
         return "" if at.state == NOWHERE else self.table.states[at.state]
 
     def next(self, at: Moment) -> Iterator[Observable]:
-        """Yield everything that can be observed next, without hidden steps before it."""
+        """Yield every observation that can be the next one, if no hidden step comes before it."""
         for step in self.steps(at):
             yield from step.seen
         yield from self.shows(at)
@@ -129,7 +135,7 @@ class Observer:
         return tuple(at for at, length in self._along(trace).depth if length == len(trace))
 
     def run(self, trace: Sequence[Observable]) -> Run | None:
-        """Return a shortest run with this *trace*, or ``None`` if there is none."""
+        """Return a shortest run with the trace *trace*, or ``None`` if there is none."""
         search = self._along(trace)
         last = next((point for point in search.depth if point[1] == len(trace)), None)
         if last is None:
@@ -156,7 +162,7 @@ class Observer:
 
 
 _Point: TypeAlias = tuple[Moment, int]
-"""A moment, and the number of observations of a trace made so far."""
+"""A moment, and the number of observations of a trace that were made before it."""
 
 
 class _TraceStep(NamedTuple):
@@ -168,19 +174,19 @@ HIDDEN = 0
 """Label of a step that cannot be observed."""
 
 Signature: TypeAlias = frozenset[tuple[int, int]]
-"""Pairs of a label and a node or block that it may lead to."""
+"""Pairs of a label and a node (or block) that a step with this label may lead to."""
 
 
 def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
-    """Return the weak steps of each node, given its *hidden* and *seen* steps.
+    """Return the weak steps of each node.
 
-    :data:`HIDDEN` leads to the node itself and to every node reachable by hidden steps.  The running time is linear in
-    the size of the result.
+    *hidden* and *seen* are the hidden and the observable steps of the nodes.  :data:`HIDDEN` leads to the node itself
+    and to every node reachable by hidden steps.  The running time is linear in the size of the result.
     """
     after: list[frozenset[int]] = [frozenset()] * len(seen)
     found: list[Signature] = [frozenset()] * len(seen)
-    # All nodes in a component of hidden steps have the same weak steps.  Components come after
-    # their successors.
+    # All nodes in a component of hidden steps have the same weak steps.  A component comes after its successors in
+    # the result of components().
     groups = components({node: list(steps) for node, steps in enumerate(hidden)})
     for group in groups:
         inside = set(group)
@@ -199,13 +205,13 @@ def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """The final block of each node, and its history of (round, block) pairs."""
+    """The final block of each node, and the history of its blocks as (round, block) pairs."""
 
     block: list[int]
     history: list[list[tuple[int, int]]]
 
     def separated(self, one: int, two: int) -> int:
-        """Return the round that separated *one* from *two*, or 0 if none did."""
+        """Return the round that separated *one* from *two*, or 0 if they were never separated."""
         if self.block[one] == self.block[two]:
             return 0
         rounds = sorted({at for node in (one, two) for at, _ in self.history[node]})
@@ -216,7 +222,10 @@ class Partition:
 
 
 def refine(weak: Sequence[Signature]) -> Partition:
-    """Return the coarsest partition in which nodes of a block have the same *weak* steps to the same blocks."""
+    """Return the coarsest partition in which all nodes of a block have equivalent *weak* steps.
+
+    Steps are equivalent if they have the same label and lead to the same block.
+    """
     size = len(weak)
     block = [0] * size
     history = [[(0, 0)] for _ in range(size)]
@@ -245,7 +254,10 @@ def _split(
     known: dict[int, Signature],
     dirty: Iterable[int],
 ) -> dict[int, int]:
-    """Return the new block of each node that leaves its block.  Only *dirty* nodes can have a new signature."""
+    """Return the new block of each node that leaves its block.
+
+    Only the nodes in *dirty* can have a new signature.
+    """
     again: defaultdict[int, dict[Signature, set[int]]] = defaultdict(dict)
     for node in sorted(dirty):
         signature = frozenset((label, block[to]) for label, to in weak[node])
@@ -271,7 +283,10 @@ Blocks = frozenset[int]
 
 
 class _Step(NamedTuple):
-    """The blocks of both machines after one more label.  ``to`` is ``None`` if only one machine can have it."""
+    """The blocks of both machines after one more label of a trace.
+
+    ``to`` is ``None`` if only one machine can have this label.
+    """
 
     label: int
     to: tuple[Blocks, Blocks] | None
@@ -282,8 +297,8 @@ def trace(
 ) -> tuple[int, ...] | None:
     """Return the labels of a shortest trace that only one node of *start* has, or ``None`` if there is none.
 
-    If there are several, return the first in label order.  Raise :class:`~fsm.machine.traversal.LimitError` beyond
-    *limit* pairs of sets of blocks.
+    If there are several such traces, return the first one in label order.  Raise
+    :class:`~fsm.machine.traversal.LimitError` if the search finds more than *limit* pairs of sets of blocks.
     """
     steps = _steps(weak, partition)
 
@@ -334,9 +349,9 @@ class Play:
 
 
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
-    """Return a play from two separated nodes.
+    """Return a play that starts from two separated nodes.
 
-    A step is always answered with the node that was separated last from the step's target.
+    The answer to a step is always the node that was separated last from the target of the step.
     """
     rounds: list[tuple[int, int, int]] = []
     pair = start
@@ -350,9 +365,9 @@ def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]
 
 
 def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]) -> tuple[int, int, list[int], int]:
-    """Return the side, label, possible answers and target of the attacker's step.
+    """Return the side, the label, the possible answers and the target of the attacker's step.
 
-    Every answer was separated from the target in an earlier round than the two nodes of *pair* were from each other.
+    Every answer was separated from the target before the two nodes of *pair* were separated from each other.
     """
     left = partition.separated(*pair)
     for side in (0, 1):
@@ -364,4 +379,4 @@ def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, in
             found = answers.get(label, [])
             if all(0 < partition.separated(to, answer) < left for answer in found):
                 return side, label, found, to
-    raise AssertionError(pair)  # cannot happen: nodes are separated because their signatures differ
+    raise AssertionError(pair)  # cannot happen: two nodes are separated only if their signatures differ

@@ -1,7 +1,7 @@
 """Compute the steps from a packed state, in the model's order.
 
-This is the compiled counterpart of :meth:`fsm.machine.product.SystemTable.step`.  It executes the moves encoded by
-:mod:`.programs` and knows nothing else about the model.
+This module is the compiled counterpart of :meth:`fsm.machine.product.SystemTable.step`.  It executes the moves that
+:mod:`.programs` encodes, and knows nothing else about the model.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -13,14 +13,17 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 
 Words: TypeAlias = NDArray[np.uint64]
 Width: TypeAlias = tuple[int, ...]
-"""A tuple with one item per word of a state.  The compiler knows its length, so loops over it cost nothing."""
+"""A tuple with one item per word of a state.
+
+The compiler knows the length of the tuple, so loops over the tuple cost nothing.
+"""
 
 ACCEPTED: Final = -1
 REJECTED: Final = -2
-"""Special values in place of the next test: the condition holds, or it does not hold."""
+"""Special values that replace the number of the next test: the condition holds, or the condition does not hold."""
 
 FULL: Final = -1
-"""Special value that means that there is no room."""
+"""Special value that means that there is no room left."""
 
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 FOLD: Final = np.uint64(32)
@@ -55,20 +58,21 @@ class Program(NamedTuple):
     kept: Numbers
 
     def flat(self) -> Numbers:
-        """Return all arrays as one, because calling a compiled function with many arguments is slow."""
+        """Return all arrays as one array, because a call of a compiled function with many arguments is slow."""
         parts = [part.ravel() for part in self]
         ends = np.cumsum([OFFSETS, *map(len, parts)])
         return np.concatenate([ends[:-1], [len(self.events)], *parts])
 
 
 OFFSETS: Final = len(Program._fields) + 1
-"""Length of a flat program's header, which holds the start of each part and the number of events."""
+"""Length of the header of a flat program.  The header holds the start of each part and the number of events."""
 
 CHAINS: Final = 2
-"""Length of a chain array's header, which holds the number of chains and the capacity.
+"""Length of the header of a chain array.
 
-The name, outputs and reply of a step form a linked chain.  A row holds the number of the previous row, or ``~name`` if
-it is the first, and an output, or ``~reply`` if it is the last.  A hash table of the rows follows them.
+The header holds the number of chains and the capacity of the array.  The name, outputs and reply of a step form a
+linked chain.  A row has two numbers.  The first is the number of the previous row, or ``~name`` in the first row of a
+chain.  The second is an output, or ``~reply`` in the last row.  A hash table of the rows comes after the rows.
 """
 
 
@@ -80,16 +84,16 @@ def no_chains(size: int) -> Numbers:
 
 
 MEMO: Final = 3
-"""Length of a memo's header, which holds the length used, the total length and the length of the table.
+"""Length of the header of a memo.
 
-The table follows.  For each combination of states of the copies that an event depends on, it has the index of the
-outcomes, or 0.  The number of outcomes is at that index.  It is followed by the label and the words of the state of
-each outcome.
+The header holds the length used, the total length, and the length of the table.  The table comes after the header.
+For each combination of states of the copies that an event depends on, the table has the index of the outcomes, or 0.
+The number of outcomes is at that index.  For each outcome, the label and the words of the state follow.
 """
 
 
 def no_memo(table: int, size: int) -> Numbers:
-    """Return an empty memo with a table of length *table* and room for *size* more numbers."""
+    """Return an empty memo that has a table of length *table* and room for *size* more numbers."""
     memo = np.zeros(MEMO + table + size, np.int64)
     memo[:MEMO] = MEMO + table, len(memo), table
     return memo
@@ -99,14 +103,18 @@ def room(size: int, width: int) -> Words:
     """Return scratch space for *size* steps.
 
     The first three areas hold runs.  Two of them alternately hold the runs before and after a move, and the third
-    holds the runs that have ended.  The words of the steps and then their labels follow.  A run consists of the words
-    of its state, its chain, and the error that ended it.
+    holds the runs that have ended.  After these areas come the words of the steps, and then the labels of the steps.
+    A run consists of the words of its state, its chain, and the error that ended it.
     """
     return np.zeros(size * (4 * width + 7), np.uint64)
 
 
 class Expansion(NamedTuple):
-    """Data for computing steps to representatives of ``orbits``: the program, label chains, memo and scratch space."""
+    """Data for computing the steps from a state.
+
+    It consists of the program, the chains of labels, the memo and the scratch space.  If there are ``orbits``, the
+    targets of steps are representatives.
+    """
 
     program: Numbers
     chains: Numbers
@@ -117,7 +125,10 @@ class Expansion(NamedTuple):
 
 @lean_inner
 def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
-    """Return the number of steps *space* has room for, and the indices at which their words and labels begin."""
+    """Return the number of steps for which *space* has room.
+
+    Also return the indices at which the words and the labels of the steps begin.
+    """
     part = space.shape[0] // (4 * len(width) + 7)
     words = 3 * part * (len(width) + 2)
     return part, words, words + part * len(width)
@@ -125,7 +136,7 @@ def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
 
 @lean_inner
 def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
-    """Check whether the state that begins at index *at* of *words* passes *test*."""
+    """Check whether a state passes the test *test*.  The state begins at the index *at* of *words*."""
     tests, members = program[0], program[1]
     while test >= 0:
         row = tests + 6 * test
@@ -136,7 +147,7 @@ def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
 
 @lean_inner
 def chained(chains: Numbers, before: Number, last: Number) -> Number:
-    """Return the number of the chain that extends *before* by *last*, or FULL if there is no room."""
+    """Return the number of the chain that extends the chain *before* by *last*, or FULL if there is no room."""
     size = chains[1]
     slots = CHAINS + 2 * size
     mask = 2 * size - 1
@@ -158,7 +169,7 @@ def chained(chains: Numbers, before: Number, last: Number) -> Number:
 
 @lean
 def chained_again(old: Numbers, new: Numbers) -> None:
-    """Insert the *old* chains into the empty array *new*, where they get the same numbers."""
+    """Insert the chains in *old* into the empty array *new*, in which they get the same numbers."""
     for each in range(old[0]):
         chained(new, old[CHAINS + 2 * each], old[CHAINS + 2 * each + 1])
 
@@ -169,8 +180,8 @@ def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are 
 ) -> tuple[Number, Number, Number]:
     """Take every run of the path in *row* from the state of the first run.
 
-    Return the number of runs that continue, the number of runs that ended, and the index of those that continue.  If
-    there is no room, return FULL three times.
+    Return the number of runs that continue, the number of runs that have ended, and the index of the runs that
+    continue.  If there is no room, return FULL three times.
     """
     program, chains, _, space, _ = expansion
     cells, options, emitted = program[5], program[6], program[7]
@@ -238,7 +249,7 @@ def _alike(space: Words, words: Number, labels: Number, first: Number, step: Num
 
 @lean_inner
 def _key(program: Numbers, row: Number, words: Words, here: Number) -> Number:
-    """Return a number for the combined states of the copies that the event in *row* depends on."""
+    """Return a number for the combined states of the copies on which the event in *row* depends."""
     key: Number = 0
     for read in range(program[8] + 4 * program[row + 4], program[8] + 4 * program[row + 5], 4):
         local = (words[here + program[read]] >> np.uint64(program[read + 1])) & np.uint64(program[read + 2])
@@ -270,7 +281,10 @@ def _remember(expansion: Expansion, place: Number, row: Number, first: Number, s
 def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
     expansion: Expansion, states: Words, state: Number, width: Width, step: Number
 ) -> Number:
-    """Write the steps from *state* to scratch space from index *step* on.  Return the index after them, or FULL."""
+    """Write the steps from *state* to the scratch space, beginning at the index *step*.
+
+    Return the index after the last step, or FULL if there is no room.
+    """
     program, _, memo, space, _ = expansion
     part, words, labels = written(space, width)
     here = state * len(width)
@@ -297,7 +311,7 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
         if count == 0:
             continue
         kept, size = program[9] + program[row + 6], len(width) + 1
-        if count == 1:  # the usual case, for which a loop would be slow
+        if count == 1:  # This is the usual case, and a loop would be slow.
             for word in range(len(width)):
                 same = states[here + word] & np.uint64(program[kept + word])
                 space[words + step * len(width) + word] = same | np.uint64(memo[known + 2 + word])
@@ -318,7 +332,7 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
 
 @lean_inner
 def _taken(expansion: Expansion, states: Words, here: Number, row: Number, width: Width, step: Number) -> Number:
-    """Like :func:`expand`, but only for the event in *row* and without the memo."""
+    """Like :func:`expand`, but only for the event in *row*, and without use of the memo."""
     program, chains, _, space, _ = expansion
     part, words, labels = written(space, width)
     size = len(width) + 2

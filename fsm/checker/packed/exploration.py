@@ -1,4 +1,4 @@
-"""Explore and number states in breadth-first order, and record their steps."""
+"""Explore states in breadth-first order, number the states, and record their steps."""
 
 from itertools import islice, pairwise
 from typing import Final, NamedTuple
@@ -13,7 +13,7 @@ from fsm.machine.product.reduction import Orbits
 
 
 def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
-    """Encode *orbits* as integers.
+    """Encode *orbits* as an array of integers.
 
     The number of groups comes first.  For each group, the array has the number of members, the number of fields of a
     member, and the word, shift and mask of each field.
@@ -30,9 +30,9 @@ def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
 
 
 def unfolded(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray[np.uint32]) -> tuple[int, int]:
-    """Return the number of states that the representatives stand for, and the number of these states' steps.
+    """Return the number of states that the representatives represent, and the number of steps of these states.
 
-    *words* holds the states of the representatives, and *degrees* the number of steps of each.
+    *words* holds the states of the representatives, and *degrees* holds the number of steps of each representative.
     """
 
     def locals_(digit: int) -> Words:
@@ -56,7 +56,7 @@ def unfolded(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray
 
 @lean_inner
 def represent(orbits: Numbers, words: Words, at: Number) -> None:
-    """Sort the members of each group in the state that begins at index *at* of *words*."""
+    """Sort the members of each group in the state that begins at the index *at* of *words*."""
     place: Number = 1
     for _ in range(orbits[0]):
         size = 3 * orbits[place + 1]
@@ -99,7 +99,7 @@ def _put(orbits: Numbers, words: Words, at: Number, field: Number, local: np.uin
 
 
 BATCH: Final = 512
-"""Number of steps looked up together, so that their memory accesses overlap."""
+"""Number of steps that are looked up together, so that their memory accesses overlap."""
 
 EXACT: Final = 32
 """Number of bits in a tag."""
@@ -110,27 +110,32 @@ MORE: Final = 0
 DONE: Final = 1
 NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
-"""Reasons why a part of a search ended: more is left, nothing is left, no room for states, or no room for steps."""
+"""Reasons why a part of a search has ended.
+
+More is left to search, nothing is left, there is no room for states, or there is no room for steps.
+"""
 
 EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL, HELD = range(9)
-"""Indices into the progress of a search.
+"""Indices into the numbers that describe the progress of a search.
 
-These are the numbers of states expanded, of states met, of steps, and of states met by the end of the current level;
-the depth of that level; the number of states whose steps are kept; the start and end of the range of states whose
-steps are in the window; and the result bits of all steps of a leads-to search.
+The first four are the number of expanded states, the number of states found, the number of steps, and the number of
+states found by the end of the current level.  The next two are the depth of this level and the number of states whose
+steps are kept.  Then come the start and the end of the range of states whose steps are in the window.  The last one
+holds the result bits of all steps of a leads-to search.
 """
 
 
 def no_progress() -> Numbers:
-    """Return the progress of a search that has met only its initial state."""
+    """Return the progress of a search that has found only its initial state."""
     return np.array([0, 1, 0, 1, 0, 0, 0, 0, 0], np.int64)
 
 
 class Visited(NamedTuple):
-    """States by number, and a hash table of them.  A slot holds a state's number plus one and, above it, its tag.
+    """States by number, and a hash table of these states.
 
-    If ``exact`` is true, a state is a single word of at most :data:`EXACT` bits and its own tag, so comparing the
-    tags is enough.
+    A slot holds the number of a state plus one.  The higher bits of the slot are the tag of the state.  If ``exact``
+    is true, a state is a single word of at most :data:`EXACT` bits.  The state is its own tag, so comparing the tags
+    is enough.
     """
 
     states: Words
@@ -139,7 +144,10 @@ class Visited(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps of consecutive states.  Those of state ``n`` begin at ``first[n]`` in ``to`` (targets) and ``labels``."""
+    """The steps of consecutive states.
+
+    The steps of state ``n`` begin at the index ``first[n]`` in ``to`` (targets) and ``labels``.
+    """
 
     first: NDArray[np.uint32]
     to: NDArray[np.uint32]
@@ -158,7 +166,7 @@ class KnownGraph(NamedTuple):
 
 @lean_inner
 def mixed(words: Words, at: Number, width: Width) -> np.uint64:
-    """Return the hash of the state that begins at index *at* of *words*."""
+    """Return the hash of the state that begins at the index *at* of *words*."""
     found = np.uint64(0)
     for each in range(len(width)):
         found = (found ^ words[at + each]) * SPREAD
@@ -168,19 +176,19 @@ def mixed(words: Words, at: Number, width: Width) -> np.uint64:
 
 @lean_inner
 def slot_of(hashed: np.uint64, slots: Words) -> np.uint64:
-    """Return the slot to probe first for a state with this hash."""
+    """Return the first slot to probe for a state with the hash *hashed*."""
     return hashed >> np.uint64(20) & np.uint64(slots.shape[0] - 1)
 
 
 @lean_inner
 def tag_of(hashed: np.uint64, words: Words, at: Number, visited: Visited) -> np.uint64:
-    """Return the tag of the state at index *at* of *words*, given its hash."""
+    """Return the tag of the state at the index *at* of *words*.  *hashed* is the hash of the state."""
     return words[at] if visited.exact else hashed >> TAG
 
 
 @lean
 def rehash(visited: Visited, count: Number, width: Width) -> None:
-    """Insert the first *count* states into the empty hash table."""
+    """Insert the first *count* states into the hash table, which must be empty."""
     states, slots, _ = visited
     last = np.uint64(slots.shape[0] - 1)
     for state in range(count):
@@ -193,7 +201,10 @@ def rehash(visited: Visited, count: Number, width: Width) -> None:
 
 @lean_inner
 def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, count: Number, width: Width) -> Number:
-    """Return the number of the state at index *at* of *words*.  If it is new, insert it with number *count*."""
+    """Return the number of the state at the index *at* of *words*.
+
+    If the state is new, insert it with the number *count*.
+    """
     states, slots, exact = visited
     last = np.uint64(slots.shape[0] - 1)
     tag = tag_of(hashed, words, at, visited)
@@ -216,7 +227,10 @@ def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, coun
 
 @lean_inner
 def count_level(progress: Numbers) -> None:
-    """Start a new level if the next state is farther away.  The new level ends with the states met so far."""
+    """Start a new level if the next state is farther from the start than the states before it.
+
+    The new level ends with the last state found so far.
+    """
     if progress[EXPANDED] == progress[LEVEL]:
         progress[LEVEL] = progress[MET]
         progress[DEPTH] += 1
@@ -224,7 +238,10 @@ def count_level(progress: Numbers) -> None:
 
 @lean_inner
 def made(expansion: Expansion, states: Words, state: Number, width: Width, step: Number) -> Number:
-    """Write the steps from *state* to scratch space from index *step* on.  Return the index after them, or FULL."""
+    """Write the steps from *state* to the scratch space, beginning at the index *step*.
+
+    If there are orbits, replace the targets by representatives.  Return the index after the last step, or FULL.
+    """
     space = expansion.space
     found = expand(expansion, states, state, width, step)
     if expansion.orbits[0]:
@@ -236,7 +253,10 @@ def made(expansion: Expansion, states: Words, state: Number, width: Width, step:
 
 @lean_inner
 def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, width: Width, free: Number) -> Number:
-    """Recompute the steps of *state* and write them to *steps* from index *free* on.  Return their number."""
+    """Compute the steps of *state* again and write them to *steps*, beginning at the index *free*.
+
+    Return the number of these steps.
+    """
     space = expansion.space
     _, words, labels = written(space, width)
     found = made(expansion, visited.states, state, width, ZERO)
@@ -251,7 +271,7 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
 def explore(  # noqa: C901  (one loop: calls of compiled functions are slow)
     expansion: Expansion, visited: Visited, window: Steps, progress: Numbers, ahead: Words, width: Width
 ) -> Number:
-    """Expand states while *window* has room for their steps.  *progress* records the range of these states."""
+    """Expand states while *window* has room for their steps.  *progress* records the range of the expanded states."""
     states, slots, exact = visited
     space = expansion.space
     part, words, labels = written(space, width)
@@ -300,7 +320,7 @@ def explore(  # noqa: C901  (one loop: calls of compiled functions are slow)
 
 @lean
 def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, width: Width) -> Number:
-    """Return the first state, from number *state* on, that has a step to *to*."""
+    """Return the first state, beginning with the state *state*, that has a step to *to*."""
     space, states = expansion.space, visited.states
     _, words, _ = written(space, width)
     while True:

@@ -1,4 +1,4 @@
-"""The reachable states of a system and their steps, packed and explored on demand."""
+"""The packed reachable states of a system and their steps, which are explored on demand."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -42,15 +42,24 @@ from fsm.machine.traversal import Explored, LimitError
 S = TypeVar("S", bound=np.generic)
 
 WINDOW: Final = 1 << 16
-"""Maximum number of states and steps per call of compiled code, so that interrupts are handled without delay."""
+"""Maximum number of states and steps that one call of compiled code handles.
+
+With this maximum, interrupts are handled without delay.
+"""
 
 MOST_KEPT: Final = 1 << 19
-"""Maximum number of steps to keep.  The steps of the first states are kept, all others recomputed when needed."""
+"""Maximum number of steps to keep.
+
+The steps of the first states are kept.  All other steps are recomputed when they are needed.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A step minus its source and target states: the event's row, the outcome name, the replies and the outputs."""
+    """A step without its source and target states.
+
+    It consists of the row of the event, the name of the outcome, the replies and the outputs.
+    """
 
     row: int
     name: str
@@ -59,13 +68,16 @@ class Label:
 
 
 class PackedGraph:
-    """The states of *table* and their steps, breadth-first in model order.  Raise ``TooWideError`` for wide states."""
+    """The packed states of *table* and their steps, in breadth-first order and in the model's order.
+
+    Raise ``TooWideError`` if a state needs too many words.
+    """
 
     def __init__(self, table: SystemTable, *, most_kept: int = MOST_KEPT, window: int = WINDOW) -> None:
         self.table = table
         self.vector = StateVector(table)
         self.labels: list[Label | None] = []
-        """Maps chain numbers to labels, or to ``None`` for incomplete chains."""
+        """Maps the number of a chain to its label, or to ``None`` if the chain is incomplete."""
         self.known: dict[tuple[str, ...], object] = {}
         """Maps distinguished error codes to data that claims derive from the labels."""
         self._writing = Writing(table, self.vector)
@@ -87,7 +99,7 @@ class PackedGraph:
         self._over = False
         self._passed: list[tuple[int, int]] = []
         self._degrees: list[NDArray[np.uint32]] = []
-        """The number of steps of each state, recorded only for representatives."""
+        """The number of steps of each state.  It is recorded only if the states are representatives."""
 
     @property
     def met(self) -> int:
@@ -99,7 +111,7 @@ class PackedGraph:
 
     @property
     def known_part(self) -> KnownGraph:
-        """The graph as an argument of compiled code."""
+        """The known part of the graph, as an argument of compiled code."""
         return KnownGraph(self._expansion, self._visited, self.steps, self.window, self.progress)
 
     @property
@@ -117,7 +129,10 @@ class PackedGraph:
         return self.vector.unpacked(self._visited.states[state * width : (state + 1) * width])
 
     def counts(self, limit: Limit) -> Counts:
-        """Return the size of the reachable graph.  Raise :class:`LimitError` if it has more than *limit* states."""
+        """Return the size of the reachable graph.
+
+        Raise :class:`LimitError` if the graph has more than *limit* states.
+        """
         while self.met <= limit.states and self.expand(lambda: limit.watch(covered(self.progress))):
             pass
         if self.met > limit.states:
@@ -131,7 +146,7 @@ class PackedGraph:
 
     def locals_of(self, digit: int) -> set[int]:
         """Explore the whole graph and return the reachable states of copy number *digit*."""
-        while self.expand():  # an earlier search may not have explored the packed graph
+        while self.expand():  # earlier searches may not have explored the whole graph
             pass
         words, at = self.states.reshape(self.met, self.vector.width), self.vector.fields[digit]
         return set(np.unique(words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)).tolist())
@@ -142,7 +157,10 @@ class PackedGraph:
         return self.met <= states and int(self.progress[STEPS]) <= steps
 
     def expand(self, watch: Callable[[], None] = lambda: None) -> bool:
-        """Explore until the number of steps has doubled or *watch* raises.  Return whether more states may follow."""
+        """Explore until the number of steps has doubled, or until *watch* raises an exception.
+
+        Return whether there may be more states to explore.
+        """
         end = 2 * int(self.progress[STEPS])
         watch()
         while self.further() and self.progress[STEPS] < end:
@@ -150,7 +168,7 @@ class PackedGraph:
         return not self._over
 
     def further(self) -> bool:
-        """Explore as many steps as the window has room for.  Return whether there may be more to explore."""
+        """Explore steps until the window is full.  Return whether there may be more to explore."""
         while not self._over:
             before = self.progress.copy()
             answer = explore(self._expansion, self._visited, self.window, self.progress, self._ahead, self.vector.shape)
@@ -171,7 +189,7 @@ class PackedGraph:
         return not self._over
 
     def path(self, state: int) -> list[int]:
-        """Return the states on a shortest path to *state*, ending with *state* itself."""
+        """Return the states on a shortest path to *state*.  The last one is *state* itself."""
         found = [state]
         while state:
             _, first = self._passed[bisect_right(self._passed, state, key=itemgetter(0)) - 1]
@@ -180,7 +198,7 @@ class PackedGraph:
         return found[::-1]
 
     def _keep(self) -> None:
-        """Keep the steps in the window if there is room and all earlier steps were kept."""
+        """Keep the steps in the window if there is room for them and all earlier steps were kept."""
         state, until = int(self.progress[RECENT]), int(self.progress[UNTIL])
         first, to, labels = self.window
         count = int(first[until - state])
@@ -247,7 +265,7 @@ class PackedGraph:
 
 
 def covered(progress: Numbers) -> Explored:
-    """Return the size of the part that a search with this *progress* has covered."""
+    """Return the size of the part of the graph that a search with the progress *progress* has covered."""
     met = int(progress[MET])
     return Explored(met, int(progress[DEPTH]), met - int(progress[EXPANDED]))
 
@@ -260,7 +278,10 @@ def no_steps(states: int, steps: int) -> Steps:
 
 
 def _grown(array: NDArray[S], size: int) -> NDArray[S]:
-    """Resize *array* to at least *size* items.  The system can move a large array without copying it."""
+    """Resize *array* to at least *size* items.
+
+    The operating system can move a large array without copying its items.
+    """
     if size > len(array):
         array.resize(size, refcheck=False)
     return array

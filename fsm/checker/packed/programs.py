@@ -1,7 +1,7 @@
 """Compile the joint events of a system to arrays of integers.
 
-The arrays encode the moves of :attr:`fsm.machine.product.SystemTable.joint` in the order of the uncompiled search.
-Each move has the options from the table of its part.
+The arrays encode the moves of :attr:`fsm.machine.product.SystemTable.joint` in the order in which the uncompiled
+search takes them.  Each move has the options from the table of its part.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,10 @@ WIDEST: Final = 3
 
 
 MOST_REMEMBERED: Final = 1 << 12
-"""Maximum number of combined states of the copies that an event depends on.  Beyond it, there is no memo."""
+"""Maximum number of combined states of the copies that an event depends on.
+
+If there are more combined states, the event has no memo.
+"""
 
 
 class TooWideError(Exception):
@@ -33,7 +36,7 @@ class TooWideError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Location of one copy's state: the ``word``, and the bits in it."""
+    """Location of the state of one copy: the ``word``, and the bits in this word."""
 
     word: int
     shift: int
@@ -41,7 +44,9 @@ class Field:
 
 
 class StateVector:
-    """The bit field of each copy in the cone of *table*.  Raise :class:`TooWideError` if they need too many words.
+    """The bit field of each copy in the cone of *table*.
+
+    Raise :class:`TooWideError` if the bit fields need too many words.
 
     >>> from fsm.language.library import load_system
     >>> vector = StateVector(SystemTable(load_system("examples/models/systems/house.toml"), cone=frozenset({0, 1})))
@@ -74,7 +79,7 @@ class StateVector:
         return np.array(words, np.uint64)
 
     def bare(self, words: Words) -> Words:
-        """Return the states in *words* without their calls in progress."""
+        """Return the states in *words* without the calls in progress in these states."""
         found = words.reshape(-1, self.width).copy()
         for digit, table in self._timed.items():
             at = self.fields[digit]
@@ -94,7 +99,10 @@ class StateVector:
 def first_test(
     condition: Condition, of_atom: Callable[[Atom, int, int], int], yes: int = ACCEPTED, no: int = REJECTED
 ) -> int:
-    """Return the first test of *condition*, which leads to *yes* or *no*.  ``of_atom(atom, yes, no)`` adds a test."""
+    """Return the first test of *condition*, which leads to *yes* or *no*.
+
+    ``of_atom(atom, yes, no)`` adds a test for an atom.
+    """
     match condition:
         case Not(of=inner):
             return first_test(inner, of_atom, no, yes)
@@ -111,7 +119,7 @@ def first_test(
 
 
 class Tests:
-    """Compiles conditions on packed states into tests, each naming the next test."""
+    """Compiles conditions on packed states into tests.  Each test names the next test."""
 
     def __init__(self, table: SystemTable, vector: StateVector) -> None:
         self._table = table
@@ -122,7 +130,7 @@ class Tests:
         self._known: dict[int, tuple[Condition, int]] = {}
 
     def of(self, condition: Condition | None) -> int:
-        """Return the first test of *condition*, or ACCEPTED if it needs no test."""
+        """Return the first test of *condition*.  Return ACCEPTED if the condition needs no test."""
         condition = self._table.tested(condition)
         if condition is None:
             return ACCEPTED
@@ -132,7 +140,7 @@ class Tests:
         return known[1]
 
     def atom(self, condition: Atom, yes: int = ACCEPTED, no: int = REJECTED) -> int:
-        """Return the first test of *condition*, an atom about the states of copies in the cone."""
+        """Return the first test of *condition*, which is an atom about the states of copies in the cone."""
         if not isinstance(condition, At):
             raise TypeError(f"{condition} is not about the states of parts")
         for digit in reversed(condition.copies):
@@ -141,7 +149,7 @@ class Tests:
         return yes if condition.every else no
 
     def busy(self, no: int = REJECTED) -> int:
-        """Return the first of the tests whether calls are in progress, or *no* if no call takes time."""
+        """Return the first test that checks whether calls are in progress.  Return *no* if no call takes time."""
         for digit, part in self._table.timed.items():
             each, first = self._vector.fields[digit], len(self.members)
             self.members += [not part.idle(local) for local in range(len(part.states))]
@@ -162,13 +170,13 @@ class Tests:
 
 
 class Writing:
-    """Encodes *table* as a program and keeps the names that its numbers stand for."""
+    """Encodes *table* as a program, and keeps the names for the numbers in the program."""
 
     def __init__(self, table: SystemTable, vector: StateVector) -> None:
         self._vector = vector
         self._tests = Tests(table, vector)
         self.names: Numbering[tuple[int, str]] = Numbering()
-        """Pairs of an event's row and the name of one of its outcomes."""
+        """Pairs of the row of an event and the name of one of its outcomes."""
         self.outputs: Numbering[str] = Numbering()
         self.replies: Numbering[tuple[str, ...]] = Numbering()
         self._paths: list[tuple[int, ...]] = []
@@ -180,7 +188,7 @@ class Writing:
         self._kept: list[int] = []
         self._known: dict[tuple[object, ...], tuple[int, bool, bool]] = {}
         self.memo = MEMO
-        """Index of the end of the table in a memo of outcomes."""
+        """Index after the table in a memo of outcomes."""
         events = [self._event(row, each) for row, each in enumerate(table.joint)]
         self.program = Program(
             tests=array(self._tests.rows, 6),
@@ -203,7 +211,10 @@ class Writing:
         return self._tests.of(event.joint.when), first, len(self._paths), alike, *self._depends(event)
 
     def _depends(self, event: JointRow) -> tuple[int, int, int, int]:
-        """Return the range of *event* in ``reads``, its start in ``kept``, and its place in the memo (-1: none)."""
+        """Return the range of *event* in ``reads``, its start in ``kept``, and its place in the memo.
+
+        The place is -1 if the event has no memo.
+        """
         first, kept, place, size = len(self._reads), len(self._kept), self.memo, 1
         others = [(1 << BITS) - 1] * self._vector.width
         for digit in event.digits:
@@ -218,7 +229,7 @@ class Writing:
         return first, len(self._reads), kept, place
 
     def _path(self, row: int, path: JointPath) -> bool:
-        """Encode the moves of *path*.  Return whether two runs through them may have the same outcome."""
+        """Encode the moves of *path*.  Return whether two runs through these moves may have the same outcome."""
         first = len(self._moves)
         alike, branched = False, set[int]()
         for move in path.moves:
@@ -234,7 +245,11 @@ class Writing:
         return alike
 
     def _options_of(self, move: JointMove) -> tuple[int, bool, bool]:
-        """Return the first cell of *move*, whether a state has several options, and whether two have one target."""
+        """Return the first cell of *move* and two flags.
+
+        The first flag tells whether some state has several options.  The second flag tells whether two options in one
+        state have the same target.
+        """
         if (known := self._known.get(move.key)) is not None:
             return known
         first, most, same = len(self._cells), 0, False
@@ -252,5 +267,5 @@ class Writing:
 
 
 def array(rows: Sequence[tuple[int, ...]], columns: int) -> Numbers:
-    """Return *rows* as an array with this number of *columns*."""
+    """Return *rows* as an array with *columns* columns."""
     return np.array(rows, np.int64).reshape(len(rows), columns)

@@ -1,4 +1,7 @@
-"""Compiled counterpart of :mod:`fsm.checker.safety`: search a packed graph for sequences of conditions."""
+"""Search a packed graph for sequences of conditions.
+
+This module is the compiled counterpart of :mod:`fsm.checker.safety`.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias, cast
@@ -35,9 +38,12 @@ from fsm.machine.table import Way
 from fsm.machine.traversal import LimitError
 
 MOST: Final = BUSY_BIT
-"""Maximum numbers of atoms about states, and of other atoms.  Bits of states are below :data:`BUSY_BIT`."""
+"""Maximum number of atoms about states, and maximum number of other atoms.
+
+The bits for states are below :data:`BUSY_BIT`.
+"""
 MOVED: Final = 2 * (MOST + 1)
-"""Bit for a change of state.  The bits above it describe the calls of one event."""
+"""Bit for a change of state.  The bits above this bit describe the calls of one event."""
 CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
 
 
@@ -52,7 +58,10 @@ def supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
 
 
 class LabelledInstants:
-    """The instants of each label of *graph*, with the replies that *successors* distinguishes."""
+    """The instants of each label of *graph*.
+
+    Their replies include the error codes that *successors* distinguishes.
+    """
 
     def __init__(self, graph: PackedGraph, successors: Successors) -> None:
         self._graph = graph
@@ -61,14 +70,14 @@ class LabelledInstants:
         self._holding: dict[Atom, list[bool]] = {}
         self._rows: list[tuple[int, int, int]] = []
         self.rows = array([], 3)
-        """For each label, its first instant, its number of replies and its number of outputs."""
+        """For each label, the index of its first instant, the number of its replies and the number of its outputs."""
 
     @property
     def count(self) -> int:
         return len(self._instants)
 
     def grow(self) -> None:
-        """Add the labels that the graph has met since the last call."""
+        """Add the labels that the graph has found since the last call of this method."""
         new = self._graph.labels[len(self._rows) :]
         for label in new:
             if label is None:
@@ -82,7 +91,7 @@ class LabelledInstants:
             self.rows = array(self._rows, 3)
 
     def holding(self, atom: Atom) -> list[bool]:
-        """Return for each instant whether *atom* holds.  *atom* must not be about states."""
+        """Return for each instant whether *atom* holds there.  *atom* must not be about states."""
         known = self._holding.setdefault(atom, [])
         if len(known) < len(self._instants):
             known += map(holds(atom, self._successors.table), self._instants[len(known) :])
@@ -90,14 +99,20 @@ class LabelledInstants:
 
 
 def labelled(graph: PackedGraph, successors: Successors) -> LabelledInstants:
-    """Return the instants of the labels of *graph*, cached for each set of codes that *successors* distinguishes."""
+    """Return the instants of the labels of *graph*.
+
+    They are cached for each set of error codes that *successors* distinguishes.
+    """
     if successors.codes not in graph.known:
         graph.known[successors.codes] = LabelledInstants(graph, successors)
     return cast("LabelledInstants", graph.known[successors.codes])
 
 
 class ConditionTests:
-    """Bit tests for *conditions*, which must be :func:`supported`, and facts about the states and labels of *graph*."""
+    """Bit tests for *conditions*, and facts about the states and labels of *graph*.
+
+    The conditions must be :func:`supported`.
+    """
 
     def __init__(
         self, graph: PackedGraph, instants: LabelledInstants, conditions: Sequence[Condition], event: str = ""
@@ -131,7 +146,7 @@ class ConditionTests:
         return len(self._rows) - 1
 
     def facts(self) -> Facts:
-        """Return the facts about all states and labels known so far."""
+        """Return the facts about all states and labels that are known so far."""
         graph, known = self._graph, self._labelled
         known.grow()
         for each, tests in enumerate(self._at):
@@ -172,21 +187,30 @@ class ConditionTests:
 
 
 def is_at(atom: Atom, *, before: bool) -> bool:
-    """Check whether *atom* is about the states of copies after a step or, if *before* is true, before it."""
+    """Check whether *atom* is about the states of copies after a step.
+
+    If *before* is true, check whether it is about the states before a step.
+    """
     return isinstance(atom, At) and atom.before == before
 
 
 CHUNK: Final = 1 << 20
-"""Maximum number of steps per call of compiled code, so that interrupts are handled without delay."""
+"""Maximum number of steps that one call of compiled code takes.
+
+With this maximum, interrupts are handled without delay.
+"""
 
 PackedNode: TypeAlias = tuple[Locals, int]
-"""The states of the copies and the state of the automaton."""
+"""The states of the copies, and the state of the automaton."""
 
 __all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
 class PackedSearch:
-    """A search, from state *start*, of the product of *graph* and *automaton* (which has *size* states)."""
+    """A search of the product of *graph* and *automaton*.
+
+    The automaton has *size* states.  It begins in the state *start*.
+    """
 
     def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
         self.graph, self.automaton, self.size = graph, automaton, size
@@ -198,7 +222,10 @@ class PackedSearch:
         self._grow()
 
     def _part(self, limit: int) -> Number:
-        """Search up to :data:`CHUNK` more steps of the known part of the graph.  Return the reason why that ended."""
+        """Search up to :data:`CHUNK` more steps in the known part of the graph.
+
+        Return the reason why this part of the search ended.
+        """
         product = PackedProduct(self.facts, self.automaton, self.nodes, self.progress)
         return walk(self.graph.known_part, product, self.graph.vector.shape, CHUNK, limit)
 
@@ -214,7 +241,10 @@ class PackedSearch:
         self.graph.expand(lambda: limit.watch(covered(self.progress)))
 
     def succeeds(self, limit: Limit) -> bool:
-        """Search the whole product, and return whether this succeeded.  Raise :class:`LimitError` at a limit."""
+        """Search the whole product, and return whether the search succeeded.
+
+        Raise :class:`LimitError` if the limit is reached.
+        """
         while True:
             limit.watch(covered(self.progress))
             match self._part(limit.states):
@@ -230,11 +260,14 @@ class PackedSearch:
                     return False
 
     def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
-        """Return the nodes of a shortest run except the last, or ``None``.  Raise :class:`LimitError`."""
+        """Return the nodes of a shortest run, except the last node.
+
+        Return ``None`` if there is no run.  Raise :class:`LimitError` if the limit is reached.
+        """
         return tuple(self._path()) if self.succeeds(limit) else None
 
     def counts(self, path: Sequence[PackedNode] | None = None) -> Counts:
-        """Return the size of the search that found *path*.  ``None`` means that the search found nothing."""
+        """Return the size of the search that found *path*.  If *path* is ``None``, the search found nothing."""
         depth = int(self.progress[DEPTH]) if path is None else len(path)
         return Counts(states=int(self.progress[MET]), transitions=int(self.progress[STEPS]), depth=depth)
 
@@ -251,7 +284,7 @@ class PackedSearch:
 
 
 class PackedScan(PackedSearch):
-    """A search for an instant at which a single condition holds.  It needs no nodes besides the states."""
+    """A search for an instant at which a single condition holds.  The nodes of this search are simply the states."""
 
     def _part(self, limit: int) -> Number:
         product = self.facts, self.automaton, self.progress
@@ -274,7 +307,10 @@ def through(
     until: Condition | None,
     start: int = 0,
 ) -> PackedSearch:
-    """Return a search for a run through *conditions*, which *until* resets.  The first *start* have already held."""
+    """Return a search for a run through *conditions*.
+
+    *until* resets the conditions.  The first *start* conditions have already held.
+    """
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
     first = np.array(tests.first[: len(conditions)], np.int64)
     automaton = Automaton(SEQUENCE, tests.tests, first, until=tests.first[-1] if until else NEVER)
@@ -283,7 +319,10 @@ def through(
 
 
 def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
-    """Return a search for a call of *event* with an effect, right after one that replied ok and made *once* hold."""
+    """Return a search for two successive calls of *event*.
+
+    The first call replies ok and makes *once* hold.  The second call directly follows it, and has an effect.
+    """
     tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
     automaton = Automaton(TWICE, tests.tests, np.zeros(0, np.int64), until=tests.first[0])
     return PackedSearch(graph, tests, automaton, 2, 0)

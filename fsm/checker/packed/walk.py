@@ -25,26 +25,39 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 FOUND: Final = 4
 TOO_MANY: Final = 5
 UNKNOWN: Final = 6
-"""Further reasons why part of a search ended: success, the limit, or a state whose steps are not known yet."""
+"""Further reasons why a part of a search has ended.
+
+The search has succeeded, has reached its limit, or has reached a state whose steps are not known yet.
+"""
 
 ALL_HELD: Final = -1
 NEVER: Final = -3
-"""Special values: all conditions have held, and there is no condition to test."""
+"""Special values.  They mean that all conditions have held, or that there is no condition to test."""
 
 SEQUENCE: Final = 0
 TWICE: Final = 1
 LEADS_TO: Final = 2
-"""Kinds of automata: conditions that hold in order, an event called twice in a row, and a target that becomes due."""
+"""Kinds of automata.
+
+The automaton looks for conditions that hold in order, for an event called twice in a row, or for a target that
+becomes due.
+"""
 
 DUE: Final = 1
 TARGET_MET: Final = 2
 SOURCE_MET: Final = 4
-"""Bits of a step's result in a leads-to search: the target is due, the target has held, the source has held."""
+"""Bits of the result of a step in a leads-to search.
+
+The bits mean that the target is due, that the target has held, and that the source has held.
+"""
 
 ONE: Final = np.uint64(1)
 
 BUSY_BIT: Final = 29
-"""Bit set for states with calls in progress, if a claim depends on them.  The lower bits are for atoms."""
+"""Bit for states with calls in progress.
+
+It is set only if a claim depends on these calls.  The lower bits are for atoms.
+"""
 
 BUSY: Final = np.uint64(1 << BUSY_BIT)
 
@@ -52,10 +65,11 @@ BUSY: Final = np.uint64(1 << BUSY_BIT)
 class Facts(NamedTuple):
     """Facts about instants, with one bit per atom.
 
-    The facts of a step are those ``after`` for its target, those ``before`` for its source, and ``moved`` if it changes
-    the state.  ``before`` is empty if no atom needs it.  The facts about the instants of label ``n`` begin at
-    ``first[n]`` in ``instants``: ``outputs[n]`` of them for each of its ``replies[n]`` replies.  If calls take time
-    and a claim needs it, ``bare`` holds every state without its calls in progress.
+    A step has the facts in ``after`` for its target and the facts in ``before`` for its source.  It also has the fact
+    ``moved`` if the state changes.  ``before`` is empty if no atom needs it.  The facts about the instants of label
+    ``n`` begin at the index ``first[n]`` in ``instants``.  The label has ``replies[n]`` replies, and ``outputs[n]``
+    instants for each reply.  If calls take time and a claim needs it, ``bare`` holds every state without its calls in
+    progress.
     """
 
     after: NDArray[np.uint32]
@@ -69,25 +83,28 @@ class Facts(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """An automaton of a ``kind``: bit tests, and the first tests of its ``conditions`` and of ``until``.
+    """An automaton of the kind ``kind``.
 
-    - A sequence starts over when ``until`` holds.
-    - If an event is called twice, ``until`` is a condition on the first call, and there are no conditions.
+    ``tests`` holds its bit tests.  ``conditions`` and ``until`` are the first tests of its conditions.
+
+    - In a search for a sequence, the sequence starts over when ``until`` holds.
+    - In a search for an event that is called twice, ``until`` is a condition on the first call.  There are no other
+      conditions.
     - In a leads-to search, the only condition is the source, and ``until`` is the target.
     """
 
     kind: Number
-    tests: Numbers  # rows: bit, next test if set, next test if clear
+    tests: Numbers  # rows with a bit, the next test if the bit is set, and the next test if it is clear
     conditions: Numbers
     until: Number
 
 
 class Nodes(NamedTuple):
-    """Nodes in the order in which they were met, and the indices of their ``parents``.
+    """Nodes in the order in which they were found, and the indices of their ``parents``.
 
     A node is encoded as its state times the size of the automaton, plus the state of the automaton.  The state of the
-    automaton is the number of conditions that have held, whether the first call led there, or whether the target is
-    due.
+    automaton depends on the kind of the automaton.  It is the number of conditions that have held, or whether the
+    first call led to the state, or whether the target is due.
     """
 
     nodes: NDArray[np.uint32]
@@ -96,7 +113,10 @@ class Nodes(NamedTuple):
 
 
 class PackedProduct(NamedTuple):
-    """The product of a graph with an ``automaton``, the ``nodes`` met so far, and the ``progress`` of the search."""
+    """The product of a graph with an ``automaton``.
+
+    It has the ``nodes`` found so far and the ``progress`` of the search.
+    """
 
     facts: Facts
     automaton: Automaton
@@ -114,9 +134,9 @@ def mark(
     count: Number,
     facts: NDArray[np.uint32],
 ) -> None:
-    """Set, for each state from *done* to *count*, the bits of the *tests* that it passes.
+    """For each state from *done* to *count*, set the bits of the *tests* that the state passes.
 
-    A row of *tests* consists of a first test and a bit.
+    A row of *tests* has the number of a first test, and a bit.
     """
     for state in range(done, count):
         found = np.uint32(0)
@@ -144,7 +164,10 @@ def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
 
 @lean_inner
 def _differ(bare: Words, state: Number, to: Number) -> bool:
-    """Check whether two states differ in more than calls in progress.  ``bare[0]`` is the number of words per state."""
+    """Check whether two states differ in more than their calls in progress.
+
+    ``bare[0]`` is the number of words per state.
+    """
     if not bare.shape[0]:
         return True
     width = np.int64(bare[0])
@@ -175,7 +198,7 @@ def advanced(automaton: Automaton, held: Number, base: np.uint64, facts: Facts, 
 
 @lean_inner
 def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit: Number) -> Number:
-    """Count an edge from *node* to *following*, and add *following* if it is new."""
+    """Count an edge from *node* to *following*.  Add *following* if it is new."""
     progress[STEPS] += 1
     if nodes.seen[following]:
         return MORE
@@ -191,10 +214,10 @@ def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit
 def called_twice(
     product: PackedProduct, edge: tuple[Number, Number, Number], base: np.uint64, last: np.uint64, limit: Number
 ) -> Number:
-    """Take *edge* in a search for two calls in a row.
+    """Take the edge *edge* in a search for two calls in a row.
 
     *last* holds the facts of the step's last instant.  The three bits above ``moved`` mean that the step is a call,
-    that it replied ok, and that it has outputs.  :data:`BUSY` is set if calls are in progress.
+    that it replied ok, and that it has outputs.  The bit :data:`BUSY` is set if calls are in progress.
     """
     facts, automaton, nodes, progress = product
     node, second, to = edge
@@ -220,7 +243,10 @@ def called_twice(
 
 @lean_inner
 def after(facts: Facts, automaton: Automaton, due: Number, base: np.uint64, at: Number, count: Number) -> Number:
-    """Return the result bits of *count* instants in a leads-to search, given whether the target was *due* before."""
+    """Return the result bits of *count* instants in a leads-to search.
+
+    *due* tells whether the target was due before these instants.
+    """
     found: Number = 0
     for each in range(at, at + count):
         here = base | facts.instants[each]
@@ -238,7 +264,10 @@ def after(facts: Facts, automaton: Automaton, due: Number, base: np.uint64, at: 
 def steps_of(
     graph: KnownGraph, state: Number, width: Width
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Number, Number]:
-    """Return the arrays of targets and labels, and the range that the steps of *state* have in them."""
+    """Return the array of targets and the array of labels that contain the steps of *state*.
+
+    Also return the range of these steps in the arrays.
+    """
     expansion, visited, steps, window, explored = graph
     if state < explored[KEPT]:
         return steps.to, steps.labels, np.int64(steps.first[state]), np.int64(steps.first[state + 1])
@@ -259,7 +288,7 @@ def scan(
     most: Number,
     limit: Number,
 ) -> Number:
-    """Like :func:`walk`, but for a single condition, for which the product is the graph itself."""
+    """Like :func:`walk`, but for a single condition.  In this case, the product is the graph itself."""
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
         if progress[STEPS] >= end:
@@ -292,7 +321,7 @@ def scan(
 
 @lean
 def walk(graph: KnownGraph, product: PackedProduct, width: Width, most: Number, limit: Number) -> Number:
-    """Search about *most* more edges of *product* within the known part of the *graph*."""
+    """Search about *most* more edges of *product*.  The search stays within the known part of *graph*."""
     facts, automaton, nodes, progress = product
     size = automaton.conditions.shape[0] if automaton.kind == SEQUENCE else 2
     end = progress[STEPS] + most

@@ -15,18 +15,18 @@ from importlib.resources import files
 from typing import Final
 
 LONGEST: Final = 1 << 20  # maximum length of a line in bytes
-KEPT: Final = 5  # number of lines to keep from the end of standard error; the first line of a Go panic is kept as well
+KEPT: Final = 5  # number of lines to keep from the end of standard error, in addition to the first line of a Go panic
 _PANICS: Final = ("panic:", "fatal error:")
 
-SHOWN: Final = 200  # maximum number of characters to keep of a line of standard error, or to show of any line
+SHOWN: Final = 200  # maximum number of characters of a line of standard error, or of any line in a message
 AT_ONCE: Final = 1 << 16
 
 FOLDER: Final = "FSM_FOLDER"
-"""Environment variable that names the folder for files that are to survive the command's process."""
+"""Environment variable with the name of a folder. Files in this folder survive the process of the command."""
 
 
 class TalkError(Exception):
-    """The command breaks the protocol. The message continues the command's name: *does not answer*."""
+    """Raised if the command breaks the protocol. The message completes a sentence such as *NAME does not answer*."""
 
     def __init__(self, text: str, right: str = "") -> None:
         super().__init__(text)
@@ -34,14 +34,14 @@ class TalkError(Exception):
 
 
 class EndedError(TalkError):
-    """The command has exited."""
+    """Raised if the command has exited."""
 
 
 class Process:
     """A *command* running under its own reaper (:mod:`fsm.conformance.exec.reaper`).
 
-    It inherits the file descriptors in *passed*, which keep their numbers. Raise :class:`OSError` if the reaper cannot
-    be started.
+    The command inherits the file descriptors in *passed*, which keep their numbers. Raise :class:`OSError` if the
+    reaper cannot be started.
 
     >>> cat = Process(["cat"], grace=1.0)
     >>> cat.write(b"hello\\n", timeout=5.0)
@@ -81,7 +81,7 @@ class Process:
     def write(self, line: bytes, *, timeout: float) -> None:
         """Send *line*, which must end with a newline."""
         until = time.monotonic() + timeout
-        poll = select.poll()  # not self._poll, because another thread may be using that to read
+        poll = select.poll()  # Do not use self._poll here, because another thread may be using it to read.
         poll.register(self._in, select.POLLOUT)
         while line:
             if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
@@ -91,10 +91,13 @@ class Process:
             except BlockingIOError:
                 pass
             except BrokenPipeError:
-                return  # read() will report what the command wrote first or how it ended
+                return  # A later read() returns the lines that the command wrote, or reports how it ended.
 
     def read(self, *, timeout: float) -> bytes:
-        """Return the next line of standard output. Raise :class:`TalkError` if none comes within *timeout* seconds."""
+        """Return the next line of standard output.
+
+        Raise :class:`TalkError` if no line arrives within *timeout* seconds.
+        """
         until = time.monotonic() + timeout
         while (found := self._buffer.find(b"\n", self._looked)) < 0:
             self._looked = len(self._buffer)
@@ -114,7 +117,7 @@ class Process:
         return line
 
     def _read_available(self, file: int) -> bool:
-        """Read the available data from standard output or standard error. Return false at end of file."""
+        """Read the available data from standard output or standard error. Return false at the end of the file."""
         try:
             some = os.read(file, AT_ONCE)
         except BlockingIOError:
@@ -138,12 +141,12 @@ class Process:
         return EndedError(f"{self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
-        """Return the last lines of standard error, preceded by the line with the reason for a panic, if any."""
+        """Return the last lines of standard error. After a panic, put the line with its reason first."""
         last = (*self._errors, *filter(None, [self._error.decode(errors="replace").strip()]))
         return last if not self._panic or self._panic in last else (self._panic, "…", *last)
 
     def ended(self) -> str:
-        """Describe how the command ended. Call this only after it has ended."""
+        """Describe how the command ended. This method may be called only after the command has ended."""
         code = self._reaper.returncode or 0
         if code >= 0:
             return f"ended with exit code {code}"
@@ -153,10 +156,10 @@ class Process:
             return f"was killed by signal {-code}"
 
     def end(self, *, gently: bool) -> None:
-        """End the command and every process that it has started. Further calls do nothing.
+        """End the command and every process that it has started. Further calls of this method do nothing.
 
-        If *gently* is true, the command first has the grace period to exit after its standard input is closed. Then it
-        receives SIGTERM, and it is killed if it does not exit within another grace period.
+        If *gently* is true, first close the standard input of the command and wait for the grace period. If the
+        command has not exited by then, send SIGTERM. If it does not exit within another grace period, kill it.
         """
         reaper = self._reaper
         if reaper.stdin is None or reaper.stdin.closed:
@@ -170,13 +173,13 @@ class Process:
                 reaper.wait()
         finally:
             if reaper.returncode is None:
-                reaper.terminate()  # after an interruption, the reaper finishes on its own
+                reaper.terminate()  # After an interruption, the reaper finishes on its own.
             for each in (reaper.stdout, reaper.stderr):
                 if each is not None:
                     each.close()
 
     def _exits_within(self, seconds: float) -> bool:
-        """Wait up to *seconds* for the command to exit, and discard its output. Return whether it exited."""
+        """Wait up to *seconds* for the command to exit. Discard its output. Return whether it exited."""
         until = time.monotonic() + seconds
         poll = select.poll()
         left = {self._out, self._err}

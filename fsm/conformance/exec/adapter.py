@@ -1,4 +1,4 @@
-"""A SUT that is a child process, written in any language. Each request and each answer is one line of JSON.
+"""Test a child process, which may be written in any language. Each request and each answer is one line of JSON.
 
 ``docs/reference/exec-protocol.md`` describes the protocol. If the child violates it, the child is terminated
 and :class:`~fsm.sut.BrokenError` is raised with the request, the answer and a description of the expected answer. The
@@ -27,13 +27,16 @@ VERSION: Final = 1
 
 TIMEOUT: Final = 5.0  # default number of seconds to wait for an answer
 START: Final = 30.0  # default number of seconds to wait for the greeting
-GRACE: Final = 2.0  # default number of seconds that a child has to exit by itself
+GRACE: Final = 2.0  # default number of seconds that a child has for exiting by itself
 
 Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap", "parallel", "record"]
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The meaning of a child's exit during an event. Without ``shows``, the next process is asked for the state."""
+    """The meaning of a child's exit during an event.
+
+    If ``shows`` is missing, the next process is asked for the state.
+    """
 
     reply: str = ""
     shows: str | None = None
@@ -41,7 +44,7 @@ class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line from a child: protocol version, optional abilities, and the meaning of its exit."""
+    """The first line from a child: the protocol version, its optional abilities, and the meaning of its exit."""
 
     fsm: int
     can: frozenset[Ability] = frozenset()
@@ -68,7 +71,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A child's answer. Every field except ``id`` is optional."""
+    """An answer from a child. Every field except ``id`` is optional."""
 
     id: int
     reply: str | None = None
@@ -82,11 +85,11 @@ class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def child(
     command: str | Sequence[str], *, timeout: float = TIMEOUT, start: float = START, grace: float = GRACE
 ) -> Child:
-    """Start *command* and return it as a SUT with the abilities listed in its greeting.
+    """Start *command* and return it as a SUT. The SUT has the abilities that the command's greeting lists.
 
-    A string is split into words by the rules of a shell, but no shell runs it. The command has *start* seconds to
-    send its greeting, *timeout* seconds for each answer, and *grace* seconds to exit by itself. Raise :class:`OSError`
-    if the command does not exist, and :class:`BrokenError` if it does not send a greeting.
+    If *command* is a string, it is split into words by the rules of a shell, but no shell runs it. The command has
+    *start* seconds to send its greeting, *timeout* seconds for each answer, and *grace* seconds to exit by itself.
+    Raise :class:`OSError` if the command does not exist, and :class:`BrokenError` if it does not send a greeting.
 
     >>> from fsm.sut import ArrangingStages
     >>> code = 'echo \\'{"fsm":1}\\'; while read -r line; do echo \\'{"id":1,"shows":"SHUT"}\\'; done'
@@ -115,8 +118,8 @@ class Talk:
 
     Several threads may send requests concurrently. One of the waiting threads reads the answers for all of them.
     ``shows`` is the state in the last answer, or ``None`` if another request was in progress at the time. ``outputs``
-    holds the outputs not yet taken, and ``arranged`` the arrangements for the next event. ``died`` is true if the
-    process answered the last request by exiting.
+    contains the outputs that have not been taken yet. ``arranged`` contains the arrangements for the next event.
+    ``died`` is true if the process answered the last request by exiting.
     """
 
     def __init__(self, command: tuple[str, ...], *, timeout: float, start: float, grace: float) -> None:
@@ -151,7 +154,10 @@ class Talk:
         self.outputs.clear()
 
     def restart(self, *before: ChildRequest) -> None:
-        """Start a new process with the same folder, and send it the requests in *before* and a restart request."""
+        """Start a new process with the same folder.
+
+        Send it the requests in *before*, followed by a restart request.
+        """
         if self._process is not None:
             self._process.end(gently=False)
         self._start_process()
@@ -180,7 +186,7 @@ class Talk:
                 raise self._end_broken(str(error), line, right=error.right or _RIGHT) from None
             except BrokenError:
                 raise
-            except BaseException:  # after an interruption, the next line would be the answer to this request
+            except BaseException:  # After an interruption, the next line would be the answer to this request.
                 self._end_broken("was interrupted", line)
                 raise
             if request.arrange:
@@ -192,7 +198,7 @@ class Talk:
             return answer
 
     def _answer_to(self, process: Process, asked: ChildRequest) -> ChildAnswer:
-        """Return the answer to *asked*. Lines read in the meantime may answer requests of other threads."""
+        """Return the answer to *asked*. Lines that are read before it may answer requests of other threads."""
         waiting = self._waiting
         while (answer := waiting.get(asked.id)) is None:
             if waiting is not self._waiting:
@@ -232,7 +238,10 @@ class Talk:
         return answer
 
     def _answer_by_exit(self, request: ChildRequest, broken: BrokenError, *, alone: bool) -> ChildAnswer:
-        """Return the answer that the exit of the process means, or raise *broken* if it does not answer *request*."""
+        """Return the answer that the exit of the process means.
+
+        Raise *broken* if the exit does not answer *request*.
+        """
         if request.crash and ((request.point or 0) < WHOLE or request.crash in self._deadly):
             self.died = True
             return ChildAnswer(id=request.id)
@@ -276,7 +285,10 @@ class Talk:
         self.greeting = greeting
 
     def _end_broken(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
-        """End the process. Return an error that describes the *problem* and the *right* answer."""
+        """End the process.
+
+        Return an error with a description of the *problem* and of the answer that would be *right*.
+        """
         process, self._process = self._process, None
         self._waiting = {}
         errors = ""
@@ -292,8 +304,8 @@ class Talk:
 class Child:
     """A child process as a SUT.
 
-    A method is ``None`` if the child lacks its ability, so that ``isinstance`` checks for its protocol fail. Several
-    threads may call the methods concurrently if the child can answer requests in parallel.
+    If the child lacks an ability, its methods are ``None``, so that ``isinstance`` checks for its protocol fail.
+    Several threads may call the methods concurrently if the child can answer requests in parallel.
     """
 
     def __init__(self, talk: Talk) -> None:
@@ -306,7 +318,7 @@ class Child:
         return self._replied(ChildRequest(do=event), event) or ""
 
     def shows(self) -> str:
-        """Return the state from the last answer, or ask for it if that answer had no state."""
+        """Return the state from the last answer. If that answer had no state, ask the child for the state."""
         if self._talk.shows is None:
             return self._talk.ask(ChildRequest(shows=True)).shows or ""
         return self._talk.shows
@@ -350,7 +362,7 @@ class Child:
 
 
 _METHODS: Final[dict[Ability, tuple[str, ...]]] = {"arrange": ("arrange_stage",), "overlap": ("begin", "end")}
-"""Maps each ability whose methods have other names to these methods."""
+"""Maps abilities to their methods. An ability is left out if its method has the same name."""
 
 _GREETING: Final = msgspec.json.Decoder(Greeting)
 _ANSWER: Final = msgspec.json.Decoder(ChildAnswer)

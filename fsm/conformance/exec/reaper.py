@@ -1,10 +1,10 @@
-"""A process between fsm and a command, which ensures that no process of the command is left behind.
+"""Run a command so that none of its processes is left behind. This process is between fsm and the command.
 
 It is run as ``python -c TEXT PARENT GRACE COMMAND...`` and imports no other fsm module. A process group would not be
 enough, because a process can leave it by creating a group of its own. On Linux, a *subreaper* becomes the parent of
-every orphaned descendant, so it does not lose track of any.
+every orphaned descendant, so it loses track of none of them.
 
-The reaper exits when the command does, with the same exit code or signal. It also exits when it receives SIGTERM or
+When the command exits, the reaper exits with the same exit code or signal. It also exits when it receives SIGTERM or
 when the process PARENT is gone.
 """
 
@@ -21,7 +21,7 @@ from typing import Final, NoReturn
 PDEATHSIG: Final = 1
 SUBREAPER: Final = 36  # options of ``prctl(2)``
 LOOK: Final = 0.1  # number of seconds between checks that PARENT still exists
-PATIENCE: Final = 5.0  # number of seconds to wait for killed processes to be gone
+PATIENCE: Final = 5.0  # number of seconds to wait until killed processes are gone
 REQUESTS: Final = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}  # signals that ask the reaper to exit
 
 
@@ -38,9 +38,9 @@ def start(command: list[str]) -> int:
         return child
     try:
         os.setsid()
-        control(PDEATHSIG, signal.SIGKILL)  # in case its reaper is killed
+        control(PDEATHSIG, signal.SIGKILL)  # needed if the reaper of the process is killed
         for each in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(each, signal.SIG_DFL)  # Python ignores these, and the command would inherit that
+            signal.signal(each, signal.SIG_DFL)  # Python ignores these signals; so would the command.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.execvp(command[0], command)  # noqa: S606  (a shell would be one more process, and parse the words again)
     except OSError as error:
@@ -65,7 +65,10 @@ def descendants() -> set[int]:
 
 
 def reap(child: int, status: int | None) -> tuple[bool, int | None]:
-    """Reap exited processes. Return whether any process is left, and the *status* of *child* if it has exited."""
+    """Reap exited processes.
+
+    Return whether any process is left, and the *status* of *child* if *child* has exited.
+    """
     with suppress(ChildProcessError):
         while True:
             ended, how = os.waitpid(-1, os.WNOHANG)
@@ -77,7 +80,10 @@ def reap(child: int, status: int | None) -> tuple[bool, int | None]:
 
 
 def end(child: int, status: int | None, grace: float) -> int | None:
-    """Give *child* and its group *grace* seconds to exit, kill all that is left, and return the status of *child*."""
+    """Wait up to *grace* seconds for *child* and its group to exit.
+
+    Kill the rest, and return the status of *child*.
+    """
     if status is None:
         with suppress(OSError):
             os.killpg(child, signal.SIGTERM)
@@ -111,14 +117,14 @@ def main(parent: int, grace: float, command: list[str]) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     control(SUBREAPER, 1)
     outer = os.getpid()
-    child = os.fork()  # two reapers, one below the other, because the command may kill its own parent
+    child = os.fork()  # Use two reapers, one below the other, because the command may kill its own parent.
     if not child:
         os.setsid()
         control(SUBREAPER, 1)
         parent, child = outer, start(command)
     nothing = os.open(os.devnull, os.O_RDWR)
     for each in range(3):
-        os.dup2(nothing, each)  # close the pipes here; otherwise their readers would never see end of file
+        os.dup2(nothing, each)  # Close the pipes here, so that their readers see end of file.
     status = None
     while status is None and os.getppid() == parent:
         received = signal.sigtimedwait({*REQUESTS, signal.SIGCHLD}, LOOK)

@@ -1,6 +1,6 @@
-"""Differences between two machines, two drawings, or a machine and a drawing, as data.
+"""Find the differences between two machines, between two drawings, or between a machine and a drawing.
 
-Two machines are compared cell by cell: every outcome, with its replies and outputs.  Drawings are compared by their
+Two machines are compared cell by cell: every outcome, with its replies and outputs. Drawings are compared by their
 states and arrows.
 """
 
@@ -27,11 +27,14 @@ from fsm.errors import InputError, Problem
 from fsm.machine import Event, Machine, State
 from fsm.machine.table import tabulate
 
-ANY: Final = "any state"  # name that `fsm draw` gives to the source of an arrow from any state
+ANY: Final = "any state"  # the name that `fsm draw` uses for the source of an arrow from any state
 
 
 def _without_label_sources(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
-    """Remove the source of arrows that start at their own label, as ``fsm draw`` draws left-out events."""
+    """Remove the source of each arrow that starts at its own label.
+
+    ``fsm draw`` draws left-out events in this way.
+    """
     written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
     states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}
     words = {
@@ -50,7 +53,10 @@ def _without_label_sources(drawing: Drawing, found: Mapping[str, tuple[str, ...]
 
 
 def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Map each drawn name to its states, merging names for the same state and adding names for undrawn states."""
+    """Map each drawn name to its states.
+
+    Merge names for the same state, and add names for states that are not drawn.
+    """
     merged: dict[str, tuple[str, ...]] = {}
     names: dict[str, str] = {}
     for name, states in found.items():
@@ -64,7 +70,10 @@ def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str,
 
 
 class Matching:
-    """Compares *machine*, the first side, with *drawing*.  See :func:`~fsm.diagrams.compare.compare` for *complete*."""
+    """Compares *machine*, the first side, with *drawing*.
+
+    :func:`~fsm.diagrams.compare.compare` explains *complete*.
+    """
 
     def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
         self.known = LabelMeanings(machine)
@@ -111,7 +120,7 @@ class Matching:
             source = "" if first else self._drawn_name(arrow.source)
             self._add_drawn_move(arrow, Move(source, "", target), "", wrong)
             return
-        # An arrow from any state stands for an arrow from each state in which the machine has the move.
+        # An arrow from any state replaces an arrow from each state in which the machine has the move.
         anywhere = arrow.source == ANY and not self.found[ANY]
         for label, meaning in self.known.meant(arrow.labels):
             event, outcome = meaning or Meaning(label)
@@ -129,7 +138,7 @@ class Matching:
                 self._add_drawn_move(arrow, Move(source, event, target), label, why)
 
     def _add_drawn_move(self, arrow: Arrow, key: Move, label: str, why: Why | None) -> None:
-        # If exactly one label is wrong, point at it, because the arrowhead may be far away.
+        # If exactly one label is wrong, report the location of that label, because the arrowhead may be far away.
         wrong = [step.place for step in arrow.steps] if why in {Why.EVENT, Why.OUTCOME} else []
         places = (None, wrong[0] if len(wrong) == 1 else arrow.place)
         self.moves.append(ComparedMove(**key._asdict(), where=Where.SECOND, label=label, places=places, why=why))
@@ -143,11 +152,11 @@ class Matching:
         self.moves.append(ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=ways, places=places))
 
     def _add_machine_move(self, key: Move, acts: list[Act]) -> None:
-        """Record the move *key* if the drawing lacks it, whether or not a drawing may leave it out."""
+        """Record the move *key* if the drawing lacks it. Record also whether a drawing may leave out the move."""
         drawn = self.drawn.get(key)
         ends = self.abstraction.ends.get(key)
         if drawn is not None:
-            # A label that names one outcome does not cover outcomes that have labels of their own.
+            # A label that names one outcome does not cover other outcomes that have their own labels.
             acts = [act for act in acts if act.named and not {"", act.outcome} & drawn]
         elif ends and self._shows_where_call_ends(ends):
             return
@@ -158,7 +167,7 @@ class Matching:
             self.moves.append(ComparedMove(**key._asdict(), where=where, outcomes=outcomes))
 
     def _shows_where_call_ends(self, ends: set[Move]) -> bool:
-        """Check whether the drawing shows where a call finally leads instead of where it begins."""
+        """Check whether the drawing shows the state in which a call ends instead of the state in which it begins."""
         seen = [end for end in ends if end.source != end.target]
         return all(end in self.drawn for end in seen) and any(end not in self.abstraction.must for end in seen)
 
@@ -188,7 +197,7 @@ _OTHER = {where: where for where in Where} | {Where.FIRST: Where.SECOND, Where.S
 
 
 def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bool = False) -> Comparison:
-    """Return the states and moves of *first* and *second*, each with the sides that have it.
+    """Return the states and moves of *first* and *second*. For each of them, say which sides have it.
 
     If *complete* is true, a drawing must show the whole machine, even if the model does not mention drawings.
 
@@ -219,7 +228,7 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
 def choose(
     first: Machine | tuple[Drawing, ...], second: Machine | tuple[Drawing, ...], *, complete: bool = False
 ) -> Comparison:
-    """Compare two sides, each of which is a machine or the drawings found in a file, as :func:`compare` does.
+    """Compare two sides as :func:`compare` does. Each side is a machine or the drawings found in a file.
 
     If there are several drawings, choose one that does not differ from the other side.  If all of them differ, choose
     the only one that shares a state with the other side.  Raise :class:`InputError` if the choice is ambiguous, or if
@@ -250,7 +259,7 @@ def _several(side: tuple[Drawing, ...]) -> Problem:
 
 
 def _compare_machines(first: Machine, second: Machine) -> Comparison:
-    """Compare two machines.  States and events are the same if they share a name, an RPC name or an alias."""
+    """Compare two machines. Two states or events are the same if they have a common name, RPC name or alias."""
     states = _common(first.states.values(), second.states.values())
     events = _common(first.events.values(), second.events.values())
     mine = _moves(first, {name: name for name in first.states}, {name: name for name in first.events})
@@ -272,7 +281,7 @@ def _compare_machines(first: Machine, second: Machine) -> Comparison:
 
 
 def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
-    """Map each name in *theirs* to the name of its counterpart in *mine*, or to itself if it has no counterpart."""
+    """Map each name in *theirs* to its counterpart in *mine*. A name without a counterpart is mapped to itself."""
     taken = list(mine)
     called = {name: step.name for step in reversed(taken) for name in _names(step)}
     called |= {each.name: each.name for each in taken}
@@ -289,7 +298,7 @@ def _names(each: State | Event) -> tuple[str, ...]:
 
 
 def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -> dict[ComparedMove, tuple[str, ...]]:
-    """Map each move of *one* (one per cell, outcome and reply) to the names of its outcomes.
+    """Map each move of *one* to the names of its outcomes. A cell has one move for each outcome and reply.
 
     States and events are translated to the first machine's names.
     """

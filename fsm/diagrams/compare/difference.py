@@ -1,4 +1,4 @@
-"""Similarities and differences between two lifecycles, as data."""
+"""Similarities of two lifecycles and differences between them, as data."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ class Where(Enum):
     FIRST = "first"
     SECOND = "second"
     UNDRAWN = "not drawn"
-    """The machine has it, but drawings may leave it out, so it is not a difference."""
+    """The machine has the state or move, but drawings may leave it out. It is therefore not a difference."""
 
 
 class Why(Enum):
-    """The reason why a drawn state or arrow does not match the machine, if the reason is known."""
+    """The known reason why a drawn state or arrow does not match the machine."""
 
     STATE = "unknown state"
     EVENT = "unknown event"
@@ -29,7 +29,7 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedState:
-    """A state under its drawn name, the machine's states that it stands for, and where it is drawn."""
+    """A state under its drawn name, the states of the machine that it denotes, and the place where it is drawn."""
 
     name: str
     where: Where
@@ -40,9 +40,9 @@ class ComparedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedMove:
-    """One move: an event that leads from one state to another.
+    """A move, which is an event that leads from one state to another.
 
-    Moves of two machines may also differ in their reply, their outputs, and whether they begin a call.
+    The moves of two machines may also differ in their reply or outputs, or because only one of them begins a call.
     """
 
     source: str  # empty for an arrow without a source
@@ -51,17 +51,20 @@ class ComparedMove:
     where: Where
     reply: str = ""
     emits: tuple[str, ...] = ()
-    begins: bool = False  # the move begins a call that has not ended in the target state
+    begins: bool = False  # The move begins a call that has not ended in the target state.
     silent: bool = False  # the cell is unspecified
-    label: str = ""  # the label as drawn
-    outcomes: tuple[str, ...] = ()  # outcomes of the machine, if it has the move
-    places: tuple[Location | None, Location | None] = (None, None)  # locations in the first and in the second drawing
+    label: str = ""  # the label, as it is drawn
+    outcomes: tuple[str, ...] = ()  # outcomes of the machine if it has the move
+    places: tuple[Location | None, Location | None] = (None, None)  # places in the first and in the second drawing
     why: Why | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All states and moves of two named lifecycles.  ``initial`` is their common initial state, if known."""
+    """All states and moves of two named lifecycles.
+
+    ``initial`` is the initial state that both have, if it is known.
+    """
 
     first: str
     second: str
@@ -70,7 +73,10 @@ class Comparison:
     initial: str = ""
 
     def near(self, move: ComparedMove) -> Location | None:
-        """Return the location of *move* or, if it is not drawn, that of its source or its target."""
+        """Return the location of *move*.
+
+        If the move is not drawn, return the location of its source or its target.
+        """
         place = move.places[0] or move.places[1]
         if place is None:
             drawn = {state.name: state.place for state in self.states}
@@ -79,13 +85,13 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether neither side has anything that the other lacks, except parts that may be left undrawn."""
+        """Whether both sides have the same parts. Parts that drawings may leave out do not count."""
         wheres = {state.where for state in self.states} | {move.where for move in self.moves}
         return wheres <= {Where.BOTH, Where.UNDRAWN}
 
 
 def side_of(key: object, first: Container[object], second: Container[object]) -> Where:
-    """Return which sides contain *key*, which must be in at least one of them."""
+    """Return the sides that contain *key*. At least one side must contain it."""
     if key in first:
         return Where.BOTH if key in second else Where.FIRST
     return Where.SECOND

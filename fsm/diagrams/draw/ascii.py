@@ -1,12 +1,12 @@
-"""ASCII box-and-arrow diagrams, meant to be pasted into a comment and checked there.
+"""Draw ASCII box-and-arrow diagrams. A user can paste one into a comment, where fsm checks it.
 
-States are stacked from top to bottom.  An arrow from a state to the one directly below it is a straight line, and loops
-are on the left.  Every other arrow leaves and enters on its own row and runs down its own column on the right.  Events
-without a source are vertical trunks with branches on the far right.  States that no line connects are placed side by
-side. :mod:`fsm.diagrams.read` reads these diagrams.
+States are stacked from top to bottom.  An arrow from a state to the state directly below it is a straight line. Loops
+are on the left.  Every other arrow leaves and enters on its own row and runs down its own column on the right.
+Events without a source are vertical trunks with branches on the far right.  States that no line connects are placed
+side by side. :mod:`fsm.diagrams.read` reads these diagrams.
 
-A diagram contains exactly what :mod:`fsm.diagrams.compare` requires of a complete one: states under their drawn names,
-and arrows with their labels.  Anything more would hide the lifecycle behind the details of the table.
+A diagram contains exactly what :mod:`fsm.diagrams.compare` requires of a complete diagram: states under their drawn
+names, and arrows with their labels. If it contained more, the details of the table would hide the lifecycle.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from fsm.diagrams.drawing import THEN, Abstraction, Act, LabelMeanings, Meaning,
 from fsm.machine import Event, Machine
 from fsm.machine.traversal import closure
 
-# Number of columns between side-by-side diagrams: more than the maximum distance between a label and its line.
+# Number of columns between side-by-side diagrams. It exceeds the maximum distance between a label and its line.
 _APART: Final = 12
 
 _HEAD: Final = 3  # number of rows above the boxes, for arrows without a source
@@ -29,7 +29,7 @@ _STEP: Final = 3  # number of columns from one vertical line to the next
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlineArrow:
-    """An arrow from one state to another, its labels, and the text that joins them."""
+    """An arrow from one state to another, the labels of the arrow, and the text that joins the labels."""
 
     source: str
     target: str
@@ -47,7 +47,7 @@ class Trunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """States in the machine's order, and the arrows between them."""
+    """The states of a drawing in the machine's order, and the arrows between them."""
 
     initial: str
     states: tuple[str, ...]
@@ -105,7 +105,7 @@ def _labels(known: Mapping[str, Meaning], event: Event, acts: list[Act]) -> list
 
 
 def ascii_drawing(machine: Machine) -> str:
-    """Return *machine* as an ASCII diagram ending in a newline.
+    """Return *machine* as an ASCII diagram. The text ends in a newline.
 
     >>> from fsm.language.library import load
     >>> "| open +" in ascii_drawing(load("examples/models/door.toml"))
@@ -115,7 +115,7 @@ def ascii_drawing(machine: Machine) -> str:
 
 
 def drawn(shown: Outline) -> str:
-    """Return *shown* as an ASCII diagram ending in a newline."""
+    """Return *shown* as an ASCII diagram. The text ends in a newline."""
     cells: dict[tuple[int, int], str] = {}
     left = 0
     for states in _connected_groups(shown):
@@ -128,7 +128,10 @@ def drawn(shown: Outline) -> str:
 
 
 def _connected_groups(shown: Outline) -> list[list[str]]:
-    """Group the states that lines connect: the initial state first, the others in the order of the outline."""
+    """Group the states that lines connect.
+
+    The group of the initial state comes first. The others have the outline's order.
+    """
     states = sorted(shown.states, key=lambda state: state != shown.initial)
     joined = [{line.source, line.target} for line in shown.lines] + [set(trunk.targets) for trunk in shown.trunks]
 
@@ -140,7 +143,7 @@ def _connected_groups(shown: Outline) -> list[list[str]]:
 
 
 class _Page:
-    """Connected states, laid out from top to bottom, with their left border in column 0."""
+    """Connected states laid out from top to bottom. Their left border is in column 0."""
 
     def __init__(self, shown: Outline, states: list[str]) -> None:
         self.shown = shown
@@ -150,9 +153,10 @@ class _Page:
         self.cells: dict[tuple[int, int], str] = {}
         self.top: dict[str, int] = {}
         self.bottom: dict[str, int] = {}
-        # Number of arrows that have a row on the right side of each box so far.
+        # For each box, the number of arrows that already have a row on the right side of the box.
         self.met: Counter[str] = Counter()
-        # Row and column where an arrow on the right turns, and its label, which is empty at the end of the arrow.
+        # The row and column where an arrow on the right turns, and the arrow's label. At the end of the arrow, the
+        # label is empty.
         self.turns: list[tuple[int, int, str]] = []
         self._draw()
 
@@ -243,7 +247,7 @@ class _Page:
             self._put(start + number, -_LOOP - 1 - len(label), label)
 
     def _draw_right(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow]) -> int:
-        """Draw the vertical parts of the arrows on the right.  Return the first free column to the right of them."""
+        """Draw the vertical parts of the arrows on the right. Return the first free column beyond them."""
         inner = [self.width + len(line.joined) + 3 for line in around]
         inner += [self._middle + 2 + len(label) for line in straight.values() for label in line.labels]
         start = max([self.width, *inner]) + _STEP

@@ -1,8 +1,8 @@
-"""A picture as Graphviz DOT.
+"""Write a picture as Graphviz DOT.
 
-If edges lead back to the initial state, that state is drawn twice, at the top and at the bottom, because half of the
-edges would run up the page otherwise.  An edge that stands for edges from every state, or from states that
-are not drawn, starts from a word beside its target.  Several edges from every state share a word.
+If edges lead back to the initial state, that state is drawn twice, at the top and at the bottom. If it were drawn
+once, half of the edges would run up the page. Some edges represent edges from every state, or from states that are
+not drawn. Such an edge starts from a word beside its target. Several edges from every state share a word.
 
 Nodes and edges have an ``id``, so that a page can find them in the SVG.
 """
@@ -60,7 +60,7 @@ _WORD_STYLE: Final = {
     "fontsize": "11",
 }
 START: Final = "(start)"
-# Suffix of the initial state's name for its second node.  No state has brackets in its name.
+# Suffix that makes the name of the second node of the initial state. No state has brackets in its name.
 AGAIN: Final = "(again)"
 
 
@@ -170,7 +170,10 @@ def _word(edge: PictureEdge) -> str:
 
 
 def labelled(edge: PictureEdge) -> list[list[str]]:
-    """Return the rows of each label of *edge*: one, or two if its outputs make it long, plus one for its count."""
+    """Return the rows of each label of *edge*.
+
+    A label has one row, or two rows if its outputs make it long. Its count adds one row.
+    """
     found = []
     for label, count in zip(edge.labels, times(edge), strict=True):
         own = OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
@@ -216,18 +219,18 @@ DARK: Final = {
 
 
 class NoDotError(Exception):
-    """Graphviz's ``dot`` program is not installed."""
+    """Raised if Graphviz's ``dot`` program is not installed."""
 
 
 class DotFailedError(Exception):
-    """Graphviz's ``dot`` program failed."""
+    """Raised if Graphviz's ``dot`` program fails."""
 
 
 def svg(picture: Picture) -> bytes:
     """Return *picture* as SVG that suits light and dark pages.
 
-    The ``data-source`` attribute is the digest of the DOT text.  It shows whether the image is up to date, without
-    running ``dot``.
+    The ``data-source`` attribute is the digest of the DOT text.  The digest shows whether the image is up to date, so
+    that ``dot`` need not run.
     """
     text = dot(picture)
     ET.register_namespace("", _SVG)
@@ -235,7 +238,7 @@ def svg(picture: Picture) -> bytes:
     root = ET.fromstring(image(text, "svg"))  # noqa: S314  (dot wrote it)
     _identify(root, picture)
     for side, length in zip(("width", "height"), root.attrib["viewBox"].split()[2:], strict=True):
-        root.set(side, f"{math.ceil(float(length))}")  # in pixels, so that the text is as large as that of the page
+        root.set(side, f"{math.ceil(float(length))}")  # in pixels, so that the text has the size of the page's text
     root.set("role", "img")
     root.set("aria-label", picture.title)
     root.set("data-source", digest(text))
@@ -280,7 +283,10 @@ def _group_cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None
 
 
 def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Element]]:
-    """Split the text elements by label.  An edge has rows for each label, and a word has one comma-separated row."""
+    """Split the text elements by label.
+
+    Each label of an edge has its own rows. A word has one comma-separated row.
+    """
     if edge.source == ELSEWHERE:
         found: list[list[ET.Element]] = [[]]
         for text in words:
@@ -293,22 +299,22 @@ def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Elemen
 
 
 def png(picture: Picture) -> bytes:
-    """Return *picture* as PNG on white, at print resolution."""
+    """Return *picture* as PNG on a white background, at the resolution for print."""
     return image(dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144", 1), "png")
 
 
 def digest(text: str) -> str:
-    """Return the digest of the text that an image is made from."""
+    """Return the digest of the text from which an image is made."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def image(text: str, form: str) -> bytes:
     """Return the image that ``dot`` makes of *text*.
 
-    Raise :class:`NoDotError` if it is not installed, or :class:`DotFailedError` if it fails.
+    Raise :class:`NoDotError` if ``dot`` is not installed, or :class:`DotFailedError` if ``dot`` fails.
     """
-    # Don't use a pipe. If dot exits before it has read all of its input, SIGPIPE silently kills a process that does not
-    # catch it.
+    # Do not use a pipe. If dot exits before it has read all of its input, a process that does not catch SIGPIPE is
+    # killed without a message.
     with ScratchFolder() as folder:
         try:
             made = graphviz.Source(text).render(filename="picture", directory=folder, format=form, quiet=True)

@@ -1,12 +1,13 @@
-"""The contents of a machine's picture: nodes, and edges that bundle all moves from one node to another.
+"""Choose the contents of a machine's picture: nodes and edges. An edge bundles all moves from one node to another.
 
-A picture of the whole table would be unreadable, so a picture shows each change of state once.  Some things are left
-out unless requested: outcomes that stay in the state; outcomes that fail or take a short cut, if another outcome leads
-to the same state; events that interrupt every state, such as a restart; and states that only a profile reaches.
+A picture of the whole table would be unreadable, so a picture shows each change of state once.  Some things are drawn
+only on request. These are outcomes that stay in the state, events that interrupt every state (such as a restart), and
+states that only a profile reaches. If another outcome leads to the same state, outcomes that fail or take a short cut
+are also left out.
 
-An event that does the same in every state is drawn once, from *any state*.  It is also drawn from one particular state
-if no other edge leads on from the initial state or back to it.  Otherwise readers could not follow the lifecycle.
-States that are drawn alike become one node.  Deviations of a profile are always drawn.
+An event that does the same in every state is drawn as one arrow from *any state*.  If no other edge leads out of the
+initial state or back to it, the event is also drawn from one particular state. Without that edge, readers could not
+follow the lifecycle. States that are drawn alike become one node.  Deviations of a profile are always drawn.
 """
 
 import itertools
@@ -20,7 +21,7 @@ from fsm.machine.traversal import closure
 
 
 def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
-    """Map each state that only profiles reach to these profiles.  Unreachable states are not included.
+    """Map each state that is reached only under profiles to these profiles. Unreachable states are not included.
 
     >>> from fsm.language.library import load
     >>> only_under(load("examples/models/washer.toml"))
@@ -47,9 +48,9 @@ def _states_reached(machine: Machine, *, deviations: bool) -> frozenset[str]:
     return frozenset(closure([machine.initial], following))
 
 
-ANY: Final = "*"  # source of edges that lead from every state
-ELSEWHERE: Final = "…"  # source of edges to a state that only left-out events reach
-# Content that is drawn only on request, such as each outcome separately or outcomes that stay in the state.
+ANY: Final = "*"  # source of edges that lead out of every state
+ELSEWHERE: Final = "…"  # source of edges to a state that is reached only by events that are not drawn
+# Content that is drawn only on request. Examples are outcomes drawn separately and outcomes that stay in the state.
 Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts", "profiles"]
 
 
@@ -57,12 +58,12 @@ Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", 
 class PictureNode:
     """A drawn state, which may stand for several states of the machine."""
 
-    name: str  # the first of the states
+    name: str  # the first of these states
     states: tuple[str, ...]
     shows: str = ""
     about: str = ""
     kind: StateKind | None = None
-    only: tuple[str, ...] = ()  # profiles that reach the state, if the machine itself does not
+    only: tuple[str, ...] = ()  # profiles that reach the state if the machine itself does not reach it
     passing: bool = False  # a call is in progress
     marked: bool = False  # a run visited the state
     failed: bool = False  # the run failed in the state
@@ -71,7 +72,7 @@ class PictureNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeLabel:
-    """One event on an edge: its outcome if it has several, its error reply and its outputs."""
+    """One event on an edge: the outcome if the event has several, the error reply, and the outputs."""
 
     event: str
     kind: Kind
@@ -85,10 +86,10 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """The number of times that the cell of a label was used (``met``).
+    """The number of times that the cell of a label was used. ``met`` is this number.
 
-    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number.  The end of a call
-    never shows it, because the call was counted where it began.
+    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. An arrow for the end
+    of a call never shows it, because the call was counted at its beginning.
     """
 
     met: int
@@ -98,14 +99,14 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureEdge:
-    """All moves to one node from another, or from :data:`ANY` or :data:`ELSEWHERE`."""
+    """All moves from one node to another node. The source may also be :data:`ANY` or :data:`ELSEWHERE`."""
 
     source: str
     target: str
     labels: tuple[EdgeLabel, ...]
     marked: bool = False
-    failed: bool = False  # the edge was observed but is not allowed
-    counts: tuple[Count, ...] = ()  # one for each label, if they are known
+    failed: bool = False  # The edge was observed but is not allowed.
+    counts: tuple[Count, ...] = ()  # one count for each label, if the counts are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,19 +125,19 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """Additions to a picture from a run or from recordings."""
+    """The additions that a run or recordings make to a picture."""
 
-    steps: frozenset[tuple[str, str, str]] = frozenset()  # steps of the run by event, source and target
+    steps: frozenset[tuple[str, str, str]] = frozenset()  # steps of the run, by event, source and target
     states: frozenset[str] = frozenset()  # states that the run visited
     failed: frozenset[str] = frozenset()  # states in which the run may have failed
-    seen: EdgeLabel | None = None  # the observation at which it failed
+    seen: EdgeLabel | None = None  # the observation at which the run failed
     counts: Mapping[tuple[str, str], int] = field(default_factory=dict)  # number of uses of each cell
 
 
 def picture(
     machine: Machine, *, show: Collection[Extra] = (), events: Collection[str] | None = None, marks: Marks | None = None
 ) -> Picture:
-    """Return the parts of *machine* to draw: its moves plus any extras in *show*, limited to *events* if given.
+    """Return the parts of *machine* to draw: its moves and the extras in *show*. If given, *events* limits both.
 
     >>> from fsm.language.library import load
     >>> [(each.source, each.target) for each in picture(load("examples/models/door.toml")).edges][0]
@@ -166,7 +167,10 @@ class _PictureBuilder:
 
     @property
     def states(self) -> list[str]:
-        """The drawn states.  States that only a profile reaches are drawn if requested, met, or under a profile."""
+        """The drawn states.
+
+        A state that only a profile reaches is drawn if it is requested or was met, or under a profile.
+        """
         met = {state for (_, state), count in self.marks.counts.items() if count}
         kept = met | self.marks.states | self.marks.failed
         every = bool(self.machine.profile) or "profiles" in self.show
@@ -188,7 +192,10 @@ class _PictureBuilder:
             self.left_out[event.name] = None
 
     def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Return (target, label) pairs such that every other state (of at least two) has that arrow to the target."""
+        """Return each pair of a target and a label such that every other state has this arrow to the target.
+
+        There must be at least two other states.
+        """
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
@@ -223,11 +230,11 @@ class _PictureBuilder:
             yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
 
     def connect_lifecycle(self) -> None:
-        """Draw some edges from any state a second time, as edges from one state.
+        """Draw some edges from any state a second time, as edges from one particular state.
 
-        Without them, readers could not follow a lifecycle.  If no edge leads on from the initial state, draw them from
-        the state listed before their target.  If no edge leads back to the initial state, draw them from the last final
-        state.
+        Without them, readers could not follow a lifecycle.  If no edge leads out of the initial state, draw the edges
+        from the state that is listed before their target. If no edge leads back to the initial state, draw the edges
+        from the last final state.
         """
         initial, states = self.machine.initial, self.states
         final = [state for state in states if self.machine.states[state].kind == "final"]
@@ -277,8 +284,11 @@ class _PictureBuilder:
         )
 
     def _edges_from_elsewhere(self) -> Iterator[PictureEdge]:
-        """Yield edges to states that no drawn edge leads to, labelled with the left-out events that do lead there."""
-        # The edges start from a word, which must not be mistaken for a state of that name.
+        """Yield edges to states that no drawn edge leads to.
+
+        Their labels are the left-out events that lead to the states.
+        """
+        # The edges start from a word. Readers must not mistake it for a state of that name.
         named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
         events = self.machine.events
         reached = {self.machine.initial, *(target for source, target in self.labels if source != target)}
@@ -304,7 +314,10 @@ class _PictureBuilder:
 
 
 def _reached_by_call(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
-    """Map each state in which a call of *event* begun in *state* may end to whether the reply is an error."""
+    """Map each state in which a call of *event* from *state* may end to a flag.
+
+    The flag is true if the reply is an error.
+    """
     found: dict[str, set[bool]] = {}
     first = [way.to for way in ways if way.begins] or [state]
     for between in closure(first, lambda at: [way.to for way in _ends(event, at) if way.begins]):
@@ -319,7 +332,7 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 
 
 def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
-    """Return *labels* with each event once.  Drop errors if a label succeeds, but keep all deviations."""
+    """Return *labels* with each event once. If a label succeeds, drop the event's errors. Keep all deviations."""
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str], EdgeLabel] = {}
     for label in labels:
@@ -342,7 +355,7 @@ def _counts_shown_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
 
 
 def _without_isolated_states(drawn: Picture) -> Picture:
-    """Remove the states without edges, unless there are no edges at all."""
+    """Remove the states without edges. If there are no edges at all, keep all states."""
     touched = {name for edge in drawn.edges for name in (edge.source, edge.target)}
     nodes = tuple(node for node in drawn.nodes if node.name in touched) or drawn.nodes
     initial = drawn.initial if any(node.name == drawn.initial for node in nodes) else ""

@@ -1,7 +1,7 @@
-"""Sequence charts: participants, and the messages between them row by row.
+"""Make sequence charts. A chart has participants and, in each row, a message between them.
 
-This module makes the chart of a run and writes charts as Mermaid. :mod:`fsm.diagrams.recorded_chart` makes the chart of
-a recording, and :mod:`fsm.diagrams.draw.sequence_svg` draws both as SVG.
+This module makes the chart of a run and writes charts as Mermaid. :mod:`fsm.diagrams.recorded_chart` makes the chart
+of a recording. :mod:`fsm.diagrams.draw.sequence_svg` draws both kinds of chart as SVG.
 """
 
 import re
@@ -19,19 +19,22 @@ from fsm.machine.table import Done
 
 CALLER: Final = "caller"  # the participant that makes calls
 OUTSIDE: Final = "outside"  # the participant that receives outputs that no single part receives
-# step, divider: across all participants.  call, reply, output: a message from source to target; lost: no reply came;
-# waits: the source waits for the target forever.  note, violation, tolerated, assumed: at the source, something that
-# happened there or a remark on the previous row.
+# A step or divider crosses all participants.  A call, reply or output is a message from source to target. `lost`
+# means that no reply came. `waits` means that the source waits for the target forever.  A note, violation, tolerated
+# or assumed is at the source. It says what happened there, or it is a remark on the previous row.
 RowKind: TypeAlias = Literal[
     "step", "call", "reply", "lost", "waits", "note", "output", "divider", "violation", "tolerated", "assumed"
 ]
-# Signs before remarks, by kind of row, so that they can be told apart without colour.
+# Signs before remarks, by kind of row. They distinguish the kinds without colour.
 MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assumed": "?"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One row of a chart.  A call has a bar at its target, from the row that begins it to the row that ends it."""
+    """One row of a chart.
+
+    A call has a bar at its target from the row that begins the call to the row that ends it.
+    """
 
     kind: RowKind
     text: str
@@ -39,7 +42,7 @@ class ChartRow:
     target: str = ""
     clock: str = ""  # time of day
     place: str = ""  # line of the recording
-    whole: str = ""  # the full text, of which text is a short form
+    whole: str = ""  # the full text if the text is shortened
     begins: int = 0  # number of the call that begins here
     ends: int = 0  # number of the call that ends here
     cuts: bool = False  # all bars end here
@@ -51,7 +54,7 @@ class SequenceChart:
 
     participants: tuple[str, ...]
     rows: tuple[ChartRow, ...]
-    title: str = ""  # for readers who cannot see the chart
+    title: str = ""  # description for readers who cannot see the chart
     caption: str = ""  # shown above the chart
     heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # lines above a participant, if not its name
 
@@ -60,7 +63,7 @@ class SequenceChart:
         return self.heads.get(participant, (participant,))
 
     def bars(self) -> list[tuple[str, int, int]]:
-        """Return the participant of each call in progress, and the first and last row number of its bar."""
+        """Return the bar of each call: its participant, and the numbers of its first and last rows."""
         open_: dict[int, tuple[str, int]] = {}
         found = []
         for number, row in enumerate(self.rows):
@@ -75,10 +78,11 @@ class SequenceChart:
 
 
 def chart(run: Run, model: Machine | System, broken: Property | None = None) -> SequenceChart:
-    """Return the chart of *run* of *model*.  If that is a system, show only parts that act or that wait at the end.
+    """Return the chart of *run* of *model*. If *model* is a system, show only parts that act or that wait at the end.
 
-    The last step, which breaks the property *broken*, is marked, unless the run breaks it by repeating forever or by
-    stopping.  If a system stops, the chart shows which part waits for which, according to the property's fair events.
+    The last step breaks the property *broken* and is marked. No step is marked if the run breaks the property by
+    repeating forever or by stopping.  If a system stops, the chart shows for which part each part waits, according to
+    the property's fair events.
 
     >>> from fsm.language.library import load
     >>> stop = RunStep(event="stop", source="idle", target="idle", outcome="ignored", reply="ok")
@@ -109,7 +113,10 @@ def chart(run: Run, model: Machine | System, broken: Property | None = None) -> 
 
 
 def breaks_at(run: Run) -> int:
-    """Return the number of the step that breaks a property, or 0 if *run* breaks it by repeating or by stopping."""
+    """Return the number of the step that breaks a property.
+
+    Return 0 if *run* breaks the property by repeating or stopping.
+    """
     return 0 if run.cycle or run.stopped else len(run.steps)
 
 
@@ -157,13 +164,13 @@ def _system_rows(start: str, step: RunStep, system: System) -> Iterator[ChartRow
 
 
 def _recipient(done: Done, system: System) -> str:
-    """Return the copy whose state decides whether the output is delivered, or ``OUTSIDE`` if it is not just one."""
+    """Return the only copy that decides whether the output is delivered, or ``OUTSIDE`` if there is no such copy."""
     asked = read(system.parts[system.copies[done.digit].part].heard)
     return system.copies[min(asked)].name if len(asked) == 1 else OUTSIDE
 
 
 def mermaid(shown: SequenceChart) -> str:
-    """Return *shown* as a Mermaid sequence diagram ending in a newline."""
+    """Return *shown* as a Mermaid sequence diagram. The text ends in a newline."""
     names = {name: f"p{number}" for number, name in enumerate(shown.participants)}
     lines = ["sequenceDiagram"]
     lines += [f"  accTitle: {_text(shown.title)}"] if shown.title else []
@@ -189,6 +196,6 @@ _ARROWS: Final = {"call": "->>", "reply": "-->>", "lost": "--x", "waits": "--)",
 
 
 def _text(words: str) -> str:
-    """Replace Mermaid and HTML syntax in *words* with character codes, which begin with ``#``."""
+    """Replace characters of Mermaid and HTML syntax in *words* with character codes, which begin with ``#``."""
     coded = re.sub(r"[^\w \-./,():='…?✗~→µ·]", lambda found: f"#{ord(found[0])};", words)
     return re.sub("^((?:no)?wrap):", r"\1#58;", coded) if coded.strip() else "#32;"

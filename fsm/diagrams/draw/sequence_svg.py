@@ -1,7 +1,7 @@
-"""A sequence chart as self-contained SVG that suits light and dark pages, and black-and-white print.
+"""Write a sequence chart as self-contained SVG that suits light and dark pages and black-and-white print.
 
-Participants are as far apart as their messages need, within bounds.  Text that does not fit is shortened.  The title of
-its row holds the full text, for screen readers and as a tooltip.
+The distance between participants depends on their messages, within bounds. Text that does not fit is shortened. The
+title of the row contains the full text, for screen readers and as a tooltip.
 """
 
 import unicodedata
@@ -13,14 +13,14 @@ from xml.etree import ElementTree as ET
 
 from fsm.diagrams.draw.sequence import MARKS, ChartRow, SequenceChart
 
-# Height of a row, and minimum and maximum distance between two participants, in pixels.
+# Height of a row, minimum distance between two participants, and maximum distance between them, in pixels.
 _HIGH: Final = 30
 _NEAREST: Final = 120
 _FARTHEST: Final = 420
 
-_GUTTER: Final = 150  # width reserved for line numbers and times, if there are any
-_BAR: Final = 5  # half the width of a bar, and its offset to the right if it began while another bar was open
-_BOLD: Final = 1.08  # factor by which bold letters are wider
+_GUTTER: Final = 150  # width that is reserved for line numbers and times, if the chart has any
+_BAR: Final = 5  # half the width of a bar; a bar that begins while another is open is moved this far to the right
+_BOLD: Final = 1.08  # factor by which bold letters are wider than others
 _SVG: Final = "http://www.w3.org/2000/svg"
 _STYLE: Final = """
 text { font: 12px sans-serif; fill: #1f2328; text-anchor: middle; paint-order: stroke;
@@ -52,7 +52,7 @@ def svg(shown: SequenceChart) -> bytes:
 
 
 def width(text: str) -> float:
-    """Return the approximate width of *text* in pixels, in the widest of the usual fonts.
+    """Return the approximate width of *text* in pixels when it is set in the widest of the usual fonts.
 
     >>> width("stop") < width("STOP") < width("停止停止")
     True
@@ -189,7 +189,10 @@ class _SvgBuilder:
         _add(group, "text", x=(source + target) // 2, y=y - 5).text = fitting(row.text, max(room, _NEAREST - 20))
 
     def _edge(self, name: str, number: int, *, right: bool) -> int:
-        """Return the column where an arrow touches the lifeline of *name*, or its outermost bar on that side."""
+        """Return the column where an arrow ends.
+
+        It ends at the lifeline of *name* or at the outermost bar on that side.
+        """
         levels = [level for at, first, last, level in self.levels if at == name and first <= number <= last]
         if not levels:
             return self.at[name]

@@ -14,10 +14,10 @@ WIDTH: Final = 80
 
 FAILS: Final = "✗"  # sign for an error reply
 DEVIATE: Final = "deviations"  # first word of the line that names the profiles whose deviations are drawn
-GATHERED: Final = 3  # edges from any state start from one shared word if there are at least this many of them
+GATHERED: Final = 3  # minimum number of edges from any state that start from one shared word
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
-# Reserved words of Mermaid or PlantUML, which cannot name a state.
+# Reserved words of Mermaid or PlantUML. They cannot name a state.
 _RESERVED: Final = re.compile(
     "acc(descr|title)|(de)?activate|as|class(def)?|click|default|direction|else|end(if|legend|note|uml)?|footer|fork"
     "|frame|hide|href|if|join|json|legend|namespace|note|rect|remove|root_(end|start)|scale|skinparam|start|state"
@@ -27,7 +27,7 @@ _RESERVED: Final = re.compile(
 
 
 def caption(label: EdgeLabel, *, emits: bool = True) -> str:
-    """Return *label* in a few words, including its outputs if *emits* is true.
+    """Return *label* in a few words. If *emits* is true, include its outputs.
 
     >>> caption(EdgeLabel(event="finish", kind="signal", emits=("Finished",)))
     'finish / Finished'
@@ -52,9 +52,9 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
 
 
 def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iterator[tuple[PictureEdge, str, str]]:
-    """Yield each edge, the word that it starts from if its source is not a node, and the caption beside it.
+    """Yield each edge, a word, and a caption. The edge starts from the word if its source is not a node.
 
-    ``line(text)`` formats a label with its count, if that is known.  *separator* joins the lines.
+    ``line(text)`` formats a label with its count if the count is known. *separator* joins the lines.
     """
     told: set[str] = set()
     for edge in picture.edges:
@@ -69,7 +69,10 @@ def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iter
 
 
 def times(edge: PictureEdge) -> list[str]:
-    """Return a text for the use count of each label's cell, empty if the count is unknown, 0, or at another edge."""
+    """Return a text with the use count for each label of an edge.
+
+    The text is empty if the count is unknown or 0, or if another edge shows it.
+    """
     if not edge.counts:
         return [""] * len(edge.labels)
     return [
@@ -112,7 +115,10 @@ def footer(picture: Picture) -> list[str]:
 
 
 def identifiers(picture: Picture) -> dict[str, str]:
-    """Return a unique name of letters, digits and underscores for each node, and for each source that is not a node."""
+    """Return a unique name for each node and for each source that is not a node.
+
+    A name has only letters, digits and underscores.
+    """
     names: dict[str, str] = {}
     wanted = {node.name: node.name for node in picture.nodes}
     for edge in picture.edges:
@@ -129,7 +135,7 @@ def identifiers(picture: Picture) -> dict[str, str]:
 
 
 def origin(edge: PictureEdge, picture: Picture) -> str:
-    """Return the node or word where *edge* starts.  If there are many edges from any state, they share one word."""
+    """Return the node or word where *edge* starts. If many edges start from any state, they share one word."""
     gathered = sum(each.source == ANY for each in picture.edges) >= GATHERED
     alone = edge.source == ELSEWHERE or (edge.source == ANY and not gathered)
     return f"{edge.source} {edge.target}" if alone else edge.source
@@ -142,7 +148,7 @@ def _letters(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Style of a box.  An empty ``style`` means square corners.  ``line`` describes the border for a legend."""
+    """Style of a box. An empty ``style`` means square corners. ``line`` describes the border in a legend."""
 
     fill: str
     dark: str
@@ -162,7 +168,8 @@ LOOKS: Final[Mapping[StateKind, Look]] = {
     "final": Look("#dfe3e8", "#30363d", "rounded", "1.2", 2, "stroke-width:6px", "bold", "the thickest line"),
     "error": Look("#ffd9cc", "#5a1e10", "", "2.4", 1, _ERROR, "dotted", "dotted"),
 }
-# Styles of a state whose kind the model does not state, and of one in which a call is in progress.
+# Styles of two kinds of state: a state whose kind the model does not state, and a state in which a call is in
+# progress.
 UNSTATED: Final = Look("#f6f8fa", "#161b22")
 PASSING: Final = Look("#f6f8fa", "#161b22", "rounded,dashed", mermaid="stroke-dasharray:4", plantuml="dashed")
 
@@ -173,13 +180,13 @@ def look(node: PictureNode) -> Look:
 
 
 def legend(picture: Picture) -> tuple[StateKind, ...]:
-    """Return the kinds of state to explain: the kinds of all nodes, or none if no node has a kind except initial."""
+    """Return the kinds of state to explain. If all nodes have no kind or are initial, there is nothing to explain."""
     met = {node.kind for node in picture.nodes}
     return tuple(kind for kind in LOOKS if kind in met) if met - {"initial", None} else ()
 
 
 def ink(picture: Picture) -> bool:
-    """Check whether fills show how often states were met instead of their kinds."""
+    """Check whether the fill of a state shows how often the state was met instead of its kind."""
     return any(node.count is not None for node in picture.nodes)
 
 
@@ -191,7 +198,7 @@ LEGEND = (
 
 
 def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: Marks | None = None) -> str:
-    """Return all cells of *machine* as a table with a row for each event.  *marks* adds use counts.
+    """Return all cells of *machine* as a table with a row for each event. *marks* adds the number of uses.
 
     >>> from fsm.language.library import load
     >>> markdown(load("examples/models/door.toml")).splitlines()[0]
@@ -256,7 +263,7 @@ def _codes(codes: tuple[str, ...]) -> str:
     return f" {' or '.join(named)}" if named else ""
 
 
-# Styles of states.  A style that sets the fill also sets the text colour, because the page may be light or dark.
+# Styles of states. A style that sets the fill also sets the text colour, because the page may be light or dark.
 CLASSES: Final[Mapping[str, str]] = {
     **{kind: f"fill:{each.fill},color:#1f2328,stroke:#818b98,{each.mermaid}" for kind, each in LOOKS.items()},
     "only": "stroke:#8250df,stroke-dasharray:1 3",
@@ -268,7 +275,7 @@ CLASSES: Final[Mapping[str, str]] = {
 
 
 def mermaid(picture: Picture) -> str:
-    """Return *picture* as a ``stateDiagram-v2``, ending in a newline.
+    """Return *picture* as a ``stateDiagram-v2``. The text ends in a newline.
 
     >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
@@ -303,11 +310,11 @@ def mermaid(picture: Picture) -> str:
 
 
 def _mermaid_text(words: str) -> str:
-    """Replace Mermaid's syntax in *words* with character codes, which begin with ``#``."""
+    """Replace characters of Mermaid's syntax in *words* with character codes, which begin with ``#``."""
     return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)
 
 
-# Style of a word that an edge starts from. In PlantUML, such a word can only be a state without a box.
+# Style of a word from which an edge starts. In PlantUML, such a word can only be a state without a box.
 WORD: Final = (
     "hide stereotype",
     "skinparam state {",
@@ -322,7 +329,7 @@ _LINE_NAMES: Final = {"": "a thin line", "bold": "a thick line", "dashed": "dash
 
 
 def plantuml(picture: Picture) -> str:
-    """Return *picture* between ``@startuml`` and ``@enduml``, ending in a newline.
+    """Return *picture* as PlantUML text from ``@startuml`` to ``@enduml`` and a newline.
 
     >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture

@@ -1,11 +1,12 @@
 """Find and read drawings of lifecycles in text files, without guessing.
 
-ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs are found in any text: a document, a source file, or
-a file of their own.  Anything ambiguous is reported as a problem with its location.
+fsm finds ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs in any text. The text may be a document,
+a source file, or a file with nothing but the drawing.  Anything ambiguous is reported as a problem with its location.
 
-If a space is missing or a tab is expanded too wide, all lines and boxes that meet there come apart, and each of them
-would be reported as a separate problem.  The cause is found by trial.  If the drawing can be read with narrower tabs or
-with one more space, that is reported as the only problem.  The result of the trial is not used for anything else.
+A missing space, or a tab that is expanded too wide, separates all lines and boxes that meet there. Each of these
+breaks would be reported as a separate problem.  fsm therefore tries to find the common cause. If the drawing can be
+read with narrower tabs or with one more space, only this problem is reported.  The result of the trial is not used
+for anything else.
 """
 
 import re
@@ -31,15 +32,16 @@ _MOST_DRAWINGS: Final = 200  # maximum number of drawings in a file
 _FLOWCHART: Final = re.compile(r"\s*(?:flowchart|graph)\s+(?:TB|TD|BT|RL|LR)\b")
 
 _SPREAD: Final = re.compile(r"\S {2,}\S")  # matches spaces between columns
-_SQUEEZED: Final = 3  # minimum number of strokes resembling the top of a box for which lost columns are diagnosed
+_SQUEEZED: Final = 3  # minimum number of strokes like the top of a box for which fsm looks for lost columns
 _WIDTHS: Final = (4, 2, 3)  # tab widths to try.  Tabs are normally read as eight columns
-_MOST: Final = 100_000  # maximum number of non-blank characters that are read again to find missing spaces
-# Matches positions where a line may have lost a space: its beginning, and before each remaining run of spaces.
+_MOST: Final = 100_000  # maximum number of non-blank characters to read again when looking for missing spaces
+# Matches the positions where a line may have lost a space. These are its beginning and the places before runs of
+# spaces.
 _GAP: Final = re.compile(r"(?<=\S)(?=[ ])|^")
 
 
 def find(path: str) -> tuple[Drawing, ...]:
-    """Return all drawings in the file at *path*, or in standard input for ``-``, in the order of their lines.
+    """Return all drawings in the file at *path* in the order of their lines. If *path* is ``-``, read standard input.
 
     Raise :class:`InputError` if the file cannot be read or has no drawing.
     """
@@ -50,7 +52,10 @@ def find(path: str) -> tuple[Drawing, ...]:
 
 
 def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
-    """Return the drawings in *found* that include *line* of the file at *path*, or all of them if *line* is 0."""
+    """Return the drawings in *found* that include *line* of the file at *path*.
+
+    If *line* is 0, return all drawings.
+    """
     here = tuple(each for each in found if each.line <= line <= each.last) if line else found
     if not here:
         places = ", ".join(f"{each.line} to {each.last}" for each in found)
@@ -59,7 +64,7 @@ def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
 
 
 def parse(text: str, path: str) -> tuple[Drawing, ...]:
-    """Return all drawings in *text*.  *path* is the file name used in problems.
+    """Return all drawings in *text*.  Problems are reported with *path* as the file name.
 
     >>> [found.states.keys() for found in parse("digraph { A -> B }", "x.dot")]
     [dict_keys(['A', 'B'])]
@@ -79,12 +84,12 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     return tuple(sorted(found, key=lambda each: each.line))
 
 
-# Cached, because the same text is compared with one profile after another.
+# The result is cached, because the same text is compared under several profiles in turn.
 _parsed = lru_cache(maxsize=4)(parse)
 
 
 def _no_drawing_problem(sheet: Canvas, lines: list[str]) -> Problem:
-    """Return a problem that says why there is no drawing, such as boxes that are not closed."""
+    """Return a problem that says why there is no drawing. For example, the boxes may not be closed."""
     drawn = {within: strokes(sheet, within) for within in sheet.paragraphs}
     pieces = [cell for cells in drawn.values() for cell in cells]
     for line, text in enumerate(lines, 1):
@@ -110,7 +115,10 @@ def _no_drawing_problem(sheet: Canvas, lines: list[str]) -> Problem:
 
 
 def _with_common_causes(found: Sequence[Drawing], sheet: Canvas, lines: Sequence[str]) -> Iterator[Drawing]:
-    """Yield the drawings in *found*, replacing all problems of a drawing by their common cause if it is known."""
+    """Yield the drawings in *found*.
+
+    If all problems of a drawing have a known common cause, report only this cause.
+    """
     broken = sum(bool(each.problems) for each in found)
     for each in found:
         if each.problems:
@@ -136,7 +144,10 @@ def _tab_problem(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | 
 
 
 def _lost_blank_problem(sheet: Canvas, lines: Sequence[str], rows: range, found: Drawing, most: int) -> Problem | None:
-    """Return the problem of a missing space near the problems of *found*, or None after reading *most* characters."""
+    """Return the problem of a missing space near the problems of *found*.
+
+    Give up and return None after *most* characters.
+    """
     own = lines[rows.start : rows.stop]
     size = sum(len(line) - line.count(" ") for line in own)
     near = sorted({row for each in found.problems for row in range(each.line - 2, each.line + 1) if row in rows})

@@ -1,11 +1,11 @@
-"""ASCII box-and-arrow diagrams in any text.
+"""Read ASCII box-and-arrow diagrams in any text.
 
-A drawing is a paragraph with boxes and arrows in it.  Nothing is guessed.  A line that ends nowhere, a label that could
-belong to two lines, or a box that is not closed is reported as a problem with its location, so the reader never
-invents an arrow.
+A drawing is a paragraph with boxes and arrows in it. Nothing is guessed. If a line ends nowhere, a label could belong
+to two lines, or a box is not closed, fsm reports a problem with its location. The reader therefore never invents an
+arrow.
 
-An arrow is a path along a line from its beginning to an arrowhead.  A line that branches has one arrow to each head,
-with the labels along that path.  An arrow whose line begins nowhere has no source.
+An arrow is a path along a line from its beginning to an arrowhead.  A line that branches has one arrow to each head.
+The labels of an arrow are the labels along its path. If its line begins at no state, the arrow has no source.
 """
 
 import itertools
@@ -24,11 +24,11 @@ from fsm.errors import Problem
 LARGEST: Final = 100_000  # maximum number of characters in the drawings of a file
 _LONGEST: Final = 1_000_000  # maximum total length of the arrows of a drawing
 _MOST_LABELS: Final = 1_000  # maximum number of labels of an arrow, counted over all combinations of stacked labels
-_GAP: Final = 2  # maximum number of empty rows between a drawing and a piece of line that belongs to it
+_GAP: Final = 2  # maximum number of empty rows between a drawing and a stretch of line that belongs to it
 
 
 def drawings(sheet: Canvas) -> Iterator[Drawing]:
-    """Yield the drawing in each paragraph that has boxes and lines, with its problems from top to bottom."""
+    """Yield the drawing in each paragraph that has boxes and lines. Its problems are sorted from top to bottom."""
     left = LARGEST
     for within in sheet.paragraphs:
         inner, around = boxes(sheet, within)
@@ -95,12 +95,15 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
 def _arrows(
     ends: list[tuple[NetEnd, NetEnd]], labels: Mapping[Stroke, list[PlacedLabel]], lines: Wires
 ) -> Iterator[tuple[Arrow, list[Stroke]]]:
-    """Yield the arrows between *ends* of a net, each with its strokes.  All arrows share their start or their end."""
+    """Yield the arrows between the *ends* of a net, with their strokes.
+
+    All arrows have the same start or the same end.
+    """
     start, end = ends[0]
     root = start.node if all(each.node == start.node for each, _ in ends) else end.node
     before = {root: root}
     front = [root]
-    for node in front:  # the list grows during the iteration
+    for node in front:  # The list grows during the iteration.
         new = [each for each in lines.links[node].values() if each not in before]
         before |= dict.fromkeys(new, node)
         front += new
@@ -131,7 +134,7 @@ def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
 def _net_fault(
     net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires
 ) -> tuple[GridCell, str, str, str] | None:
-    """Return the cell, code, description and hint for the fault in *net*, or ``None`` if there is no fault."""
+    """Return the cell, code, description and hint for the fault in *net*. Return ``None`` if *net* has no fault."""
     top = min(net.nodes).cell
     first = tails[0].cell if tails else top
     if sum(len(lines.links[node]) for node in net.nodes) >= 2 * len(net.nodes):
@@ -174,7 +177,7 @@ def _report_contested_labels(arrows: list[tuple[Arrow, list[Stroke]]], labels: l
 
 
 def _row_range(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]:
-    """Return the first and last row of boxes, their lines and nearby vertical lines, ignoring arrows in prose."""
+    """Return the first and last row of boxes, their lines, and vertical lines nearby. Ignore arrows in prose."""
     first, last = min(box.top for box in found), max(box.bottom for box in found)
     upright = []
     for net in pieces:

@@ -1,7 +1,7 @@
-"""A text as a grid of characters, without comment marks and with each character in the column where it is displayed.
+"""A text as a grid of characters. Each character is in the column where it is displayed.
 
-Drawings occur in comments of all kinds of files.  Comment marks at the beginning of a line become blanks, so that every
-character keeps its column.  Tabs are expanded, and wide characters take two columns, as on a terminal.
+Drawings occur in comments of all kinds of files. Comment marks at the beginning of a line become blanks, so that
+every character keeps its column. Tabs are expanded. Wide characters take two columns, as on a terminal.
 """
 
 import re
@@ -40,10 +40,10 @@ _ARMS: Final[Mapping[str, str]] = {
     ".": "ESW",
     "'`": "NEW",
 }
-# Maps each character to the directions in which a line continues from it.
+# Maps each character to the directions in which a line continues from the character.
 ARMS: Final[Mapping[str, str]] = {char: arms for chars, arms in _ARMS.items() for char in chars}
 
-ROUND: Final = ".'`"  # characters that are corners only if a line turns there
+ROUND: Final = ".'`"  # characters that are corners only if a line turns at them
 _HEADS: Final[Mapping[Direction, str]] = {"N": "^▲△↑", "E": ">►▶▷→", "S": "vV▼▽↓", "W": "<◄◀◁←"}
 # Maps each arrowhead to the direction in which it points.
 HEADS: Final[Mapping[str, Direction]] = {char: to for to, chars in _HEADS.items() for char in chars}
@@ -51,12 +51,12 @@ HEADS: Final[Mapping[str, Direction]] = {char: to for to, chars in _HEADS.items(
 _REACHED: Final = {**ARMS, **{char: OPPOSITE[to] for char, to in HEADS.items()}}
 STROKE: Final = re.compile(f"[{re.escape(''.join(_REACHED))}]")  # matches any character of a line
 
-# Marks that may be at the beginning of an arrow without a source.
+# Marks that an arrow without a source may have at its beginning.
 STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})
 
 
 def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:
-    """Return the cell *far* steps from *cell* in direction *to*.
+    """Return the cell that is *far* steps from *cell* in direction *to*.
 
     >>> beyond((3, 3), "E", 2)
     (3, 5)
@@ -68,7 +68,7 @@ def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:
 def reaches(char: str, to: Direction) -> bool:
     """Check whether a line continues from *char* in direction *to*.
 
-    A line continues from an arrowhead in the direction opposite to where it points.
+    An arrowhead continues only in the direction opposite to the one in which it points.
 
     >>> reaches("+", "N"), reaches("|", "E"), reaches("v", "N"), reaches("v", "S")
     (True, False, True, False)
@@ -88,20 +88,20 @@ _WORD: Final = re.compile(r"(?<=[\w.])(?:-+(?=[\w.])|[vV])|[vV](?=[\w.])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """The grid."""
+    """The grid of a text."""
 
     path: str
     rows: tuple[str, ...]
-    columns: tuple[Sequence[int], ...]  # index in the line of the character in each column of each row
-    drawn: tuple[str, ...]  # the rows, with blanks in place of parts of words that look like strokes
+    columns: tuple[Sequence[int], ...]  # for each row and column, the index of the character in its line
+    drawn: tuple[str, ...]  # the rows, with blanks instead of parts of words that look like strokes
     paragraphs: tuple[range, ...]  # runs of rows that are not empty
 
     def at(self, cell: GridCell) -> str:
-        """Return the character at *cell*, or a blank beyond the edges."""
+        """Return the character at *cell*. Beyond the edges of the grid, return a blank."""
         return _at(self.rows, cell)
 
     def stroke(self, cell: GridCell) -> str:
-        """Return the character at *cell*, or a blank if it is part of a word."""
+        """Return the character at *cell*. If the character is part of a word, return a blank."""
         return _at(self.drawn, cell)
 
     def place(self, cell: GridCell) -> Location:
@@ -110,12 +110,12 @@ class Canvas:
         return Location(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)
 
     def text(self, row: int, first: int, last: int) -> str:
-        """Return the text in *row* from column *first* to *last* inclusive."""
+        """Return the text in *row* from column *first* to column *last*, both included."""
         return self.rows[row][first : last + 1].replace(_FILL, "")
 
 
 def runs(marks: Iterable[bool]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last index of each run of true *marks*.
+    """Yield the first and the last index of each run of consecutive true items in *marks*.
 
     >>> list(runs([True, True, False, True]))
     [(0, 1), (3, 3)]
@@ -181,7 +181,7 @@ def _spread(line: str) -> tuple[str, Sequence[int]]:
     return "".join(row), tuple(places)
 
 
-NARROWEST: Final = 3  # minimum width in columns: two sides, and a name between them
+NARROWEST: Final = 3  # minimum width of a box in columns: two sides, and a name between them
 _REMARK: Final = re.compile(r"\(.*\)")
 # Matches runs of strokes that may contain the top or the bottom of a box.
 _PIECE: Final = re.compile(f"{STROKE.pattern}{{{NARROWEST - 1},}}")
@@ -191,7 +191,7 @@ _Sides: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A drawn state: its name, which begins at ``cell``, and the rows and columns of its border."""
+    """A drawn state. It has a name, which begins at ``cell``, and a border with rows and columns."""
 
     name: str
     cell: GridCell
@@ -208,7 +208,7 @@ class Box:
         return product(range(self.top, self.bottom + 1), range(self.left, self.right + 1))
 
     def sides(self) -> Iterator[tuple[GridCell, Direction]]:
-        """Yield the cells of the border except its corners, and the outward direction from each."""
+        """Yield the cells of the border except the corners. Each cell comes with its outward direction."""
         for column in range(self.left + 1, self.right):
             yield (self.top, column), "N"
             yield (self.bottom, column), "S"
@@ -217,7 +217,7 @@ class Box:
             yield (row, self.right), "E"
 
     def corners(self) -> tuple[GridCell, ...]:
-        """Return the corners clockwise from the top left."""
+        """Return the corners in clockwise order from the top left."""
         return (self.top, self.left), (self.top, self.right), (self.bottom, self.right), (self.bottom, self.left)
 
 
@@ -229,12 +229,15 @@ class _Edge(NamedTuple):
     last: int
 
     def sides(self) -> tuple[_Sides, _Sides, _Sides]:
-        """Return the possible columns of both sides: the ends of the edge, or one beyond if a corner is missing."""
+        """Return the possible columns of both sides of a box.
+
+        They are the ends of the edge or, if a corner is missing, the columns next to the ends.
+        """
         return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
 
 
 def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
-    """Return the boxes in the rows *within*, from top to bottom, and separately the boxes that contain others."""
+    """Return the boxes in the rows *within*, from top to bottom. Return boxes that contain other boxes separately."""
     edges = [edge for row in within for edge in _edges(sheet, row)]
     bottoms: dict[_Sides, list[_Edge]] = defaultdict(list)
     for edge in edges:
@@ -257,7 +260,10 @@ def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
 
 
 def _contains_another(box: Box, rows: Mapping[int, list[Box]]) -> bool:
-    """Check whether another box is within *box*.  *rows* maps rows to the boxes that begin there, left to right."""
+    """Check whether *box* contains another box.
+
+    *rows* maps each row to the boxes that begin there, from left to right.
+    """
     for row in range(box.top, box.bottom + 1):
         those = rows.get(row, ())
         for at in range(
@@ -269,7 +275,7 @@ def _contains_another(box: Box, rows: Mapping[int, list[Box]]) -> bool:
 
 
 def strokes(sheet: Canvas, within: range) -> list[GridCell]:
-    """Return the beginnings of strokes that could have been the top or the bottom of a box."""
+    """Return the beginnings of strokes that may have been the top or the bottom of a box."""
     return [
         (edge.row, edge.first)
         for row in within
@@ -295,10 +301,11 @@ def _is_horizontal(char: str, text: str, column: int) -> bool:
 
 
 def _box_below(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> Box | None:
-    """Return the box below *top* with these *sides*, closed by the first of *bottoms* that fits."""
+    """Return the box that has the top *top* and these *sides*. The first fitting edge in *bottoms* closes the box."""
     left, right = sides
     row = top.row + 1
-    # No line continues downward from the corners of a bottom edge, so the sides reach past at most one of *bottoms*.
+    # No line continues downward from the corners of a bottom edge. The sides therefore extend past at most one of
+    # *bottoms*.
     for at in range(bisect_right(bottoms, row, key=attrgetter("row")), len(bottoms)):
         bottom = bottoms[at]
         while row < bottom.row and _is_vertical(sheet.at((row, left))) and _is_vertical(sheet.at((row, right))):
@@ -313,7 +320,7 @@ def _box_below(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -
 
 
 def _is_table(sheet: Canvas, box: Box) -> bool:
-    """Check whether lines cross *box* from side to side or from top to bottom, as in a table."""
+    """Check whether *box* is a table. In a table, lines cross the box from side to side or from top to bottom."""
     rows, columns = range(box.top, box.bottom + 1), range(box.left, box.right + 1)
     rules = any(_RULE.fullmatch(sheet.rows[row], box.left, box.right + 1) for row in rows[1:-1])
     return rules or any(all(_is_vertical(sheet.at((row, column))) for row in rows) for column in columns[1:-1])
@@ -340,7 +347,10 @@ def _turns(sheet: Canvas, corner: GridCell, up: Direction, out: Direction) -> bo
 
 
 def _name(sheet: Canvas, rows: range, first: int, last: int) -> tuple[str, GridCell]:
-    """Return the lines in a box, joined by spaces and without remarks in parentheses, and the cell where they begin."""
+    """Return the name in a box and the cell where it begins.
+
+    The lines in the box are joined by spaces. Remarks in parentheses are left out.
+    """
     lines = {row: sheet.text(row, first, last) for row in rows}
     named = {row: line for row, line in lines.items() if line.strip() and not _REMARK.fullmatch(line.strip())}
     row = next(iter(named), rows[0])

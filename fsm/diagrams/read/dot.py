@@ -1,8 +1,8 @@
-"""DOT graphs, whose nodes are states and whose edges are arrows.
+"""Read DOT graphs. Nodes are states, and edges are arrows.
 
-The name of a state is the first line of the node's label or, without a label, the node's name.  An arrow from a point,
-or from a node with an empty label, has no source.  The grammar is that of https://graphviz.org/doc/info/lang.html,
-except that unquoted names may also contain dots and begin with a digit.
+The name of a state is the first line of the node's label. If the node has no label, it is the node's name.  An arrow
+from a point, or from a node with an empty label, has no source.  https://graphviz.org/doc/info/lang.html describes
+the grammar. In addition, unquoted names may contain dots and begin with a digit.
 """
 
 import itertools
@@ -38,7 +38,7 @@ _TAG: Final = re.compile(r"<[^<>]*>")
 
 
 def drawings(text: str, path: str) -> Iterator[Drawing]:
-    """Yield the graphs in *text*, each from its heading to its closing brace, or to the end of *text*."""
+    """Yield the graphs in *text*. A graph extends from its heading to its closing brace or to the end of *text*."""
     starts, end = [0, *(found.end() for found in re.finditer("\n", text))], 0
     for heading in _HEADING.finditer(text):
         if heading.start() >= end:
@@ -56,7 +56,7 @@ class _NotDotError(Exception):
 
 
 class _Token(NamedTuple):
-    """A token.  ``kind`` is a keyword, a mark, ``name``, ``quoted`` for a quoted name, or a description."""
+    """A token. Its ``kind`` is a keyword, a mark, ``name``, ``quoted`` for a quoted name, or a description."""
 
     kind: str
     text: str
@@ -64,13 +64,13 @@ class _Token(NamedTuple):
 
 
 class _Graph:
-    """Parser for the graph at ``text[start:]``.  *starts* holds the index of each line start."""
+    """Parser for the graph that begins at ``text[start:]``. *starts* contains the index of each line start."""
 
     def __init__(self, text: str, start: int, path: str, starts: list[int]) -> None:
         self.text, self.start, self.path, self.starts = text, start, path, starts
-        self.end = len(text)  # index just past the graph
+        self.end = len(text)  # the index immediately after the graph
         self.nodes: dict[str, dict[str, str]] = {}  # attributes of each node
-        self.mentions: list[tuple[str, int]] = []  # every mention of a node, with its index
+        self.mentions: list[tuple[str, int]] = []  # every mention of a node, with the index of the mention
         self.edges: list[tuple[str, str, tuple[ArrowLabel, ...], Location]] = []
         self.size = self.depth = 0
         self.default: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
@@ -190,7 +190,7 @@ class _Graph:
             raise _NotDotError(what, "reduce it to the part you need", "FSM411")
 
     def _end(self, node: _Token | None = None) -> tuple[str, ...]:
-        """Return the nodes at one end of an edge, without ports: those of a group, *node*, or the next name."""
+        """Return the nodes at one end of an edge, without ports. An end is a group, *node*, or the next name."""
         if node is None and self.token.kind in _GROUPS:
             if self._take("subgraph"):
                 self._take(*_NAMES)
@@ -260,7 +260,7 @@ def _lines(label: str) -> list[str]:
     found: list[str] = []
     shown = _ESCAPE.sub(lambda escape: "\n" if escape[1] in "nlr" else escape[1], label)
     for line in filter(None, (" ".join(part.split()) for part in shown.split("\n"))):
-        # fsm draw breaks a long label before its outputs, so join the two parts again.
+        # The command fsm draw breaks a long label before its outputs. Join the two parts again.
         if found and line.startswith(("/ ", "↗")):
             found[-1] += f" {line}"
         else:

@@ -1,8 +1,8 @@
-"""Nets: connected lines, their beginnings and their ends.
+"""Find nets. A net consists of connected lines, their beginnings and their ends.
 
-A net has one beginning and one or more ends, or several beginnings and one end.  A beginning is a point where a line
-leaves a box without an arrowhead, or where it starts at no box.  An end is an arrowhead at a box, or at a word
-without a box.
+A net has one beginning and at least one end, or several beginnings and one end. A beginning is a point where a line
+leaves a box without an arrowhead, or where a line starts away from all boxes. An end is an arrowhead at a box, or at
+a word without a box.
 """
 
 import itertools
@@ -20,7 +20,7 @@ NEAR: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetEnd:
-    """A beginning or end of a net.  ``state`` is ``None`` if it is not at a state."""
+    """A beginning or end of a net. If it is not at a state, ``state`` is ``None``."""
 
     state: str | None
     node: Stroke
@@ -30,7 +30,7 @@ class NetEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """Connected lines.  ``broken`` is true if one of their ends has a problem."""
+    """Connected lines. ``broken`` is true if a beginning or end of the lines has a problem."""
 
     nodes: tuple[Stroke, ...]
     ends: tuple[NetEnd, ...]
@@ -43,13 +43,13 @@ class Nets:
 
     wires: Wires
     phrases: dict[GridCell, Phrase]  # phrases that are not part of any line
-    words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by stroke
+    words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by the stroke at which they are
     between: dict[Stroke, list[Phrase]] = field(
         default_factory=dict
-    )  # phrases within the broken line that a node joins
+    )  # phrases that interrupt the broken line joined by a node
 
     def find(self) -> list[Net]:
-        """Return the nets from top to bottom.  Phrases that are part of one are removed from ``phrases``."""
+        """Return the nets from top to bottom. Remove phrases that are part of a net from ``phrases``."""
         for node in self.wires.links:
             to = HEADS.get(self.wires.sheet.at(node.cell))
             touched = any(touch.head for touch in self.wires.touches.get(node, ()))
@@ -100,7 +100,7 @@ class Nets:
         return any(touch.border == beyond(node.cell, to) for touch in self.wires.touches.get(node, ()))
 
     def _continuation(self, node: Stroke, to: Direction) -> tuple[list[Phrase], Stroke] | None:
-        """Return the label that interrupts the line from *node*, and the stroke where the line continues after it."""
+        """Return the label that interrupts the line from *node*. Return also the stroke where the line continues."""
         label: list[Phrase] = []
         if to == "E":
             cells = [beyond(node.cell, to, far) for far in range(1, NEAR + 1)]
@@ -140,7 +140,7 @@ class Nets:
                 yield from self._beginning(node, named)
 
     def _beginning(self, node: Stroke, named: Mapping[GridCell, Phrase]) -> Iterable[NetEnd]:
-        """Yield the beginning of a line that has no arrowhead or box.  *named* maps cells to states without a box."""
+        """Yield the beginning of a line that has no arrowhead or box. *named* maps cells to states without a box."""
         (back,) = self.wires.links[node] or [to for to in OPPOSITE if self._touches_box(node, to)]
         to = OPPOSITE[back]
         for far in range(1, NEAR + 1):
@@ -167,12 +167,12 @@ class Nets:
 
 
 FARTHEST: Final = 8  # maximum number of blanks between a label and the line beside it
-_JUNCTION: Final = 3  # minimum number of lines that meet at a junction
+_JUNCTION: Final = 3  # minimum number of lines at a junction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedLabel:
-    """A label, the stroke that it is placed at, and strokes of other lines that it also touches."""
+    """A label and the stroke at which it is placed. The label may also touch strokes of other lines."""
 
     step: ArrowLabel
     at: Stroke
@@ -181,7 +181,7 @@ class PlacedLabel:
 
 @dataclass(slots=True)
 class Labels:
-    """Finds the line of each phrase.  ``stretch`` numbers the stretches of line between junctions."""
+    """Finds the line to which each phrase belongs. ``stretch`` numbers the stretches of line between junctions."""
 
     wires: Wires
     stretch: dict[Stroke, int] = field(default_factory=dict)
@@ -250,7 +250,7 @@ class Labels:
         return found
 
     def _stretches_beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Stroke]]:
-        """Map each stretch beside *stack* to the number of blanks in between and its nearest stroke."""
+        """Map each stretch beside *stack* to its nearest stroke and the number of blanks before this stroke."""
         found: dict[int, tuple[int, Stroke]] = {}
         for phrase in stack:
             sides: tuple[tuple[int, Direction], ...] = ((phrase.first, "W"), (phrase.last, "E"))

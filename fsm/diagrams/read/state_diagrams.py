@@ -1,9 +1,10 @@
-"""State diagrams of Mermaid and PlantUML in a file, between Markdown fences, or in a comment.
+"""Read state diagrams of Mermaid and PlantUML. They may be in a file, between Markdown fences, or in a comment.
 
-Only the part of the languages that defines states and transitions is read.  The name of a state is its text if it has
-one (``state "TEXT" as id``), and otherwise its id.  Text after a colon is a remark.  Colours, notes and directions are
-skipped.  Nested states, choices and forks have no meaning in a flat lifecycle, and are reported as problems.  The
-grammars are those of https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram.
+Only the parts of these languages that define states and transitions are read.  The name of a state is its text
+(``state "TEXT" as id``). If it has no text, the name is its id.  Text after a colon is a remark.  Colours, notes and
+directions are skipped.  Nested states, choices and forks have no meaning in a flat lifecycle, and are reported as
+problems.  https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram describe the
+grammars.
 """
 
 import re
@@ -15,7 +16,7 @@ from typing import Final
 from fsm.diagrams.drawing import MOST, Arrow, Drawing, Location, only_step
 from fsm.errors import Problem
 
-NOWHERE: Final = "[*]"  # the pseudostate, which is initial as a source and final as a target
+NOWHERE: Final = "[*]"  # the pseudostate; as a source, it means the initial state, and as a target, a final state
 _HEADING: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+stateDiagram(?:-v2)?\s*;?\s*$")
 _FENCE: Final = re.compile(r"^\s*(?:```|~~~|\"\"\"|'''|\*/)")
 _ID: Final = r"(?:\[\*\]|[^\s:{}\[\]\"<>-](?:[^\s:{}\[\]\"<>]*[^\s:{}\[\]\"<>-])?)"
@@ -43,7 +44,7 @@ class StateDiagram:
     arrows: list[tuple[str, str, str, Location]] = field(default_factory=list)
 
     def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> Drawing:
-        """Parse the diagram whose heading is on line *heading*, with *lines* below it."""
+        """Parse the diagram with the heading on line *heading*. *lines* are the lines below the heading."""
         note, line = False, heading
         for line, text in lines:
             statement = text.strip().rstrip(";").strip()
@@ -109,9 +110,10 @@ def _plain(text: str) -> str:
 def blocks(
     text: str, heading: re.Pattern[str], end: re.Pattern[str], *, ends_with_comment: bool
 ) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
-    """Yield the line number of each *heading* in *text*, and the numbered lines below it up to *end*.
+    """Yield the line number of each *heading* in *text*, with the numbered lines below it up to *end*.
 
-    If the block is in a comment, blanks replace the comment mark, which is group ``mark`` of *heading*.
+    If the block is in a comment, blanks replace the comment mark. The comment mark is the group ``mark`` of
+    *heading*.
     """
     rows = iter(enumerate(text.split("\n"), 1))
 
@@ -128,7 +130,7 @@ def blocks(
 
 
 def mermaid_drawings(text: str, path: str) -> Iterator[Drawing]:
-    """Yield the diagrams in *text*, each from its heading to the end of its fence, its comment, or the file."""
+    """Yield the diagrams in *text*. A diagram ends at the end of its fence, its comment, or the file."""
     for line, lines in blocks(text, _HEADING, _FENCE, ends_with_comment=True):
         yield StateDiagram(path).read(line, lines)
 
@@ -160,7 +162,7 @@ def plantuml_drawings(text: str, path: str) -> Iterator[Drawing]:
 
 
 def _statements(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the statements in *lines* that define states and arrows, in Mermaid's syntax."""
+    """Yield the statements in *lines* that define states and arrows. Each is translated to Mermaid's syntax."""
     inside = False
     for number, line in lines:
         statement = line.strip()

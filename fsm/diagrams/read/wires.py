@@ -1,7 +1,7 @@
-"""Lines: the cells that are strokes of a line, and where the line continues from each of them.
+"""Lines: the cells that are strokes of a line, and the directions in which the line continues from each cell.
 
-Strokes join at a joint (``+``), and at a point where one stroke ends at the side of another (``|---``).  If a stroke
-continues on both sides (``--|--``), the lines cross without joining.
+Strokes join at a joint (``+``). They also join if one stroke ends at the side of another stroke (``|---``). If a
+stroke continues on both sides (``--|--``), the lines cross without joining.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _AXES: Final[Mapping[str, tuple[Direction, ...]]] = {"": tuple(OPPOSITE), "h": (
 
 
 class Stroke(NamedTuple):
-    """A stroke: its cell and, if two lines cross there, its ``axis``."""
+    """A stroke, given by its cell. If two lines cross at the cell, ``axis`` says which of them is meant."""
 
     cell: GridCell
     axis: str = ""
 
 
 class Touch(NamedTuple):
-    """A line that meets a box at a cell of its border, with or without an arrowhead."""
+    """A place where a line meets a box. The line may have an arrowhead there."""
 
     box: Box
     border: GridCell
@@ -49,7 +49,7 @@ class Touch(NamedTuple):
 
 
 class Wires:
-    """Lines in the rows *within* around *boxes*: the strokes, how they are connected, and the boxes that they meet."""
+    """The lines in the rows *within*, with the strokes that form them and the *boxes* that they meet."""
 
     def __init__(self, sheet: Canvas, within: range, boxes: Iterable[Box]) -> None:
         self.sheet = sheet
@@ -70,7 +70,10 @@ class Wires:
         self.problems.append((cell, Problem(path=self.sheet.path, line=place.line, code=code, what=what, hint=hint)))
 
     def components(self, among: Callable[[Stroke], bool] = lambda _: True) -> Iterator[tuple[Stroke, ...]]:
-        """Yield the groups of connected strokes for which ``among(stroke)`` is true, from top to bottom."""
+        """Yield the groups of connected strokes from top to bottom.
+
+        A group has only strokes with a true ``among(stroke)``.
+        """
         seen: set[Stroke] = set()
         for root in sorted(self.links):
             if root not in seen and among(root):
@@ -79,15 +82,18 @@ class Wires:
                 yield found
 
     def strokes_at(self, cell: GridCell, axes: str = "hv") -> Iterator[Stroke]:
-        """Return the stroke at *cell*.  If lines cross there, return the strokes along *axes*."""
+        """Return the stroke at *cell*. If lines cross at *cell*, return the strokes along *axes*."""
         return (node for node in (Stroke(cell), *(Stroke(cell, axis) for axis in axes)) if node in self.links)
 
     def char(self, cell: GridCell) -> str:
-        """Return the character at *cell* if it could be part of a line, and otherwise a blank."""
+        """Return the character at *cell* if it could be part of a line. Otherwise, return a blank."""
         return self.chars.get(cell, " ")
 
     def _turns(self, cell: GridCell, char: str) -> bool:
-        """Check whether a line turns at *char*, a dot or a quotation mark.  Return True for any other character."""
+        """Check whether a line turns at *char* if *char* is a dot or a quotation mark.
+
+        Return True for other characters.
+        """
         if char not in ROUND:
             return True
         near = {to: self.sheet.at(beyond(cell, to)) for to in OPPOSITE if reaches(char, to)}
@@ -114,7 +120,7 @@ class Wires:
         return self.node(there, to) if onward else None
 
     def node(self, cell: GridCell, to: Direction) -> Stroke:
-        """Return the stroke at *cell* of a line that goes in direction *to*."""
+        """Return the stroke at *cell* that belongs to a line in direction *to*."""
         return Stroke(cell, "h" if to in "EW" else "v") if self.crossed(cell) else Stroke(cell)
 
     def _link(self, cell: GridCell) -> None:
@@ -128,7 +134,10 @@ class Wires:
                     links[to] = there
 
     def _record_border(self, box: Box, border: GridCell, out: Direction) -> None:
-        """Record the line at *border*.  An arrowhead or a joint there without a line is a problem."""
+        """Record the line that meets the box at *border*.
+
+        If there is no line at an arrowhead or a joint, report a problem.
+        """
         mark, outside = self.sheet.at(border), beyond(border, out)
         char, back = self.char(outside), OPPOSITE[out]
         leads = reaches(char, back)
@@ -154,7 +163,7 @@ class Wires:
                         self._touch(outside, out, Touch(box, corner, head=True))
         for cell in self.chars:
             self._link(cell)
-        # A stroke that touches no other stroke and no box is just text.
+        # A stroke that touches no other stroke and no box is only text.
         for node in [node for node, links in self.links.items() if not links and node not in self.touches]:
             del self.links[node]
 
@@ -164,7 +173,10 @@ _WORDS: Final = re.compile(r"[^ \n]+(?: [^ \n]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
-    """Words on one line, separated by single blanks.  Columns ``first`` and ``last`` are included."""
+    """Words on one line that are separated by single blanks.
+
+    ``first`` and ``last`` are the columns of the phrase's ends.
+    """
 
     text: str
     row: int
@@ -190,7 +202,7 @@ def phrases(lines: Wires) -> Iterator[Phrase]:
 
 
 def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
-    """Group *those* into stacks of phrases on consecutive lines, one above the other."""
+    """Group the phrases *those* into stacks. In a stack, phrases on consecutive lines are one above the other."""
     at = {cell: phrase for phrase in those for cell in phrase.cells()}
 
     def touched(phrase: Phrase) -> Iterator[Phrase]:
@@ -206,7 +218,7 @@ def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
 
 
 def names(stack: Iterable[Phrase]) -> tuple[str, ...]:
-    """Return the names in a stack, one for each line.  Text in parentheses belongs to the line before.
+    """Return the names in a stack, one for each line. Text in parentheses belongs to the previous name.
 
     >>> lines = ["Start", "(failed", "and left)", "Stop"]
     >>> names(Phrase(text=text, row=row, first=0, last=9) for row, text in enumerate(lines))

@@ -1,9 +1,10 @@
-"""Export a machine, alone or with one of its properties, to Promela for the model checker SPIN.
+"""Export a machine to Promela, the language of the model checker SPIN.
 
-A single process repeatedly takes one of the machine's steps.  Each step is a ``d_step``, so that SPIN stores only the
-machine's own states.  It prints its name, so that ``spin -t`` shows a readable counterexample.  A claim adds variables
-besides ``state``, which are updated in the same ``d_step``.  A claim about finite runs fails with an assertion, and a
-claim about infinite runs with an acceptance cycle.
+A property of the machine can be exported with it.  A single process repeatedly takes one of the machine's steps.
+Each step is a ``d_step``, so that SPIN stores only the states of the machine.  A step prints its name, so that
+``spin -t`` shows a readable counterexample.  A claim adds variables besides ``state``, which are updated in the same
+``d_step``.  If a claim about finite runs is violated, an assertion fails.  If a claim about infinite runs is
+violated, SPIN finds an acceptance cycle.
 
 Each step of the machine remains one step in SPIN.  SPIN and :mod:`fsm.checker` therefore count the same states and find
 counterexamples of the same length.
@@ -31,16 +32,16 @@ from fsm.machine import Event, Machine, claims, outcomes
 from fsm.machine.claims import Fair, Idempotent, LeadsTo
 from fsm.machine.conditions import All, Condition, Not
 
-BROKEN: Final = 255  # value of a variable once the claim is violated
+BROKEN: Final = 255  # value of a variable when the claim is violated
 MOST: Final = 30  # maximum number of items that take one bit each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """A machine combined with a claim.  ``others`` are options that are not steps of the machine.
+    """A machine combined with a claim.
 
-    ``cases`` is the number of parts of the claim, each of which is checked separately.  ``lasting`` is true if the
-    claim is about infinite runs.
+    ``others`` are options in addition to the steps of the machine.  ``cases`` is the number of parts of the claim,
+    each of which is checked separately.  ``lasting`` is true if the claim is about infinite runs.
     """
 
     options: Callable[[ExportedStep], Iterable[str]]
@@ -63,7 +64,10 @@ def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = 
 def sequence_product(
     words: PromelaNames, sequences: tuple[tuple[Condition, ...], ...], until: Condition | None = None
 ) -> Product:
-    """Return the product for runs through *sequences*.  ``held`` counts conditions met in order.  *until* resets it."""
+    """Return the product for runs through *sequences*.
+
+    ``held`` counts the conditions that have held in order.  *until* resets the count.
+    """
     several = len(sequences) > 1
     lines = [f"#define UNTIL({INSTANT}) {words.expression(until) if until else 'false'}", f"#define BROKEN {BROKEN}"]
     lines += ["#ifndef CASE", "#define CASE 1", "#endif"] if several else []
@@ -83,9 +87,9 @@ def sequence_product(
 
 
 def _next(length: int) -> str:
-    """Return an expression for the number of conditions, out of *length*, that have held by the end of an instant.
+    """Return an expression for the number of conditions that have held by the end of an instant.
 
-    The number grows by at most one per instant.
+    *length* is the number of all conditions.  The number grows by at most one per instant.
     """
     last = length - 1
     parts = [f"held == BROKEN || (held == {last} && HOLDS_{length}({INSTANT})) -> BROKEN"]
@@ -98,7 +102,8 @@ def _next(length: int) -> str:
 def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     """Return the product for a call and its repetition.
 
-    ``stage`` is 1 after the first call, which leads to the state ``between``, and 2 while the second is in progress.
+    ``between`` is the state after the first call.  ``stage`` is 1 after the first call, and 2 while the second call
+    is in progress.
     """
 
     def options(step: ExportedStep) -> Iterator[str]:
@@ -139,14 +144,15 @@ def _call_options(words: PromelaNames, step: ExportedStep, guard: str, *, first:
 
 
 def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
-    """Return the product with a bit for whether the target is due, and with rounds of fairness.
+    """Return the product for a leads-to claim.
 
-    Infinite runs are decided by acceptance cycles.  In a run that violates the claim, the target is due forever from
-    some instant on.  SPIN guesses that instant (``committed``) and from then on takes only steps that do not meet the
-    target.  Each fairness condition is then awaited in its ``turn``, and each round ends at an accepting label.  The
-    turn of a weakly fair event is over when it is taken or disabled.  The turn of a strongly fair event is over when it
-    is taken, or when it was guessed to be disabled forever (``spared``), after which no step may enable it.  A run that
-    stops is one whose rounds continue without steps.
+    It has a bit that tells whether the target is due, and rounds for the fairness conditions.  Infinite runs are
+    decided by acceptance cycles.  In a run that violates the claim, there is an instant after which the target is due
+    forever.  SPIN guesses that instant (``committed``) and from then on takes only steps that do not meet the target.
+    Each fairness condition is then awaited in its ``turn``, and each round ends at an accepting label.  The turn of a
+    weakly fair event is over when it is taken or disabled.  The turn of a strongly fair event is over when it is
+    taken, or when it was guessed to be disabled forever (``spared``), after which no step may enable it.  If a run
+    stops, its rounds continue without steps.
     """
     if len(claim.fair) > MOST:
         raise CannotExportError(f"more than {MOST} things are fair: state the property with fewer")
@@ -154,7 +160,8 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     macros, rounds = [], list[str]()
     for number, fair in enumerate(claim.fair):
         where = [step.source for step in taken if _concerns(fair, step)]
-        # The beginning of a second call and an unspecified end count as possible, although no step takes them.
+        # The beginning of a second call counts as possible although no step takes it.  The same applies to an
+        # unspecified end of a call.
         possible = words.any_of(where, "is") if fair.outcome or not fair.ends else "true"
         possible += " && begun" if fair.ends else ""
         title = f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}"
@@ -195,7 +202,8 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
             f"{size(len(claim.fair))} turn = 0;",
             "int spared = 0;",
         ),
-        # Choices besides steps: commit to a violation, spare an event, skip its turn, and finish a round (accepting).
+        # Choices in addition to steps: commit to a violation, spare an event, skip its turn, or finish a round
+        # (accepting).
         others=(
             *("#ifndef SAFETY", ":: d_step { due && !committed -> committed = true }", *rounds),
             *(f":: committed && turn == {len(claim.fair)} ->", "accept_round:", "   turn = 0", "#endif"),
@@ -209,11 +217,11 @@ def _concerns(fair: Fair, step: ExportedStep) -> bool:
 
 
 def follows_product(words: PromelaNames, other: Machine) -> Product:
-    """Return the product with ``belief``, a bit set of the states that *other* may be in (subset construction).
+    """Return the product with ``belief``, a bit set of the possible states of *other* (subset construction).
 
-    The outputs of the machine and the signals that both machines have are events of *other*.  Sets of states are closed
-    under hidden events.  The construction is independent of :mod:`fsm.monitor` and does not support calls of *other*
-    that take time.
+    The outputs of the machine, and the signals that both machines have, count as events of *other*.  Sets of states
+    are closed under hidden events.  The construction is independent of :mod:`fsm.monitor` and does not support calls
+    of *other* that take time.
     """
     if len(other.states) > MOST:
         what = f"'{other.name}' has more than {MOST} states, and each needs a bit"
@@ -267,10 +275,10 @@ WIDTH: Final = 100
 
 
 def promela(machine: Machine, stated: claims.Property | None = None, *, file: str = "") -> str:
-    """Return *machine* in Promela, with the claim of *stated* if it is given, ending in a newline.
+    """Return *machine* in Promela, ending in a newline.
 
-    *file* is the file name used in the commands in the header.  Raise :class:`CannotExportError` for a claim that SPIN
-    cannot decide.
+    If *stated* is given, the claim of this property is included.  The commands in the header use the file name
+    *file*.  Raise :class:`CannotExportError` for a claim that SPIN cannot decide.
 
     >>> from fsm.language.library import load
     >>> print(promela(load("examples/models/door.toml")).splitlines()[0])
@@ -300,7 +308,10 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
 
 
 def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: bool) -> Iterator[str]:
-    """Yield the options for each step.  If *codes* is true, there is one for each reply the claim distinguishes."""
+    """Yield the options for each step.
+
+    If *codes* is true, there is one option for each reply that the claim distinguishes.
+    """
     event = ""
     for step in steps(machine, words.codes if codes else None):
         if step.event != event:
@@ -339,7 +350,7 @@ def _product(claim: claims.Claim, words: PromelaNames) -> Product:
 
 
 def _head(machine: Machine, stated: claims.Property | None, product: Product, file: str) -> Iterator[str]:
-    """Yield the header: a description, the commands to run, and the expected result."""
+    """Yield the lines of the header: a description, the commands to run, and the expected result."""
     yield f"{machine.name}: {machine.title}"
     if stated is None:
         yield "Every state that can be reached, for SPIN (https://spinroot.com)."

@@ -1,8 +1,8 @@
-"""Promela names for a machine, and conditions as Promela expressions.
+"""The names of a machine in Promela, and conditions as Promela expressions.
 
-An expression is about one instant.  Its seven variables are the parameters of its macro.  ``was`` and ``is`` are the
-states before and after, ``event`` is the event, ``whose`` is the call that gets ``reply``, ``output`` is the output,
-and ``all`` is the number of the list of all outputs of the step.
+An expression is about one instant.  The macro of an expression has seven parameters.  ``was`` and ``is`` are the
+states before and after the step.  ``event`` is the event, and ``whose`` is the call that gets the reply ``reply``.
+``output`` is the output of the instant.  ``all`` is the number of the list of all outputs of the step.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -16,7 +16,10 @@ from fsm.machine.conditions import Atom, Condition, atoms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedStep:
-    """An outcome of an event in a state or, if ``ends`` is true, of a call in progress.  ``reply`` may be empty."""
+    """An outcome of an event in a state or, if ``ends`` is true, of a call in progress.
+
+    ``reply`` is empty if the outcome has no reply.
+    """
 
     event: str
     ends: bool
@@ -33,10 +36,10 @@ class ExportedStep:
 
 
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
-    """Yield every step of *machine* in model order.  Silent cells have no steps.
+    """Yield every step of *machine* in the model's order.  Silent cells have no steps.
 
-    If *codes* are given, there is one step for each reply, and "any error" includes each of *codes*.  Otherwise, there
-    is one step for each outcome.
+    If *codes* are given, there is one step for each reply, and "any error" includes each of *codes*.  If no codes are
+    given, there is one step for each outcome.
     """
     for event in machine.events.values():
         for ends, cells in ((False, event.cells), (True, event.ends)):
@@ -48,7 +51,10 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
 
 
 def reached(machine: Machine) -> tuple[list[frozenset[tuple[str, frozenset[str]]]], int]:
-    """Return the reachable pairs of state and begun calls, grouped by distance, and the total number of steps."""
+    """Return the reachable pairs of a state and the begun calls, and the total number of steps.
+
+    The pairs are grouped by their distance from the initial state.
+    """
     start = (machine.initial, frozenset[str]())
     layers, met, taken, every = [frozenset({start})], {start}, 0, list(steps(machine))
     while layers[-1]:
@@ -76,21 +82,24 @@ def _replies(replies: tuple[str, ...], codes: Collection[str] | None) -> tuple[s
 
 
 def silent(machine: Machine, event: str) -> tuple[str, ...]:
-    """Return the states in which the specification is silent on *event*."""
+    """Return the states in which the specification is silent about *event*."""
     return tuple(state for state, cell in machine.events[event].cells.items() if isinstance(cell, Silent))
 
 
 INSTANT: Final = "was, is, event, whose, reply, output, all"
-NOWHERE: Final = "s_none"  # state before the first instant of a run
-SMALL: Final = 250  # maximum number for which a byte is used, with some values to spare
+NOWHERE: Final = "s_none"  # the state before the first instant of a run
+SMALL: Final = 250  # maximum number for which a byte is used; the remaining values of a byte are spare
 
 
 class CannotExportError(Exception):
-    """The target language cannot express the claim.  The message says why, and what to do."""
+    """The target language cannot express the claim.  The message contains the reason and a remedy."""
 
 
 class PromelaNames:
-    """Promela names for *machine* and the conditions in *stated*.  ``codes`` are error replies in the conditions."""
+    """Promela names for *machine* and for the conditions in *stated*.
+
+    ``codes`` are the error replies in these conditions.
+    """
 
     def __init__(self, machine: Machine, stated: Iterable[Condition]) -> None:
         mentioned = [atom for condition in stated for atom in atoms(condition)]
@@ -109,11 +118,11 @@ class PromelaNames:
         self.outputs = identifiers("o_", dict.fromkeys(outputs), taken=["o_none"])
         timed = [event.name for event in machine.events.values() if event.ends]
         self.begun = identifiers("begun_", dict.fromkeys(timed))
-        """Maps each call that takes time to a flag for whether it has begun."""
+        """Maps each call that takes time to a flag that tells whether the call has begun."""
         self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 
     def definitions(self) -> Iterator[str]:
-        """Yield a line for each name.  States are numbered from 0, and all other names from 1."""
+        """Yield a line for each name.  The numbers of states begin with 0, and all other numbers begin with 1."""
         yield "/* states; s_none is before the first */"
         yield from (f"#define {name} {number}" for number, name in enumerate(self.states.values()))
         yield f"#define {NOWHERE} {len(self.states)}"
@@ -127,9 +136,9 @@ class PromelaNames:
         return f"{NOWHERE}, {self.states[self.machine.initial]}, e_none, e_none, r_none, o_none, 0"
 
     def instants(self, step: ExportedStep) -> tuple[str, ...]:
-        """Return the macro arguments for each instant of *step*, one instant per output."""
+        """Return the macro arguments for each instant of *step*.  A step has one instant for each output."""
         event = self.events[step.event]
-        # The end of a call only replies.  It is not another occurrence of the event.
+        # The end of a call is only a reply.  It does not count as another occurrence of the event.
         happens = "e_none" if step.ends else event
         replies = f"{event}, {self.replies[step.reply]}" if step.reply else "e_none, r_none"
         place = f"{self.states[step.source]}, {self.states[step.way.to]}"
@@ -138,7 +147,7 @@ class PromelaNames:
         return tuple(f"{place}, {happens}, {replies}, {output}, {all_}" for output in outputs)
 
     def calls(self, step: ExportedStep) -> tuple[list[str], dict[str, int]]:
-        """Return the guard on calls in progress for *step*, and the values that it assigns to their flags."""
+        """Return the guard of *step* on calls in progress, and the values that it assigns to the flags of calls."""
         own, event = self.begun.get(step.event, ""), self.machine.events[step.event]
         if step.ends:
             return [own], {} if step.way.begins else {step.event: 0}
@@ -147,7 +156,10 @@ class PromelaNames:
         return [], dict.fromkeys(self.begun, 0) if event.interrupts else {}
 
     def any_of(self, states: Iterable[str], of: str) -> str:
-        """Return an expression for whether variable *of* is one of *states*, in model order."""
+        """Return an expression that tests whether the variable *of* is one of *states*.
+
+        The states are in the model's order.
+        """
         wanted = frozenset(states)
         found = [f"{of} == {word}" for state, word in self.states.items() if state in wanted]
         return f"({' || '.join(found)})" if found else "(false)"
@@ -188,5 +200,5 @@ class PromelaNames:
 
 
 def size(numbers: int) -> str:
-    """Return the Promela type that holds the numbers from 0 to *numbers*."""
+    """Return the Promela type for the numbers from 0 to *numbers*."""
     return "byte" if numbers <= SMALL else "short" if numbers < 1 << 15 else "int"

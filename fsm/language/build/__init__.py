@@ -1,7 +1,8 @@
 """Build a well-formed machine from a written model, or report every error in the model.
 
-The engines rely on the rules that are checked here: every cell exists, every name is defined, calls reply and signals
-do not, and a call that begins can end.  The rules and their codes are in :mod:`fsm.language.codes`.
+The engines rely on the rules that this module checks.  Every cell exists, and every name is defined.  A call has a
+reply, and a signal has none.  A call that begins can end.  The rules and their codes are in
+:mod:`fsm.language.codes`.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,10 @@ from fsm.machine import Machine, Omission, State, StateKind
 __all__ = ["LARGEST_TABLE", "build"]
 
 LARGEST_TABLE: Final = 500_000
-"""Maximum number of outcomes in all cells, assuming that each cell has as many as the largest of its event."""
+"""Maximum number of outcomes in the table of a machine.
+
+For this limit, the number of outcomes of a cell is the number in the largest cell of its event.
+"""
 
 
 def build(model: Model) -> Machine:
@@ -50,7 +54,7 @@ def _outcomes(event: Cells) -> int:
 
 
 def _machine(problems: Problems[Written], sets: Sets) -> Machine:
-    """Return the machine without its profiles."""
+    """Return the machine that the model describes, without its profiles."""
     written, header = problems.model.written, problems.model.written.machine
     problems.known("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
@@ -144,7 +148,10 @@ def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
 
 
 def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[str, str, int, str]]:
-    """Yield the event, description, line and alias for each alias of an event, then for each of an outcome."""
+    """Yield every alias of an event, and then every alias of an outcome.
+
+    Each alias comes with the event, a description and the line.
+    """
     for event in machine.events.values():
         for index, alias in enumerate(event.aliases):
             line = problems.model.lines.find("event", event.name, "aliases", index)

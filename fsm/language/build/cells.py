@@ -1,4 +1,4 @@
-"""Build the cells of an event, or of an override of an event, by state."""
+"""Build the cells of an event, or of an override of an event."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,8 +12,8 @@ from fsm.language.read.toml import Keys
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent
 from fsm.machine.calls import begun_in, found_in
 
-REST: Final = "*"  # stands for every state that is not mentioned elsewhere
-STAYS: Final = ""  # placeholder for the target of an outcome that stays, until its state is known
+REST: Final = "*"  # represents every state that is not mentioned elsewhere
+STAYS: Final = ""  # placeholder for the target of an outcome that does not change the state, until the state is known
 
 Group: TypeAlias = Literal["moves", "ignores", "refuses", "cannot", "silent", "ends"]
 
@@ -30,7 +30,10 @@ _PLAIN: Final[Mapping[Group, type[Ignores | Cannot | Silent]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Cells as ``written`` at the path ``at``.  ``clauses`` maps each state to the clause its cell rests on."""
+    """Cells as ``written`` at the path ``at``.
+
+    ``clauses`` maps each state to the clause that justifies the cell for this state.
+    """
 
     written: Cells
     clauses: Mapping[str, Clause]
@@ -38,7 +41,10 @@ class Part:
 
 
 class _Mention(NamedTuple):
-    """A state, or ``*``, in a group of cells of a part.  ``key`` names the state or a set with it."""
+    """A mention of a state, or of ``*``, in a group of cells of a part.
+
+    ``key`` is the written word: the state itself, or a set that contains it.
+    """
 
     part: Part
     group: Group
@@ -49,7 +55,10 @@ class _Mention(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The cells of the event ``name``, written in several ``parts``, which may name ``sets`` of states."""
+    """The cells of the event ``name``, which are written in several ``parts``.
+
+    The parts may refer to the ``sets`` of states.
+    """
 
     problems: Problems[Written]
     name: str
@@ -74,7 +83,10 @@ class Groups:
         return cells
 
     def ends(self) -> dict[str, Moves]:
-        """Map each state, in model order, to how a call in progress ends there."""
+        """Map each state in which a call in progress can end to the outcomes of that end.
+
+        The states are in model order.
+        """
         if self.kind != "call":
             for part in self.parts:
                 if part.written.ends:
@@ -88,9 +100,10 @@ class Groups:
         return self.problems.model.written.states
 
     def _mentions(self, what: str, groups: Sequence[Group]) -> list[_Mention]:
-        """Return the mentions of known states in *groups*.  Report unknown states, and states mentioned twice.
+        """Return the mentions of known states in *groups*.
 
-        *what* is the noun for the contents of *groups* in messages, such as ``cells``.
+        Report unknown states, and states that are mentioned twice.  *what* is the noun for the contents of *groups*
+        in messages, such as ``cells``.
         """
         found = [
             _Mention(part, group, key, state, (*part.at, group, key if isinstance(keys, Mapping) else index))
@@ -217,7 +230,7 @@ def keys(written: Cells) -> Iterator[str]:
 
 
 def ways(cells: Iterable[Cell]) -> Iterator[Outcome]:
-    """Yield every outcome of *cells*, in order."""
+    """Yield every outcome of *cells*, in the order of the cells."""
     for cell in cells:
         if isinstance(cell, Moves):
             yield from cell.outcomes
@@ -230,19 +243,22 @@ def _listed(written: str | Sequence[str]) -> tuple[str, ...]:
 C = TypeVar("C", bound=Cell)
 
 _OF_THE_OTHER: Final = ("kind", "MUST", "SHOULD", "MAY", "observed", "clause", "says", "link", "interrupts")
-"""Words that an event with ``like`` inherits and must not use itself."""
+"""Words that an event with ``like`` inherits.  The event must not use these words itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Builds the events of a machine from its ``known`` clauses and its ``sets`` of states."""
+    """Builds the events of a machine.  ``known`` are the clauses of the machine, and ``sets`` its sets of states."""
 
     problems: Problems[Written]
     known: Mapping[str, Clause]
     sets: Sets
 
     def by_name(self) -> dict[str, Event]:
-        """Return every event, in file order.  An event that is like another inherits the cells that it lacks."""
+        """Return every event, in file order.
+
+        An event with ``like`` inherits the cells that it lacks from the event that ``like`` names.
+        """
         making = self.problems.model.written.event
         made = {name: self._event(name, each) for name, each in making.items() if each.like is None}
         for name, each in making.items():
@@ -277,7 +293,7 @@ class Events:
         )
 
     def _like(self, name: str, written: WrittenEvent, model: Event | None) -> Event:
-        """Return the event *name*, with the cells of *model* in states for which *written* has none."""
+        """Return the event *name*.  For each state for which *written* has no cell, use the cell of *model*."""
         at = ("event", name)
         others = self.problems.model.written.event
         if model is None:
@@ -333,7 +349,10 @@ class Events:
 
 
 def check_ends(problems: Problems[Written], machine: Machine) -> None:
-    """Report every call of *machine* that begins but cannot end, and every end that no call can reach."""
+    """Report every call of *machine* that begins but cannot end.
+
+    Also report every end of a call in a state in which the call can never be in progress.
+    """
     for event in machine.events.values():
         begun = begun_in(event)
         for state, line in begun.items():
@@ -355,11 +374,11 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
 
 
 def endless(event: Event) -> list[str]:
-    """Return the states from which a call of *event* only ever begins again."""
+    """Return the states from which a call of *event* never ends, because it only begins again."""
     ending: set[str] = set()
 
     def leaves(end: Moves) -> bool:
-        # A call that begins in a state without an end is reported elsewhere.
+        # If a call begins in a state without an end, another check reports this.
         ways = end.outcomes
         return not ways or any(not way.begins or way.to in ending or way.to not in event.ends for way in ways)
 

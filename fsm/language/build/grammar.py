@@ -31,23 +31,26 @@ from fsm.machine.product.system import Copy, Part, System
 
 T = TypeVar("T")
 
-DEEPEST: Final = 50  # maximum nesting depth of parentheses and ``not``
+DEEPEST: Final = 50  # maximum nesting depth of parentheses and of ``not``
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_.-]+|[(),])|(\S)")
 
 
 class ConditionError(Exception):
-    """An error in the text of a condition, with its description and a hint at the fix."""
+    """An error in the text of a condition, with a description of the error and a hint."""
 
     def __init__(self, what: str, hint: str, at: tuple[str, ...] = ()) -> None:
         self.what = what
         self.hint = hint
-        self.at = at  # where in the file, if known
+        self.at = at  # the place in the file, if it is known
         super().__init__(f"{what}: {hint}")
 
 
 @dataclass(slots=True, kw_only=True)
 class Grammar(ABC):
-    """Parses ``text`` with the names in ``define``.  Subclasses parse other words, or raise :class:`ConditionError`."""
+    """Parses ``text``.  ``define`` has the names that the text may use.
+
+    Subclasses parse all other words, or raise :class:`ConditionError` if they do not know a word.
+    """
 
     text: str
     define: Definitions = field(default_factory=dict)
@@ -73,18 +76,18 @@ class Grammar(ABC):
         return found[0]
 
     def peek(self) -> str:
-        """Return the next word, or an empty string at the end."""
+        """Return the next word, or an empty string at the end of the text."""
         return self.words[self.next][0] if self.next < len(self.words) else ""
 
     def take(self, word: str) -> bool:
-        """Skip *word* if it is next.  Return whether it was."""
+        """Skip *word* if it is the next word.  Return whether it was."""
         if self.peek() != word:
             return False
         self.next += 1
         return True
 
     def written(self) -> WrittenCondition:
-        """Read a condition, and keep its text."""
+        """Read a condition and return it together with its text."""
         start = self.words[self.next - 1][1] if self.next else 0
         means = self._some()
         return WrittenCondition(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
@@ -128,10 +131,10 @@ class Grammar(ABC):
 
     @abstractmethod
     def atom(self, word: str) -> Condition:
-        """Read a condition that begins with *word* and is neither defined nor composed of others."""
+        """Read a condition that begins with *word*, if it is neither a defined name nor composed of conditions."""
 
     def word(self, expected: str) -> str:
-        """Read the next word.  *expected* describes it in an error."""
+        """Read the next word.  If there is none, the error calls it *expected*."""
         word = self.peek()
         if not word:
             raise ConditionError(f"{self.text!r} ends where {expected} should be", "complete it, or leave it out")
@@ -143,7 +146,7 @@ class Grammar(ABC):
         return self._separated(",", lambda: self.word("an output"))
 
     def reply(self, event: str, kind: Kind) -> str:
-        """Read the reply after ``replies`` in a condition on *event*."""
+        """Read the reply after ``replies`` in a condition on the event *event*."""
         if kind != "call":
             raise ConditionError(f"'{event}' is not a call and has no reply", "leave 'replies' out")
         word = self.word("a reply")
@@ -172,7 +175,7 @@ NOTHING: Final = "nothing"
 
 @dataclass(slots=True, kw_only=True)
 class MachineGrammar(Grammar):
-    """Parses conditions about ``machine``.
+    """Parses conditions about the machine ``machine``.
 
     >>> from fsm.language.library import load
     >>> grammar = MachineGrammar(text="gone then open", machine=load("examples/models/door.toml"))
@@ -258,7 +261,7 @@ class MachineGrammar(Grammar):
 
 
 def outputs(machine: Machine) -> tuple[str, ...]:
-    """Return every output of *machine* and of its profiles, in model order."""
+    """Return every output of *machine* and of its profiles, in the model's order."""
     rows = [
         *((event.cells, event.ends) for event in machine.events.values()),
         *((each.cells, each.ends) for profile in machine.profiles.values() for each in profile.overrides),
@@ -275,7 +278,10 @@ PART_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The copies of each part, and the joint events by name, that a condition on ``system`` may mention."""
+    """The copies and joint events of ``system`` that a condition may mention.
+
+    ``meant`` maps each part to its copies.  ``events`` maps each word for an event to joint events.
+    """
 
     system: System
     meant: Mapping[str, tuple[Copy, ...]]
@@ -296,7 +302,7 @@ def scope(system: System, copy: Copy | None) -> Scope:
 
 @dataclass(slots=True, kw_only=True)
 class SystemGrammar(Grammar):
-    """Parses conditions about the copies and joint events in ``scope``."""
+    """Parses conditions about the copies and joint events in the scope ``scope``."""
 
     scope: Scope
 

@@ -1,4 +1,4 @@
-"""Collect the errors of one file while building everything that can be built."""
+"""Collect the errors of one file while everything that can be built is built."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from fsm.machine.traversal import closure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems(Generic[F]):
-    """Collects the errors in ``model`` below the path ``at``, without duplicates."""
+    """Collects the errors in the file ``model`` below the path ``at``.  Duplicates are left out."""
 
     model: File[F]
     at: Keys = ()
@@ -28,7 +28,7 @@ class Problems(Generic[F]):
 
     @property
     def table(self) -> str:
-        """The header of the table at this path."""
+        """The header of the table at the path of this collection."""
         return f"[{'.'.join(map(str, self.at))}]"
 
     def say(self, code: str, what: str, hint: str, *at: str | int) -> None:
@@ -42,7 +42,7 @@ class Problems(Generic[F]):
     def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
         """Check that *word* is ``None`` or in *names*.  If not, add an error.
 
-        *what* describes the error, such as ``unknown state``.
+        *what* is the start of the message, such as ``unknown state``.
         """
         if word is None or word in names:
             return True
@@ -50,7 +50,7 @@ class Problems(Generic[F]):
         return False
 
     def refuse(self) -> None:
-        """Raise :class:`InputError` if there are any errors."""
+        """Raise :class:`InputError` if the collection contains an error."""
         if self._found:
             raise InputError(sorted(self._found, key=lambda problem: problem.line))
 
@@ -76,7 +76,10 @@ def clause_of(problems: Problems[F], name: str, written: Cited, says: str, link:
 
 
 def implied(problems: Problems[F], header: Header | SystemHeader, name: str, about: str, written: Happening) -> Clause:
-    """Return the implied clause of event *name*, which says *about*.  The level is from *written* or the file."""
+    """Return the clause that is implied by the event *name*.
+
+    *about* is the text of the clause.  The level is the level in *written* or, if it has none, the level of the file.
+    """
     given = citation(problems.below("event", name), written) if written.clause is None else None
     level, source = given or (header.level, header.source)
     return Clause(name=name, says=about, level=level, source=source)
@@ -85,7 +88,10 @@ def implied(problems: Problems[F], header: Header | SystemHeader, name: str, abo
 def clauses_of(
     problems: Problems[F], separate: Mapping[str, WrittenClause], events: Mapping[str, Happening]
 ) -> dict[str, Clause]:
-    """Return every clause by name, whether it is defined separately or with an event that rests on it."""
+    """Return every clause by name.
+
+    A clause is defined separately, or together with an event that rests on the clause.
+    """
     found = {
         name: clause_of(problems.below("clause", name), name, clause, clause.says, clause.link)
         for name, clause in separate.items()
@@ -111,14 +117,17 @@ def clauses_of(
 
 
 def check_used(problems: Problems[F], clauses: Iterable[str], used: Collection[str | None], what: str, by: str) -> None:
-    """Report the *clauses* that are not in *used*.  *what* and *by* are used in the message."""
+    """Report the *clauses* that are not in *used*.  *what* and *by* are parts of the message."""
     for name in clauses:
         if name not in used:
             problems.say("FSM119", f"{what} rests on clause '{name}'", f"name it in {by}, or drop it", "clause", name)
 
 
 def _with_events(events: Mapping[str, Happening]) -> Iterator[tuple[Keys, str, WrittenRest | Happening]]:
-    """Yield each place where *events* name a clause, with the name and the table that may define the clause."""
+    """Yield each place where *events* name a clause.
+
+    Each place comes with the name of the clause and the table that may define the clause.
+    """
     for event, written in events.items():
         if written.clause is not None:
             yield ("event", event), written.clause, written
@@ -140,11 +149,12 @@ def definitions(
     taken: Mapping[str, Collection[str]],
     texts: Iterable[str],
 ) -> dict[str, str | tuple[str, ...]]:
-    """Return the definitions.  Conditions stay as written, and nested sets are replaced by their states.
+    """Return the definitions.
 
-    *taken* maps each kind of thing to the names that it already uses.  Definitions with such a name are reported and
-    left out.  Also reported are definitions that none of *texts* uses, sets with members that are not states, and
-    circular definitions.
+    Conditions are returned as written.  Sets within a set are replaced by their states.  *taken* maps a kind, such as
+    ``event``, to the names that are already used for this kind.  A definition with such a name is reported and left
+    out.  Other errors are reported, too: a definition that none of *texts* uses, a set with a member that is not a
+    state, and a circular definition.
     """
     members = (*states, *(name for name, value in define.items() if not isinstance(value, str)))
     needs = {name: _words(value) & define.keys() for name, value in define.items()}

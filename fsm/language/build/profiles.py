@@ -1,4 +1,4 @@
-"""Build profiles from the cells that they override, and check that they declare what they change."""
+"""Build profiles from the cells that they override, and check that each profile declares its changes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,14 +19,17 @@ _TEXT: Final[tuple[FieldKind, ...]] = ("text",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """Reads requirements on fields of these ``kinds`` in these ``states``.  ``sets`` are named sets of states."""
+    """Reads requirements on fields.
+
+    ``kinds`` maps each field to its kind.  ``sets`` maps the names of sets to the ``states`` in them.
+    """
 
     states: Collection[str]
     sets: Mapping[str, Collection[str]]
     kinds: Mapping[str, FieldKind]
 
     def requirement(self, problems: Problems[F], clause: Clause, written: WrittenDemand) -> Requirement:
-        """Return the requirement of *clause*, as *written*."""
+        """Build the requirement of *clause* from *written*."""
         self._check(problems, written)
         return Requirement(
             clause=clause,
@@ -76,7 +79,7 @@ class Demands:
 
 
 def requirements(problems: Problems[Written], demands: Demands, clauses: Collection[str]) -> dict[str, Requirement]:
-    """Return every clause on fields by name.  Report names that are already in *clauses*."""
+    """Return every clause on fields by name.  Report a name that *clauses* already contains."""
     found = {}
     for name, written in problems.model.written.requires.items():
         here = problems.below("requires", name)
@@ -89,7 +92,7 @@ def requirements(problems: Problems[Written], demands: Demands, clauses: Collect
 def exemptions(
     problems: Problems[Written], demands: Demands, profile: str, requires: Mapping[str, Requirement]
 ) -> Iterator[Exemption]:
-    """Yield the exemptions that *profile* itself declares."""
+    """Yield the exemptions that the profile *profile* itself declares."""
     for name, written in problems.model.written.profile[profile].exempt.items():
         here = problems.below("profile", profile, "exempt", name)
         demands.check_values(here.below("when"), written.when)
@@ -117,13 +120,13 @@ def _values(written: Mapping[str, list[int | str]]) -> Values:
 def deviation(
     name: str, profile: str, clause: Clause, written: WrittenExemption | WrittenOverride, event: str = ""
 ) -> Deviation:
-    """Return the deviation *name* of *profile* from *clause*, which is about fields if *event* is empty."""
+    """Return the deviation *name* of *profile* from *clause*.  If *event* is empty, the clause is about fields."""
     words = written.model_dump(include={"about", "since", "until", "link"})
     return Deviation(name=name, event=event, clause=clause, profile=profile, **words)
 
 
 def profiles(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[str, Profile]:
-    """Return the profiles of *machine* by name, in file order.  In each, inherited overrides come first."""
+    """Return the profiles of *machine* by name, in file order.  In each profile, inherited overrides come first."""
     written = problems.model.written.profile
     made: dict[str, Profile] = {}
     for name in _parents_first(problems):
@@ -155,7 +158,10 @@ def _parents_first(problems: Problems[Written]) -> list[str]:
 
 
 def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[Override]:
-    """Yield the overrides that *name* inherits from *parent*, without cells that *own* replaces in every version."""
+    """Yield the overrides that the profile *name* inherits from *parent*.
+
+    A cell is left out if *own* replaces it for every version.
+    """
     named = {each.name for each in own}
     own = [each for each in own if each.deviation or not (each.since or each.until)]
     cells = {(each.event, state) for each in own for state in each.cells}
@@ -180,7 +186,10 @@ class Overriding:
     name: str
 
     def profile(self, written: WrittenProfile, parent: Profile | None) -> Profile:
-        """Return the profile, which extends *parent* if given.  Leave out overrides of unknown events."""
+        """Return the profile, which extends *parent* if a parent is given.
+
+        Overrides of unknown events are left out.
+        """
         overrides = []
         for key, override in written.cell.items():
             at = ("profile", self.name, "cell", key, "event")
@@ -204,7 +213,7 @@ class Overriding:
         # Check that a call that begins can also end under the profile.
         profiled = replace(self.machine, profiles={self.name: made}).under(self.name)
         check_ends(self.problems, profiled)
-        # Check that the outcomes of a cell, including the outcomes of deviations, have distinct names.
+        # Check that the outcomes of a cell have distinct names, including the outcomes of deviations.
         for event in (each for name, each in profiled.events.items() if each is not self.machine.events[name]):
             for state, cell in (*event.cells.items(), *event.ends.items()):
                 times = Counter(way.name for way in cell.outcomes) if isinstance(cell, Moves) else Counter[str]()
@@ -240,7 +249,10 @@ class Overriding:
         return made
 
     def _check_changes(self, made: Override, event: Event, *, deviates: bool) -> None:
-        """Check that an override names the clause that it breaks if, and only if, it allows more than the machine."""
+        """Check that an override names the clause that it breaks if it allows more than the machine.
+
+        An override that allows nothing more must not name a clause.
+        """
         cells: list[tuple[str, Cell, Cell | None]]
         cells = [(state, cell, event.cells[state]) for state, cell in made.cells.items()]
         cells += [(state, end, event.ends.get(state)) for state, end in made.ends.items()]
@@ -262,7 +274,7 @@ class Overriding:
             self.problems.say_at(made.line, "FSM116", what, "name those that differ, or drop it")
 
     def _check_once(self, overrides: Iterable[Override]) -> None:
-        """Check that a cell that one override replaces has no other override.  Only deviations may share a cell."""
+        """Check that a cell with several overrides is overridden only by deviations."""
         meeting: defaultdict[tuple[str, str, bool], list[tuple[Override, int]]] = defaultdict(list)
         for override in overrides:
             for state, cell in override.cells.items():

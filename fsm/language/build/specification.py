@@ -44,12 +44,15 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
     "matches-diagram": frozenset(),
     "requires": frozenset(),
 }
-"""Maps each kind of claim to the words that may go with it."""
+"""Maps each kind of claim to the words that may accompany it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimBuilder:
-    """Builds the claim of the property ``name``, about a machine or the scope of a system."""
+    """Builds the claim of the property ``name``.
+
+    ``of`` is the machine that the claim is about, or the scope of a system.
+    """
 
     problems: Problems[Stated]
     of: Machine | Scope
@@ -59,7 +62,7 @@ class ClaimBuilder:
     define: Definitions
 
     def claim(self) -> claims.Claim | None:
-        """Return the claim.  If it makes no sense, report that and return ``None``."""
+        """Return the claim.  If the claim makes no sense, report the error and return ``None``."""
         values = self.written.model_dump(by_alias=True, exclude_defaults=True)
         kinds = [kind for kind in KINDS if kind in values]
         if len(kinds) != 1:
@@ -185,8 +188,8 @@ class ClaimBuilder:
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
         """Parse a fairness assumption: ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.
 
-        In a system, the assumption cannot have ``.ends``.  It applies to the events of every copy, whichever copy the
-        claim is about.
+        In a system, the assumption cannot have ``.ends``.  The assumption applies to the events of every copy, even
+        if the claim is about a single copy.
         """
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
@@ -234,7 +237,7 @@ class ClaimBuilder:
 
 
 def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, Keys]]:
-    """Return the texts of a claim, each with its place in the property."""
+    """Return the texts of a claim and the place of each text in the property."""
     if isinstance(value, str):
         return [(value, (kind,))]
     return [(text, (kind, index)) for index, text in enumerate(value or ())]
@@ -247,7 +250,10 @@ def _starting_in(state: str, sequence: Sequence) -> Sequence:
 
 
 def subject(problems: Problems[Stated], machine: Machine | System, part: str | None, copy: int) -> Machine | Scope:
-    """Return *machine* or, for a system, a scope: copy number *copy* of *part*, or everything if it is ``None``."""
+    """Return the subject of a property: *machine* or, for a system, a scope.
+
+    The scope has copy number *copy* of *part*, or everything if *part* is ``None``.
+    """
     if isinstance(machine, Machine):
         if part is not None:
             problems.say("FSM302", "only a property of a system has 'for'", "leave it out", "for")
@@ -262,10 +268,11 @@ AnyModel: TypeAlias = Machine | System
 
 
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
-    """Return the specification in *file*.  *find* returns the machines and systems that the file names.
+    """Return the specification in *file*.
 
-    In a system, claims about each copy of a part are made about copy number *copy*.  If *copy* is not 0, all other
-    claims are left out.  Raise :class:`InputError` with every semantic error in the file.
+    *find* returns the machine or system with a name that the file mentions.  In a system, claims about each copy of a
+    part are made about copy number *copy*.  If *copy* is not 0, all other claims are left out.  Raise
+    :class:`InputError` with every semantic error in the file.
     """
     problems = Problems(model=file)
     written = file.written
@@ -322,7 +329,7 @@ def _machine(problems: Problems[Stated], find: Callable[[str], M]) -> M:
         return find(name)
     except InputError as error:
         if any(each.path != name for each in error.problems):
-            raise  # it exists but is not well formed
+            raise  # the machine exists but is not well formed
         first = error.problems[0]
         problems.say("FSM304", f"machine '{name}' {first.what}", first.hint, "machine")
         problems.refuse()
@@ -367,7 +374,10 @@ def _failures(
 
 
 def _inherited(machine: AnyModel, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
-    """Add to *stated* the value that each profile inherits from its nearest ancestor, unless that is in *alone*."""
+    """Return *stated*, with the values that profiles inherit.
+
+    A profile inherits the value of its nearest ancestor that has one, unless that ancestor is in *alone*.
+    """
     if isinstance(machine, System):
         return stated
     nearest = {name: next((each for each in machine.lineage(name) if each in stated), "") for name in machine.profiles}

@@ -1,7 +1,7 @@
 """Build a well-formed system from a written one, or report every error in it.
 
-Copies are enumerated here.  A joint event that is *of* a part becomes one event for each copy of that part, a step
-with ``every`` becomes one step for each copy, and each condition is bound to the copies that it is about.
+This module enumerates copies.  A joint event that is *of* a part becomes one event for each copy of that part.  A
+step with ``every`` becomes one step for each copy.  Each condition is bound to the copies that it is about.
 """
 
 import re
@@ -35,7 +35,7 @@ _STEP: Final = re.compile(
 
 
 def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, WrittenJoint]:
-    """Return the joint events of *file* by name, under *profile* or without one."""
+    """Return the joint events of *file* by name.  The changes of *profile* are applied if it is given."""
     joints, changes = file.written.event, dict[str, WrittenChange]()
     for own in meant(profile, file.written.profile).values():
         changes |= file.written.profile[own].event
@@ -54,7 +54,10 @@ def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
 
 
 def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
-    """Return the path to *rest* of the joint event *name*: in *profile* if it is written there, else in the event."""
+    """Return the path to *rest* in the joint event *name*.
+
+    The path leads into *profile* if that profile contains *rest*, and into the event itself otherwise.
+    """
     for variant in meant(profile, file.written.profile).values():
         own = ("profile", variant, "event", name, *rest)
         if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
@@ -65,7 +68,7 @@ def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest
 def means(
     problems: Problems[WrittenSystem], text: str, within: Scope, define: Definitions, at: Keys
 ) -> Condition | None:
-    """Return the meaning of the condition *text*.  If it has an error, report it and return ``None``."""
+    """Return the meaning of the condition *text*.  If the text has an error, report the error and return ``None``."""
     try:
         return SystemGrammar(text=text, scope=within, define=define).condition().means
     except ConditionError as error:
@@ -85,7 +88,10 @@ class JointEventBuilder:
     define: Definitions
 
     def joints(self) -> Iterator[JointEvent]:
-        """Yield the joint event once for each copy of its part, or just once if it has no part."""
+        """Yield the joint event once for each copy of its part.
+
+        If the joint event has no part, yield it only once.
+        """
         of = self.written.of
         if not self.problems.known("FSM701", "unknown part", of, self.system.parts, *self._at("of")):
             return
@@ -224,7 +230,7 @@ MOST_COPIES: Final = 400  # maximum number of copies of parts in one system
 
 
 def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> System:
-    """Build the system that *model* describes, or raise :class:`InputError` with every semantic error in the file."""
+    """Build the system that *model* describes.  Raise :class:`InputError` with every semantic error in the file."""
     problems = Problems(model=model)
     written = model.written
     base = _system(problems, find, None)
@@ -239,7 +245,10 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
 def rebuilt(
     system: System, file: File[WrittenSystem], name: str, written: WrittenJoint, profile: str | None = None
 ) -> System:
-    """Return *system* with the joint event *name* rebuilt from *written*, or raise :class:`InputError`."""
+    """Return *system* with the joint event *name* built again from *written*.
+
+    Raise :class:`InputError` if *written* has errors.
+    """
     problems = Problems(model=file)
     define = _define(problems, system.parts)
     building = JointEventBuilder(

@@ -1,7 +1,8 @@
 """Read a TOML file as a written model, with the line of every word in it.
 
 :mod:`fsm.language.read.toml` handles bytes and lines.  The vocabulary is in :mod:`fsm.language.machine_file`.
-:mod:`fsm.language.build` checks whether the names in a model fit together.  All errors of a file are reported together.
+:mod:`fsm.language.build` checks whether every name in a model is defined.  All errors of a file are reported
+together.
 """
 
 import codecs
@@ -38,13 +39,16 @@ def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterat
 def misfits(
     errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines, vocabulary: Vocabulary
 ) -> tuple[Problem, ...]:
-    """Convert pydantic's errors about *document* to problems, one for each place, sorted by line."""
+    """Convert pydantic's errors about *document* to problems.
+
+    Each place in the document has only one problem.  The problems are sorted by line.
+    """
     places = [(error, *place(error, document)) for error in errors]
     around = {where[:length] for _, where, _ in places for length in range(len(where))}
     found: dict[tuple[Keys, bool], Problem] = {}
     for error, where, named in places:
-        # Where text or a list is allowed, pydantic reports the errors of both forms.  If an entry of a list is wrong,
-        # skip the error that the list is not text.
+        # If both text and a list are allowed, pydantic reports the errors of both forms.  If an entry of a list is
+        # wrong, skip the error that the list is not text.
         if named or where not in around:
             code, what, hint = _described(error, where, vocabulary, named=named)
             problem = Problem(path=path, line=lines.find(*where), code=code, what=what, hint=hint)
@@ -53,10 +57,10 @@ def misfits(
 
 
 def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]:
-    """Return the path of the error in *document*, and whether the error is about the name there.
+    """Return the path of the error in *document*, and whether the error is about the name at that path.
 
-    pydantic adds words of its own to the path, such as ``<table>`` for one of several forms.  Only parts that lead
-    further into the document are keys.
+    pydantic adds words of its own to the path, such as ``<table>`` for one of several forms.  A part of the path is a
+    key only if it leads further into the document.
     """
     loc = error["loc"]
     named = error["type"] != "extra_forbidden" and loc[-1] == "[key]" and error["input"] == loc[-2]
@@ -109,7 +113,7 @@ def _shown(value: object) -> str:
         case bool():
             text = str(value).lower()
         case int():
-            text = str(value) if abs(value) < _LARGE else hex(value)  # str fails beyond 4300 digits
+            text = str(value) if abs(value) < _LARGE else hex(value)  # str fails for more than 4300 digits
         case list():
             text = "a list"
         case dict():
@@ -136,7 +140,7 @@ class File(Generic[F]):
 Model: TypeAlias = File[Written]
 
 _document = lru_cache(maxsize=1)(document)
-"""Cached because the form of a file is determined just before the file is read."""
+"""Cached, because the form of a file is determined just before the file is read."""
 
 
 def form_of(data: bytes, *, path: str) -> type[Form]:
@@ -148,7 +152,10 @@ def form_of(data: bytes, *, path: str) -> type[Form]:
 
 
 def content(path: str | Path) -> bytes:
-    """Return the file at *path*, cut off one byte after the allowed size, or raise :class:`InputError`."""
+    """Return the content of the file at *path*, or raise :class:`InputError`.
+
+    If the file is too large, the content is cut off one byte after the allowed size.
+    """
     return contents(path, most=LARGEST, code="FSM001", hint="give the path of a model file, or a name from 'fsm list'")
 
 
@@ -173,21 +180,22 @@ def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
     return File(path=path, written=written, lines=lines)
 
 
-ROUNDS: Final = 8  # maximum number of rounds; each drops the parts that depend on parts dropped in the previous one
+ROUNDS: Final = 8  # maximum number of rounds; a round drops the parts that depend on parts dropped before it
 STAND_IN: Final = "stand-in"
 _FORM: Final = {"FSM010", "FSM011", "FSM012"}
 _ALONE: Final = re.compile(r"FSM(10[12458]|11[0478]|12[468]|13[0124]|30[45]|70[12])")
-"""Codes of errors that depend only on the text at their place, not on the rest of the table."""
+"""Codes of errors that depend only on the text at one place, and not on the rest of the table."""
 _AMONG: Final = re.compile(r"FSM(11[1569]|12[29])")  # codes of errors that may be due only to a dropped part elsewhere
 
 
 def with_meaning(
     error: InputError, data: bytes, form: type[F], *, path: str, make: Callable[[File[F]], object]
 ) -> InputError:
-    """Return *error* extended with the semantic errors that *make* finds in the valid parts of *data*.
+    """Return *error* extended with the semantic errors in the valid parts of *data*.
 
-    Invalid parts are dropped first.  Errors that may only be due to the dropped parts are not reported: errors that
-    mention a word from a dropped part, errors about the same table, and errors about the whole file.
+    *make* finds the semantic errors.  Invalid parts are dropped first.  Some errors may only be due to the dropped
+    parts, and are not reported.  These are errors that mention a word from a dropped part, errors about the same
+    table as a dropped part, and errors about the whole file.
     """
     if not {each.code for each in error.problems} <= _FORM:
         return error
@@ -208,7 +216,10 @@ def with_meaning(
 
 
 class _Rest:
-    """A file without its invalid parts, the words in the dropped parts, and the tables that contained them."""
+    """A file without its invalid parts.
+
+    It also knows the words in the dropped parts, and the tables that contained these parts.
+    """
 
     def __init__(self, data: bytes, path: str) -> None:
         self.document: Any = document(data, path)
@@ -218,9 +229,12 @@ class _Rest:
         self._touched: set[str | int] = set()
 
     def repair(self, error: ErrorDetails) -> bool:
-        """Drop the invalid part, or insert a stand-in for a missing one.  Return whether the rest can be checked."""
+        """Drop the invalid part, or insert a stand-in for a missing part.
+
+        Return whether the rest of the file can be checked.
+        """
         at, _ = place(error, self.document)
-        if not at:  # everything around it was dropped
+        if not at:  # the parts around the error were dropped earlier
             return False
         self._touched |= {*at[1:2]} or {*at}
         self._lost |= {*_words(at[1:2])} if at[0] == "part" else set()
@@ -246,7 +260,7 @@ class _Rest:
         return found if isinstance(found, dict) else {}
 
     def is_certain(self, problem: Problem) -> bool:
-        """Check whether *problem* remains, whatever replaces the dropped parts."""
+        """Check whether *problem* remains, no matter what replaces the dropped parts."""
         like = {name for name, each in self.document.get("event", {}).items() if each.get("like") in self._touched}
         near = {line for key, line in self.lines.of.items() if not (self._touched | like).isdisjoint(key)}
         quoted = {word for text in re.findall("'([^']*)'", problem.what) for word in _words(text)}

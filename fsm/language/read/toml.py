@@ -1,4 +1,4 @@
-"""Parse bytes as a TOML document, and locate its keys, in bounded time and memory."""
+"""Parse bytes as a TOML document, and find the lines of its keys, in bounded time and memory."""
 
 import re
 import tomllib
@@ -12,22 +12,25 @@ import tree_sitter_toml
 from fsm.errors import InputError, decoded_text, refused
 
 LARGEST: Final = 4 * 1024 * 1024
-"""Maximum size in bytes.  A machine with a thousand states and a hundred events is smaller."""
+"""Maximum size of a file in bytes.  A machine with a thousand states and a hundred events is smaller than this."""
 
 DEEPEST: Final = 32
-"""Maximum nesting of arrays and tables, and maximum number of parts of a key.  The language needs six."""
+"""Maximum nesting depth of arrays and tables, and maximum number of parts of a key.
+
+The model language needs only six.
+"""
 
 
-Keys: TypeAlias = tuple[str | int, ...]  # a path into a document: ``("event", "push", "moves", "shut", 0)``
+Keys: TypeAlias = tuple[str | int, ...]  # a path into a document, such as ``("event", "push", "moves", "shut", 0)``
 
 
 def document(data: bytes, path: str) -> dict[str, Any]:
-    """Parse *data* as TOML, or raise :class:`InputError` with the one problem that keeps it from being read."""
+    """Parse *data* as TOML.  Raise :class:`InputError` with the one problem that prevents *data* from being read."""
     if len(data) > LARGEST:
         what = f"is larger than {LARGEST // 1024 // 1024} MiB"
         raise refused(path, "FSM002", what, "models are small text files; is this the right one?")
     text = decoded_text(data, path, code="FSM003")
-    # tomllib takes cubic time for a key of many parts, so count the parts first if a line has that many dots.
+    # tomllib takes cubic time for a key with many parts.  If a line has that many dots, count the parts first.
     counted = _nesting(text) if re.search(rf"(?:\.[^.\n]*+){{{DEEPEST}}}", text) else ()
     if line := next((line for line, _, parts in counted if parts > DEEPEST), 0):
         raise _too_deep(path, line)
@@ -37,7 +40,7 @@ def document(data: bytes, path: str) -> dict[str, Any]:
         raise _too_deep(path, _deepest_line(text)) from error
     except tomllib.TOMLDecodeError as error:
         raise _not_toml(error, text, path) from error
-    except ValueError as error:  # Python does not parse integers of more than 4300 digits
+    except ValueError as error:  # Python refuses to parse integers of more than 4300 digits
         line = next((number for number, each in enumerate(text.split("\n"), 1) if re.search(r"[0-9_]{4300}", each)), 0)
         what = "is not TOML: an integer has thousands of digits"
         raise refused(path, "FSM004", what, "integers have 64 bits", line=line) from error
@@ -59,7 +62,7 @@ def _too_deep(path: str, line: int) -> InputError:
 
 
 _TOKEN: Final = re.compile(
-    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:""")?'  # strings, which may be unterminated
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:""")?'  # strings, which may lack the closing quotes
     r"|'''(?:[^']++|'(?!''))*+(?:''')?"
     r'|"(?:[^"\\\n]++|\\.)*+"?'
     r"|'[^'\n]*+'?"
@@ -69,7 +72,7 @@ _TOKEN: Final = re.compile(
 
 
 def _nesting(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield the line, the number of open brackets and the number of key parts so far, after each token."""
+    """After each token, yield the line, the number of open brackets, and the number of parts of the current key."""
     line, brackets, parts = 1, 0, 1
     for token in _TOKEN.finditer(text):
         line += token[0].count("\n")
@@ -90,7 +93,10 @@ def _deepest_line(text: str) -> int:
 
 
 def _depth(document: Mapping[str, Any]) -> int:
-    """Return the nesting depth of *document*.  Walk it iteratively, because it may be too deep for recursion."""
+    """Return the nesting depth of *document*.
+
+    The function uses no recursion, because the document may be nested too deeply for it.
+    """
     deepest = 0
     stack: list[tuple[Any, int]] = [(document, 1)]
     while stack:
@@ -108,7 +114,10 @@ class Lines:
     of: Mapping[Keys, int]
 
     def find(self, *path: str | int) -> int:
-        """Return the line of *path* or of the nearest enclosing table with a known line, or 1 if no line is known."""
+        """Return the line of *path*.
+
+        If the line is not known, return the line of the nearest enclosing table, or 1 if no line is known.
+        """
         for length in range(len(path), 0, -1):
             if (line := self.of.get(path[:length])) is not None:
                 return line
@@ -118,8 +127,8 @@ class Lines:
 def locate(data: bytes) -> Lines:
     """Map every key and entry of the valid TOML document *data* to its line.
 
-    An implied table, such as ``event`` in ``[event.push]``, has the line of its first mention.  Any other table has the
-    line of its header.
+    An implied table, such as ``event`` in ``[event.push]``, has the line on which it is first mentioned.  Any other
+    table has the line of its header.
     """
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(data)
     walk = _Walk(implied={}, written={}, entries={})
@@ -129,7 +138,7 @@ def locate(data: bytes) -> Lines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """Lines of implied tables and of written keys, and the number of ``[[…]]`` entries of a table so far."""
+    """The lines of implied tables, the lines of written keys, and the number of ``[[…]]`` entries found so far."""
 
     implied: dict[Keys, int]
     written: dict[Keys, int]
@@ -139,7 +148,7 @@ class _Walk:
         for child in node.named_children:
             match child.type:
                 case "pair":
-                    key, value, *_ = child.named_children  # a comment may follow
+                    key, value, *_ = child.named_children  # a comment may come after the value
                     self._value(value, self._key(key, at))
                 case "table" | "table_array_element":
                     self._table(child)
@@ -170,7 +179,7 @@ class _Walk:
         for part in around:
             prefix = (*prefix, part)
             self.implied.setdefault(prefix, line)
-            if prefix in self.entries:  # a header inside [[…]] refers to its latest entry
+            if prefix in self.entries:  # a header below a table with [[…]] entries refers to the latest entry
                 prefix = (*prefix, self.entries[prefix] - 1)
         prefix = (*prefix, last)
         self.written.setdefault(prefix, line)

@@ -71,7 +71,7 @@ class CallInstant(NamedTuple):
 
 
 class Rules:
-    """The rules applied to *table*.  ``instants``, ``moving`` and ``special`` are cached.
+    """The rules for the calls of *table*.  ``instants``, ``moving`` and ``special`` are cached.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -91,9 +91,10 @@ class Rules:
         self._moves = cache(self._moves_within)
 
     def _instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
-        """Return the instants possible in *state* for an event of *row*, or for a call at *stage*, in model order.
+        """Return the instants that are possible in *state* for an event of *row* or for a call at *stage*.
 
-        Return an empty tuple if the event cannot happen or the call can have no further effect.
+        The instants are in model order.  Return an empty tuple if the event cannot happen or the call can have no
+        further effect.
         """
         return self._found(state, row, begun=stage in {BEGUN, LOST_BEGUN}) if stage in _ACTING else ()
 
@@ -103,7 +104,7 @@ class Rules:
         return tuple(each for each in self.instants(state, row, stage) if each not in left_out)
 
     def _staying(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        """Return the instants at which an asked call of *row* ends immediately, without changing *state*."""
+        """Return the instants at which an asked call of *row* ends immediately and does not change *state*."""
         found = self.instants(state, row)
         return tuple(each for each in found if each.way is not None and each.stage >= 0 and each.to == state)
 
@@ -112,8 +113,8 @@ class Rules:
         return tuple(each for each in self._staying(state, row) if each.way and (each.way.emits or each.way.within))
 
     def moves(self, row: int) -> bool:
-        """Check whether there is a state in which an event of *row* can move, begin, or set a time limit."""
-        return self._moves(row, len(self.table.states))  # some tables add states on demand
+        """Check whether an event of *row* can move the entity, begin, or set a time limit in some state."""
+        return self._moves(row, len(self.table.states))  # some tables add states when they are needed
 
     def _moves_within(self, row: int, states: int) -> bool:
         cells = ((state, self.table.step(state, row)) for state in range(states))
@@ -136,11 +137,14 @@ class Rules:
         return self.table.rows[row].event.interrupts
 
     def indefinite(self, reply: str) -> bool:
-        """Check whether *reply* leaves open whether the call took effect.  An empty reply was not observed."""
+        """Check whether a call with the reply *reply* may or may not have taken effect.
+
+        An empty *reply* means that the reply was not observed.
+        """
         return not reply or reply in self.table.machine.indefinite
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Check whether a call at *stage* may have given *reply*."""
+        """Check whether a call at *stage* may have the reply *reply*."""
         if stage >= 0:
             return self.indefinite(reply) or self.table.ways[stage].replies(reply)
         return stage in {FREE, ENDED} or (stage in {ASKED, CUT} and self.indefinite(reply))
@@ -167,7 +171,7 @@ def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tu
 
 
 def begun_in(event: Event) -> dict[str, int]:
-    """Return the states that a call of *event* enters when it begins, each mapped to its line in the model."""
+    """Return the states that a call of *event* enters when it begins.  Map each of them to its line in the model."""
     found: dict[str, int] = {}
     for cell in (*event.cells.values(), *event.ends.values()):
         for way in cell.outcomes if isinstance(cell, Moves) else ():
@@ -177,7 +181,10 @@ def begun_in(event: Event) -> dict[str, int]:
 
 
 def found_in(machine: Machine, event: Event) -> set[str]:
-    """Return the states in which the entity may be during a call of *event*, including those after other events."""
+    """Return the states that the entity may be in during a call of *event*.
+
+    The result includes states that other events lead to in the meantime.
+    """
     begun = begun_in(event)
     alone = _reached(machine, event, begun, twice=False)
     # If a second call of the event can begin in one of these states, the end of that call may also move the entity.
@@ -200,7 +207,7 @@ def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: boo
 
 
 def _beside(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
-    """Yield the cells that may apply in *state* while a call of *event* stays in progress, with their events."""
+    """Yield the cells that may apply in *state*, and their events, while a call of *event* stays in progress."""
     for other in machine.events.values():
         if not other.interrupts:
             yield other.cells[state], other

@@ -1,7 +1,7 @@
 """Beliefs about one entity: the set of its possible configurations, updated by each observation.
 
-An observation keeps the configurations that explain it, then adds all those reachable from them by unobserved steps
-(:mod:`~fsm.machine.calls.unobserved`).
+An observation keeps only the configurations that explain it.  Then it adds every configuration that unobserved steps
+can reach from these (:mod:`~fsm.machine.calls.unobserved`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from fsm.trace import ABSENT, Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """Result of an observation: the remaining configurations and the (row, state) cells that certainly explain it.
+    """Result of an observation.
 
-    ``unspecified`` is true if the observation is legal only because the specification is silent.  After a whole call,
-    ``passed`` is the bit set of states that the entity may have been in during the call.
+    ``configurations`` are the configurations that remain.  ``cells`` are the (row, state) cells that certainly
+    explain the observation.  ``unspecified`` is true if the observation is legal only because the specification is
+    silent.  After a whole call, ``passed`` is the bit set of states that the entity may have been in during the call.
     """
 
     configurations: Configurations
@@ -46,13 +47,13 @@ class Remainder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dynamics(Unobserved):
-    """Extends :class:`Unobserved` with the effect of observations on sets of configurations."""
+    """The effect of observations on sets of configurations."""
 
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
-        """Update the closed set *before* by the observation *seen*; the resulting set is closed too.
+        """Return the configurations in *before* that explain the observation *seen*, and all that follow from them.
 
-        *since* is the bit set of states in which an unrecorded call may have taken effect; 0 means the states of
-        *before*.
+        The set *before* must be closed, and the resulting set is closed, too.  *since* is the bit set of states in
+        which an unrecorded call may have taken effect.  If *since* is 0, the states of *before* are used.
         """
         row, phase, shows, output = self.row(seen.event), seen.phase, seen.shows, seen.output
         before = self.started(before)
@@ -98,7 +99,7 @@ class Dynamics(Unobserved):
             for instant in self.rules.instants(each.state, row)
             if instant.way is None or instant.emits[:1] == (output,)
         )
-        # If some way emits this output after another output, this one may come from an earlier event.
+        # If some way emits this output after another output, an earlier event may have emitted this output.
         certain = len(cells) == 1 and not any(output in way.emits[1:] for way in self.table.ways)
         left = frozenset(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
         return Remainder(configurations=left, cells=cells if certain else frozenset())
@@ -124,7 +125,7 @@ class Dynamics(Unobserved):
             yield Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, due)
 
     def waits(self, before: Iterable[Configuration], row: int) -> bool:
-        """Check whether a call of *row* awaits its reply in any of the configurations *before*."""
+        """Check whether a call of *row* is waiting for its reply in any of the configurations *before*."""
         return any(call.row == row and call.stage > LOST for each in before for call in each.pending)
 
     def unasked(self, before: Configurations, seen: Key) -> bool:
@@ -148,9 +149,10 @@ class Dynamics(Unobserved):
     def ended(
         self, here: Configuration, row: int, seen: Key, known: dict[tuple[Pending, int, bool], Fit | None]
     ) -> Iterator[tuple[Fit, Configuration]]:
-        """Yield each way in which a call of *row* may have ended as *seen*, with the configuration without that call.
+        """Yield each way in which a call of *row* may have ended as *seen*.
 
-        *here* is the configuration before, and *known* is a cache.
+        Each way comes with the configuration that remains without the call.  *here* is the configuration before the
+        end of the call, and *known* is a cache.
         """
         alone = bool(self.limits) and self.alone(here)
         state, pending, queue, deviations, due = here
@@ -168,7 +170,10 @@ class Dynamics(Unobserved):
                     yield fit, resting_on(left, deviation)
 
     def _fits(self, here: Configuration, call: Pending, seen: Key) -> Fit | None:
-        """Return the ways in which *call* may have ended as *seen*, or ``None`` if it cannot have ended like that."""
+        """Return the ways in which *call* may have ended with the response *seen*.
+
+        Return ``None`` if the call cannot have ended with this response.
+        """
         reply, met, emits = seen.reply, self.understood(seen.met), seen.emits
         # If only an indefinite reply was seen, the call need not have taken effect. A whole call without a known
         # reply has taken effect.
@@ -182,7 +187,7 @@ class Dynamics(Unobserved):
             cells = frozenset({(call.row, state) for state in states} | {table.origin[call.stage]})
             return Fit(cells=cells, ways=((*table.origin[call.stage], way),)) if fits and states else None
         if call.stage in {FREE, ENDED}:
-            silent = [state for state in states if call.met == 1 << state]  # all states if the end is not specified
+            silent = [state for state in states if call.met == 1 << state]  # all states if the end is unspecified
             free = Fit(unspecified=True, ways=tuple((call.row, state, None) for state in silent))
             return free if states and not (call.stage == ENDED and emits) else None
         if call.stage not in {ASKED, CUT}:
@@ -205,11 +210,14 @@ class Dynamics(Unobserved):
         return Fit(cells=certain, deviations=_required_deviations(way for _, way in stays), ways=ways)
 
     def _lost(self, before: Configurations, row: int) -> Configurations:
-        """Return *before* after a caller of *row* gave up.  The call may take effect now, later or never."""
+        """Return *before* updated for a caller of *row* that gave up.
+
+        The call may take effect now, later or never.
+        """
         return self.closed(left for each in self.closed(before) for left in self.given_up(each, row))
 
     def given_up(self, here: Configuration, row: int) -> Iterator[Configuration]:
-        """Yield *here* after a caller of *row* gave up, before the call takes any further effect."""
+        """Yield *here* updated for a caller of *row* that gave up, before the call takes any further effect."""
         if not self.waits([here], row):
             yield here  # an interruption has already ended the call
         for call, others in each_of(here.pending):
@@ -220,7 +228,7 @@ class Dynamics(Unobserved):
             yield here._replace(pending=left)
 
     def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
-        if phase == "assumed":  # the event may have happened unobserved, once or repeatedly
+        if phase == "assumed":  # the event may have happened once or repeatedly, without being observed
             assuming = replace(self, unseen=(*self.unseen, row), assumed=row)
             return Remainder(configurations=assuming.closed(before))
         kept: set[Configuration] = set()
@@ -238,7 +246,7 @@ class Dynamics(Unobserved):
     def occurrences(
         self, here: Configuration, row: int, emits: tuple[str, ...] | None, phase: str
     ) -> Iterator[tuple[CallInstant | None, Configuration]]:
-        """Yield each instant of the observed event of *row* in *here*, with the configuration after it.
+        """Yield each instant of the observed event of *row* in *here*, and the configuration after the instant.
 
         The instant is ``None`` if the event need not have taken effect.
         """
@@ -258,7 +266,10 @@ class Dynamics(Unobserved):
                 yield instant, after if apart else after._replace(queue=here.queue)
 
     def after(self, before: Configurations, seen: Key) -> Configurations:
-        """Return *before* updated by *seen*, adding a missing request, or an empty set if the result is too large."""
+        """Return *before* updated by *seen*, or an empty set if the result is too large.
+
+        If *seen* is the end of a call whose request was not observed, add that request first.
+        """
 
         def left() -> Configurations:
             start = self.asked(before, self.row(seen.event)) if self.unasked(before, seen) else before
@@ -267,9 +278,9 @@ class Dynamics(Unobserved):
         return tried(left)
 
     def answering(self, states: Iterable[int], seen: Key) -> Iterator[tuple[int, Way | None]]:
-        """Yield each pair of one of *states* and a way with which a call may reply as in *seen*.
+        """Yield each state in *states* with each way in which a call there may have the reply in *seen*.
 
-        The way is ``None`` if every way may have that reply.
+        The way is ``None`` if a call in this state may end in any way with this reply.
         """
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         for state in states:
@@ -284,9 +295,12 @@ class Dynamics(Unobserved):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """An explanation of a reply: cells certainly used, alternative deviations, and whether only silence allows it.
+    """An explanation of a reply.
 
-    ``ways`` holds (row, state, way) for each way in which the call may have ended.  In silent cells, way is ``None``.
+    ``cells`` are the cells that were certainly used.  The reply requires one of ``deviations``, where an empty name
+    means no deviation.  If ``unspecified`` is true, the reply is legal only because the specification is silent.
+    ``ways`` holds (row, state, way) for each way in which the call may have ended.  In a silent cell, the way is
+    ``None``.
     """
 
     cells: frozenset[tuple[int, int]] = frozenset()
@@ -304,11 +318,11 @@ def _required_deviations(ways: Iterable[Way | None]) -> tuple[str, ...]:
 def dynamics(
     table: Table, *, shown: Collection[str] | None = None, outputs: bool = False, timed: bool = False
 ) -> Dynamics:
-    """Return the dynamics of *table* for traces that show the signals in *shown*, or all signals if it is ``None``.
+    """Return the dynamics of *table* for traces that show only the signals in *shown*.
 
-    Events are found by their model name or RPC name.  Hidden events in *shown* happen only when the trace shows them.
-    If *outputs* is true, the trace shows outputs one by one, and no calls.  If *timed* is true, configurations track
-    time limits.
+    If *shown* is ``None``, the trace shows all signals.  Events are found by their model name or RPC name.  A hidden
+    event in *shown* happens only if the trace shows it.  If *outputs* is true, the trace shows outputs one by one,
+    and no calls.  If *timed* is true, configurations track time limits.
     """
     events = table.machine.events.values()
     unseen = [
@@ -333,9 +347,10 @@ def dynamics(
 
 
 def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-    """Return the configurations that are possible after the response *seen* to *step*; none after a violation.
+    """Return the configurations that are possible after the response *seen* to *step*.
 
-    The SUT's state is read before its outputs, so *seen* also includes outputs of hidden events in between.
+    The result is empty if *seen* is a violation.  The SUT's state is read before its outputs, so *seen* also includes
+    outputs of hidden events in between.
     """
     moves = replace(dynamics, coming=seen.outputs)
     before = moves.closed(before)
@@ -348,13 +363,13 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
     else:
         found = moves.observed(before, Key(event=step.event, reply=seen.reply)).configurations
         if moves.rules.interrupts(row):
-            # The test itself has caused the interruption, so it does not wait for any more replies.
+            # The test itself caused the interruption, so the test waits for no further replies.
             found = frozenset(each._replace(pending=()) for each in found)
     return shown(moves, found, seen)
 
 
 def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
-    """Yield the configurations in which the call of *step* has begun or advanced by one stage, but has not ended."""
+    """Yield the configurations in which the call of *step* has begun or advanced by one stage and has not ended."""
     row = moves.table.row[step.event]
     for here in before:
         if step.stage == "begin":
@@ -365,7 +380,7 @@ def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[C
 
 
 def shown(moves: Dynamics, found: Iterable[Configuration], seen: Response) -> Configurations:
-    """Return the configurations in *found* that show the state in *seen*, and those that hidden events reach."""
+    """Return the configurations in *found* that show the state in *seen*, and those that hidden events then reach."""
     shows = moves.table.shows
     left = moves.closed(each for each in found if not seen.shows or shows[each.state] == seen.shows)
     return frozenset(each._replace(queue=()) for each in left if seen.outputs in {None, each.queue})

@@ -25,9 +25,9 @@ FRESH: Final = NOW + 1
 
 
 class Due(NamedTuple):
-    """A time limit on the current state: the ``way`` that set it, and its ``start``.
+    """A time limit on the current state: the ``way`` that set the limit, and its ``start``.
 
-    Unobserved interruptions may have moved the entity since that way was taken.  ``start`` is an index into the
+    After that way was taken, unobserved interruptions may have moved the entity.  ``start`` is an index into the
     instants of the belief, oldest first, or one of :data:`NOW` and :data:`FRESH`.
     """
 
@@ -36,7 +36,7 @@ class Due(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """A state with the sorted calls in progress.
+    """A state of the entity, with the sorted calls in progress.
 
     ``queue`` holds outputs that were emitted but not yet observed.  ``deviations`` names the deviations without which
     the configuration is impossible.  ``due`` is set if the state has a time limit.
@@ -65,13 +65,16 @@ def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
 
 
 def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...]:
-    """Return *calls* with a lost call of *row* at *stage*, which is added unless it is already among them."""
+    """Return *calls* with a lost call of *row* at *stage*.  The call is not added if *calls* already has it."""
     call = Pending(row, stage, 0)
     return calls if call in calls else plus(calls, call)
 
 
 def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
-    """Return *calls* after the entity has reached *state*, adding it to the states that asked calls have met."""
+    """Return *calls* after the entity has reached *state*.
+
+    Add *state* to the states that each asked call has met.
+    """
     bit = 1 << state
     for call in calls:
         if call.stage == ASKED and not call.met & bit:
@@ -90,7 +93,7 @@ def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
 
 
 def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
-    """Return *calls* with one held call of *row* allowed to continue."""
+    """Return *calls* with one held call of *row* released, so that the call can continue."""
     for call, others in each_of(calls):
         if (call.row, call.stage) == (row, HELD):
             return plus(others, call._replace(stage=BEGUN))
@@ -121,10 +124,16 @@ def bits(configurations: Configurations) -> int:
 
 
 _ENDS: Final = 64
-"""Number of bits that encode how a call may have ended.  Bit 0 means cut off, any other bit an end."""
+"""Number of bits for the possible ends of a call.
+
+Bit 0 means that the call was cut off.  Each other bit represents one end.
+"""
 
 _ANY: Final = (1 << _ENDS) - 1
-"""All of these bits: the call may still take effect, or may have ended in any way that changes nothing."""
+"""The set of all these bits.
+
+A call with this set may still take effect, or may have ended in any way that changes nothing.
+"""
 
 _REMEMBERED: Final = 100_000
 """Maximum number of cached splits of pending calls."""
@@ -133,9 +142,10 @@ _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """The part of a configuration that may be larger in a configuration that covers it.
+    """The open part of a configuration, which may be larger in a configuration that covers this one.
 
-    ``sets`` is a bit set: the lost calls and, for each awaited call, the states it met and its possible ends.
+    ``sets`` is a bit set.  It has a bit for each lost call.  For each call that awaits its reply, it has a bit for
+    each state that the call has met and for each possible end.
     """
 
     sets: int
@@ -168,7 +178,7 @@ class Covering:
         self._width = 0
 
     def split(self, each: Configuration) -> tuple[_Kind, _Open]:
-        """Split *each* into the part that a covering configuration must share and the part that may be larger."""
+        """Split *each* into the part that a covering configuration must share and the open part."""
         state, pending, queue, deviations, due = each
         kind, sets = self._split(pending)
         return (state, kind, queue), _Open(sets, deviations, due)
@@ -182,11 +192,11 @@ class Covering:
         return all(any(covers(other, mine) for other in known.get(shape, ())) for shape, mine in map(self.split, less))
 
     def _split_calls(self, pending: tuple[Pending, ...]) -> tuple[_Kind, int]:
-        if self._width < _ENDS + len(self._rules.table.states):  # some tables add states on demand
+        if self._width < _ENDS + len(self._rules.table.states):  # some tables add states when they are needed
             self._width = _ENDS + 2 * len(self._rules.table.states)
         sets, width = 0, self._width
         for call in pending:
-            if call.stage <= LOST:  # lost calls need not take effect, so more of them allow more
+            if call.stage <= LOST:  # A lost call need not take effect, so each lost call only adds possibilities.
                 sets |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
         waited = sorted(self._waited(call) for call in pending if call.stage > LOST)
         for _, left in waited:
@@ -194,7 +204,10 @@ class Covering:
         return (width, *(kind for kind, _ in waited)), sets
 
     def _split_call(self, call: Pending) -> tuple[tuple[int, int], int]:
-        """Return the kind of *call*, which awaits its reply, and the bit set of the possibilities it leaves open."""
+        """Return the kind of *call* and the bit set of its open possibilities.
+
+        The call must be waiting for its reply.
+        """
         met = call.met << _ENDS
         match call.stage:
             case stage if stage >= 0:
@@ -208,12 +221,15 @@ class Covering:
                 return (call.row, stage), met
 
     def _alike(self, stage: int) -> int:
-        """Return the first known way of the same cell that has the same replies and outputs as the way *stage*."""
+        """Return the first known way that has the same cell, replies and outputs as the way numbered *stage*."""
         way = self._rules.table.ways[stage]
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
     def _end(self, call: Pending) -> int:
-        """Return a number for the end of *call*, or 0 if a call that was only asked could not have the same reply."""
+        """Return a number for the end of *call*.
+
+        The number is 0 if a call that has not taken effect could not have the same reply.
+        """
         table = self._rules.table
         ended = table.ways[call.stage]
         for state in numbers(call.met):
@@ -229,7 +245,7 @@ class Covering:
 
 
 class ConfigurationSet:
-    """A set of configurations none of which covers another."""
+    """A set of configurations in which no configuration covers another one."""
 
     def __init__(self, covering: Covering) -> None:
         self._split = covering.split
@@ -239,7 +255,7 @@ class ConfigurationSet:
         self.size = 0
 
     def add(self, new: Configuration) -> bool:
-        """Add *new* unless it is known or covered.  Return whether it was added."""
+        """Add *new* unless the set already contains or covers it.  Return whether *new* was added."""
         if new in self._met:  # common, because calls are tried in every order
             return False
         self._met.add(new)
@@ -263,7 +279,10 @@ class ConfigurationSet:
 
 
 def covers(more: _Open, less: _Open) -> bool:
-    """Check whether the open part *more* covers the open part *less* in configurations of the same kind."""
+    """Check whether the open part *more* covers the open part *less*.
+
+    Both must belong to configurations of the same kind.
+    """
     if more.sets | less.sets != more.sets:
         return False
     if more.due and (not less.due or more.due.way != less.due.way or more.due.start < less.due.start):

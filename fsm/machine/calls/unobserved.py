@@ -1,9 +1,10 @@
-"""Unobserved instants: calls in progress take effect, and events that the trace does not show happen.
+"""Unobserved instants: the effects of calls in progress, and the events that the trace does not show.
 
-Overlapping calls are tried in every order that is consistent with real time (linearizability; Herlihy and Wing, 1990).
-Two optimisations reduce eight threads on one entity from millions of configurations to hundreds.  First, most
-outcomes do not change the state.  A call therefore records the set of states that the entity has been in since the
-request, and only outcomes that move the entity are tried one by one.  Second, covered configurations are dropped.
+Overlapping calls are tried in every order that is consistent with real time (linearizability; Herlihy and Wing,
+1990).  Two optimisations reduce the number of configurations for eight threads on one entity from millions to
+hundreds.  First, most outcomes do not change the state.  A call therefore records the set of states that the entity
+has been in since the request, and only outcomes that move the entity are tried one by one.  Second, covered
+configurations are dropped.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -28,7 +29,7 @@ from fsm.machine.calls.configuration import (
 from fsm.machine.table import Table, Way
 
 ASSUMED: Final = "assumed "
-"""Prefix of an entry in ``deviations`` that stands for an event assumed to have happened."""
+"""Prefix of an entry in ``deviations`` that represents an assumed event instead of a deviation."""
 
 _ASKED: Final = frozenset({ASKED, LOST})
 
@@ -36,7 +37,10 @@ _REMEMBERED: Final = 10_000
 """Maximum number of configurations whose successors are cached."""
 
 LIMIT = 20_000
-"""Default maximum number of configurations of an entity, in addition to the number of states of its machine."""
+"""Default maximum number of configurations of an entity.
+
+The number of states of its machine is added to this number.
+"""
 
 
 class TooManyError(Exception):
@@ -53,14 +57,14 @@ def tried(find: Callable[[], Configurations]) -> Configurations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unobserved:
-    """Extends sets of configurations by unobserved instants.
+    """Extends a set of configurations by all configurations that unobserved instants lead to.
 
-    Events of the rows ``unseen`` may happen without being observed.  Configurations that depend on an assumed event, of
-    row ``assumed``, are marked (:data:`ASSUMED`).  If ``outputs`` is true, the trace shows outputs one by one.
-    ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If ``silence``
-    is false, an event does not happen in a state in which the specification is silent about it.  If time limits are
-    tracked, ``limits`` maps each way with a time limit to the states from which interruptions alone lead to its
-    target.  ``limit`` overrides :data:`LIMIT`.
+    Events of the rows ``unseen`` may happen without being observed.  ``assumed`` is the row of an assumed event.
+    Configurations that depend on this event are marked with :data:`ASSUMED`.  If ``outputs`` is true, the trace shows
+    outputs one by one.  ``coming`` lists the outputs up to the next observation of outputs, if they are known in
+    advance.  If ``silence`` is false, an event does not happen in a state in which the specification is silent about
+    it.  If time limits are tracked, ``limits`` maps each way with a time limit to a set of states.  From these
+    states, interruptions lead to the target of the way without any other event.  ``limit`` overrides :data:`LIMIT`.
     """
 
     rules: Rules
@@ -89,7 +93,7 @@ class Unobserved:
         return self.closed([Configuration(self.table.initial)])
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
-        """Return *configurations* and all others reachable by unobserved instants, without covered configurations."""
+        """Return *configurations* and all others that unobserved instants reach, without covered configurations."""
         found = ConfigurationSet(self.covering)
         most = (self.limit or LIMIT) + len(self.table.states)
         # Start with the configurations in which the fewest calls have taken effect, because many others follow from
@@ -105,7 +109,7 @@ class Unobserved:
         return found.all()
 
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
-        """Return the closure of *left*, a closed set of configurations from which an ended call was removed.
+        """Return the closure of *left*, a closed set of configurations from which a call that has ended was removed.
 
         The effects of the other calls are already included, unless time limits matter.  If a single call remains, it
         may now set a limit, or take effect after a limit that starts at this instant.
@@ -180,7 +184,10 @@ class Unobserved:
                 yield from self._after_instant(here, instant, held)
 
     def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterable[Configuration]:
-        """Return the successors of *here* after *instant* of the event of *row*, which is not a call in progress."""
+        """Return the successors of *here* after *instant* of the event of *row*.
+
+        The event must not be a call in progress.
+        """
         pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
         if instant.way is None:
             if not self.silence:
@@ -209,9 +216,9 @@ class Unobserved:
         return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
 
     def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return *queue* followed by *emits*.
+        """Return *queue* followed by the outputs *emits*.
 
-        Return ``None`` if that contradicts the trace, or if *queue* would have to be empty first.
+        Return ``None`` if the result contradicts the trace, or if these outputs cannot come before *queue* is empty.
         """
         if not emits or (self.coming is None and not self.outputs):
             return queue
@@ -221,21 +228,21 @@ class Unobserved:
         return after if self.coming[: len(after)] == after else None
 
     def _anything_emitted(self, here: Configuration) -> Iterable[Configuration]:
-        """Return *here* with every queue that unspecified outputs may produce."""
+        """Return *here* once for each queue that unspecified outputs may lead to."""
         coming = self.coming
         if not coming:
             return (here,)
         return [here._replace(queue=coming[:end]) for end in range(len(here.queue), len(coming) + 1)]
 
     def _silently(self, here: Configuration, pending: tuple[Pending, ...], by: CallInstant) -> Iterable[Configuration]:
-        """Return the successors of *here* after the unspecified instant *by*, with the calls *pending* in progress."""
+        """Return the successors of *here* after *by*, which is unspecified.  *pending* are the calls in progress."""
         if self.table.step(here.state, by.row) is not None:
             return (here._replace(pending=pending),)
         to = by.to
         return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """Return *those* as of an observation, at which the time limits marked :data:`FRESH` start."""
+        """Return *those* at the time of an observation, which starts the time limits marked :data:`FRESH`."""
         if not self.limits:
             return frozenset(those)
         return frozenset(
@@ -253,7 +260,7 @@ class Unobserved:
         return self.coming is not None and bool(way.emits)
 
     def alone(self, here: Configuration) -> bool:
-        """Check whether exactly one call that awaits its reply may move the entity."""
+        """Check whether the calls that await a reply include exactly one that may move the entity."""
         moves, found = self.rules.moves, 0
         for row, stage, _ in here.pending:
             if stage > LOST and moves(row):
@@ -264,5 +271,5 @@ class Unobserved:
 
 
 def resting_on(each: Configuration, deviation: str) -> Configuration:
-    """Return *each* with *deviation* added to its deviations, unless *deviation* is empty."""
+    """Return *each* with *deviation* added to its deviations, or unchanged if *deviation* is empty."""
     return each._replace(deviations=tuple(sorted({*each.deviations, deviation}))) if deviation else each

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class _Outcome(NamedTuple):
-    """The result of a way: the new states of the copies in ``JointRow.digits``, and the steps taken by the parts."""
+    """The result of a way.
+
+    ``locals`` holds the new states of the copies in ``JointRow.digits``, and ``done`` the steps that the parts took.
+    """
 
     locals: Locals
     name: str
@@ -41,7 +44,10 @@ JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tupl
 
 @dataclass(slots=True, kw_only=True)
 class JointPath:
-    """A ``way`` of a joint event, with its ``moves`` in the cone, and the reply if none of them fails."""
+    """A ``way`` of a joint event, with the moves that it makes in the cone.
+
+    ``reply`` is the reply if none of these moves fails.
+    """
 
     way: JointWay
     when: Callable[[Locals], bool] | None
@@ -51,7 +57,10 @@ class JointPath:
 
 @dataclass(slots=True, kw_only=True)
 class JointRow:
-    """A joint event, and the digits it reads or writes.  ``known`` maps states of those copies to cached outcomes."""
+    """A joint event, and the digits that it reads or writes.
+
+    ``known`` maps states of these copies to cached outcomes.
+    """
 
     joint: JointEvent
     when: Callable[[Locals], bool] | None
@@ -61,7 +70,7 @@ class JointRow:
 
 
 class SystemTable:
-    """*system* as a table.
+    """A system as a table.
 
     If *cone* is given, the table has only the copies in *cone*, and the events that move them or are in *mentioned*.
     *tables* may provide existing tables of the parts.  If *orbits* is given, states are replaced by their
@@ -104,7 +113,7 @@ class SystemTable:
         self.orbits = orbits
         tables_ = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
         self.timed = {digit: table for digit, table in tables_ if isinstance(table, InProgress)}
-        """Maps the digit of each copy in the cone whose calls take time to its table."""
+        """Maps the digit of each copy in the cone to the table of its part, if the copy has calls that take time."""
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
         self.states: list[str] = []
@@ -122,7 +131,10 @@ class SystemTable:
         return tuple([self._joined(event, before, each) for each in known]) if known else ()
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
-        """Return the possible effects of *event* in *before*, limited to *ways* if given.  No states are added."""
+        """Return the possible effects of *event* in *before*, without adding states to the table.
+
+        If *ways* is given, only these ways are considered.
+        """
         row = self.joint[self.row[event]]
         return frozenset(
             (
@@ -138,7 +150,7 @@ class SystemTable:
         key = tuple(before[digit] for digit in event.digits)
         found = event.known.get(key)
         if found is None:
-            # Of outcomes that differ only in the names of the parts' outcomes, keep only one.
+            # If several outcomes differ only in the names of the outcomes of the parts, keep only one of them.
             different: dict[object, _Outcome] = {}
             for each in self._outcomes(event, before):
                 different.setdefault((each.locals, each.name, each.reply, each.emits), each)
@@ -148,7 +160,7 @@ class SystemTable:
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
         """Return the ways of a joint event that are possible if blocked moves are allowed.
 
-        All of them lead back to *state*.
+        All of these ways lead back to *state*.
         """
         before, event = self._locals[state], self.joint[row]
         if not self.takes_time or (event.when is not None and not event.when(before)):
@@ -177,19 +189,26 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """Map each digit and local state to two flags: whether begins are blocked, and unspecified ends left out."""
+        """Map each digit and local state to two flags.
+
+        The first flag is true if the table leaves out the beginning of a call.  The second flag is true if it leaves
+        out an unspecified end of a call.
+        """
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
             if move.at in self.timed:
                 for local in range(move.states):
                     if move.blocked(local):
                         cut, unwritten = found.setdefault(move.at, {}).get(local, (False, False))
-                        ends = move.step.ends  # beginning a further stage is never blocked
+                        ends = move.step.ends  # a call that has begun may always begin its next stage
                         found[move.at][local] = cut or not ends, unwritten or ends
         return found
 
     def passed(self, digit: int, locals_: Collection[int]) -> set[int]:
-        """Return *locals_*, states of the copy *digit*, and the states it may pass through within one joint event."""
+        """Return all states that the copy *digit* may pass through within one joint event.
+
+        *locals_* are the states in which the event may begin.  They are part of the result.
+        """
         found = set(locals_)
         for path in (path for row in self.joint for path in row.paths):
             here = set(locals_)
@@ -205,7 +224,7 @@ class SystemTable:
         return self._tables[part]
 
     def concerns(self, event: str, ways: Collection[str] = ()) -> tuple[int, ...]:
-        """Return the digits that *event* reads or writes, limited to *ways* if given."""
+        """Return the digits that *event* reads or writes.  If *ways* is given, only these ways are considered."""
         row = self.joint[self.row[event]]
         return self._digits(row.joint, [each for each in row.paths if each.way.name in ways]) if ways else row.digits
 
@@ -226,7 +245,7 @@ class SystemTable:
         )
 
     def number(self, locals_: Locals) -> int:
-        """Return the index of the state *locals_*, or of its representative, adding it if it is new."""
+        """Return the index of the state *locals_* or of its representative.  Add the state if it is new."""
         if self.orbits:
             locals_ = self.orbits.representative(locals_)
         number = self._numbers[locals_]
@@ -248,7 +267,7 @@ class SystemTable:
         return JointRow(joint=joint, when=self._test(joint.when), paths=paths, digits=self._digits(joint, paths))
 
     def _digits(self, joint: JointEvent, paths: Collection[JointPath]) -> tuple[int, ...]:
-        """Return the digits in the cone that *paths* of *joint* read or write."""
+        """Return the digits in the cone that are read or written by *paths*, which belong to *joint*."""
         steps = [move.step for path in paths for move in path.moves]
         conditions = [joint.when, *(path.way.when for path in paths), *(step.when for step in steps)]
         conditions += [self.system.parts[step.copy.part].heard for step in steps]
@@ -312,7 +331,10 @@ _Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
 
 
 def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False) -> list[_Run]:
-    """Return every possible result of *moves* from *before*.  If *blocked* is true, include blocked moves."""
+    """Return every possible result of *moves* from *before*.
+
+    If *blocked* is true, moves that the table leaves out are allowed, too.
+    """
     going: list[_Run] = [(before, (), ())]
     ended: list[_Run] = []
     for move in moves:
@@ -333,7 +355,7 @@ def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False
 
 
 def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
-    """Map each part to its machine's table, with up to *overlap* calls of each event in progress."""
+    """Map each part to the table of its machine, with up to *overlap* calls of each event in progress."""
     known: dict[int, Table] = {}
     for part in system.parts.values():
         if id(part.machine) not in known:

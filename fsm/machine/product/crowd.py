@@ -1,15 +1,15 @@
 """An abstraction of systems with any number of copies of a part: a system of fixed size that simulates them all.
 
-One copy is kept as it is.  The others form a *crowd*, of which only the set of occupied states is known.  This is a
-counter abstraction whose counters distinguish only none and some (Pnueli, Xu and Zuck, *Liveness with (0, 1,
-∞)-counter abstraction*, 2002).  Conditions only require that every copy, or some copy, is in a state, so the crowd
-satisfies the same conditions as the copies.  When a member of the crowd moves, its old state may or may not remain
-occupied.  Every step of a system with two or more copies is therefore also a step of the abstraction, with the same
-outputs and reply.  The converse does not hold.  Anything that is impossible in the abstraction is impossible in every
-system.
+One copy is kept as it is.  The other copies form a *crowd*.  The abstraction only knows which states the members of
+the crowd occupy.  This is a counter abstraction in which a counter has only two values, none and some (Pnueli, Xu and
+Zuck, *Liveness with (0, 1, ∞)-counter abstraction*, 2002).  Conditions only require that every copy, or some copy, is
+in a state, so the crowd satisfies the same conditions as the copies.  When a member of the crowd moves, its old state
+may or may not remain occupied.  Every step of a system with two or more copies is therefore also a step of the
+abstraction, with the same outputs and reply.  The converse does not hold.  Anything that is impossible in the
+abstraction is impossible in every system.
 
-That further copies behave alike is checked, not assumed.  The system with three copies must do the same as the system
-with two, and must treat the third copy like the second, with the same result in either order.
+The abstraction checks that further copies behave alike.  The system with three copies must do the same as the system
+with two copies.  It must treat the third copy like the second, and the order of these two must not matter.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 NONE, SOME = "none", "some"
 FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"
-"""Events of a counter.  Its states are :data:`NONE` and :data:`SOME`."""
+"""Events of a counter.  The states of a counter are :data:`NONE` and :data:`SOME`."""
 
 FAILS: Final = "fails"
 """Name of an event that is never possible."""
 
 SHOWN: Final = 3
-"""Number of copies in the analysed system: the one that is kept, and two members of the crowd."""
+"""Number of copies in the analysed system: one copy that is kept, and two members of the crowd."""
 
 NOBODY: Final = Clause(
     name="crowd", says="Only the occupied states of these copies are known.", level="MAY", source="none"
@@ -45,7 +45,7 @@ NOBODY: Final = Clause(
 
 
 class NoCrowdError(Exception):
-    """The crowd abstraction does not apply, for the reason *why*."""
+    """The crowd abstraction does not apply.  *why* is the reason."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -57,8 +57,8 @@ class _Course:
     """A possible course of a joint event for one member of the crowd.
 
     The ``steps`` take the member to the state ``local``, provided that the conditions ``holding`` hold along the way.
-    ``error`` is set if an error reply ended the event.  If the member has moved in this event, ``others`` is true if
-    other members are in its new state.  Otherwise it is ``None``.
+    ``error`` is set if an error reply ended the event.  If the member has moved in this event, ``others`` tells
+    whether other members are in the new state.  If the member has not moved, ``others`` is ``None``.
     """
 
     steps: tuple[PartStep, ...] = ()
@@ -69,10 +69,10 @@ class _Course:
 
 
 class Crowd:
-    """The crowd abstraction for *part* of *system*, which has three copies.  *fewer* is the system with two.
+    """The crowd abstraction for *part* of *system*, which has three copies of this part.
 
-    The resulting ``system`` simulates every system with two or more copies.  Raise :class:`NoCrowdError` if the
-    abstraction does not apply.
+    *fewer* is the same system with two copies.  The resulting ``system`` simulates every system with two or more
+    copies.  Raise :class:`NoCrowdError` if the abstraction does not apply.
     """
 
     def __init__(self, system: System, fewer: System, part: str) -> None:
@@ -102,13 +102,16 @@ class Crowd:
         self.system = self._made(system)
 
     def condition(self, condition: Condition) -> Condition:
-        """Translate *condition* for ``system``.  Raise :class:`NoCrowdError` if it tells members of the crowd apart."""
+        """Translate *condition* for ``system``.
+
+        Raise :class:`NoCrowdError` if the condition distinguishes members of the crowd.
+        """
         if not same(condition, condition, self._exchange):
             raise NoCrowdError(f"it distinguishes copies of '{self._part.name}' other than the first")
         return self._of(condition, None)
 
     def image(self, cone: Collection[int]) -> frozenset[int]:
-        """Translate *cone* to digits of ``system``.  All the added parts together represent a member of the crowd."""
+        """Translate *cone* to digits of ``system``.  All added parts together represent a member of the crowd."""
         crowd = {self._one.digit, self._other.digit}.intersection(cone)
         added = {copy.digit for part in self._parts.values() for copy in part.copies}
         return frozenset({self._digits[digit] for digit in cone if digit in self._digits} | (added if crowd else set()))
@@ -135,7 +138,7 @@ class Crowd:
                 raise NoCrowdError(f"'{row.joint.family}' {what}")
 
     def _goes_on(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
-        """Check that *row* behaves like *fewer*, its row in the smaller system, and treats both members alike."""
+        """Check that *row* behaves like *fewer*, the row of the smaller system, and treats both members alike."""
         if _less(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
             return False
         for path, before in zip(row.paths, fewer.paths, strict=True):
@@ -178,7 +181,7 @@ class Crowd:
         return replace(joint, of=of, when=self._maybe(joint.when), ways=tuple(self._way(path) for path in row.paths))
 
     def _one_does(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
-        """Yield a way for each state that the member may be in, and each course of its event from that state."""
+        """Yield a way for each state of the member and for each course of the member's event from that state."""
         for local in range(len(self._names)):
             conditions = (each for each in (joint.when, path.way.when) if each is not None)
             before = [self._some(self._bits[local]), *(self._of(each, local) for each in conditions)]
@@ -191,7 +194,10 @@ class Crowd:
                 )
 
     def _courses(self, moves: Sequence[JointMove], local: int, *, counted: bool = False) -> Iterator[_Course]:
-        """Yield the courses of *moves* for a member in state *local*, with counter updates if *counted* is true."""
+        """Yield the courses of *moves* for a member in state *local*.
+
+        If *counted* is true, the courses update the counters.
+        """
         going = [_Course(local=local)]
         for place, move in enumerate(moves):
             last = all(later.at != self._one.digit for later in moves[place + 1 :])
@@ -204,14 +210,14 @@ class Crowd:
                 elif moved := list(self._moved(move, each)):
                     for one in moved:
                         further += self._counted(each, one, last=last) if counted else [one]
-                elif counted and each.steps:  # another copy's error may end the event before this step
+                elif counted and each.steps:  # the error of another copy may end the event before this step
                     never = replace(self._step(self._bits[local], DRAIN), outcomes=frozenset({"impossible"}))
                     further.append(replace(each, steps=(*each.steps, never), error=("error",)))
             going = further
         yield from going
 
     def _counted(self, before: _Course, course: _Course, *, last: bool) -> Iterator[_Course]:
-        """Yield variants of *course* with counter updates, depending on whether other members stay behind."""
+        """Yield the variants of *course* with updated counters: other members may or may not stay behind."""
         if course.local == before.local:
             yield course
             return
@@ -219,7 +225,7 @@ class Crowd:
         left = (*course.steps, self._step(self._bits[before.local], DRAIN))
         for stay in (True, False) if before.others is None else (before.others,):
             moved = course if stay else replace(course, steps=left)
-            # Later steps of the event may depend on the states of members, or may end the event.
+            # Later steps of the event may depend on the states of members or may end the event.
             for others in (None,) if last else (True, False):
                 further = replace(moved, others=others)
                 if others is not None:
@@ -243,12 +249,12 @@ class Crowd:
                 yield further
 
     def _while(self, course: _Course, condition: Condition) -> _Course:
-        """Return *course* with the requirement that *condition* holds at this point."""
+        """Return *course* with the requirement that *condition* holds at this point of the course."""
         impossible = self._step(self._never, FAILS, when=Not(of=condition))
         return replace(course, steps=(*course.steps, impossible), holding=(*course.holding, condition))
 
     def _way(self, path: JointPath) -> JointWay:
-        """Translate the way of an event that does not belong to a member but may move all members."""
+        """Translate a way of an event that belongs to no member but may move all members."""
         steps: list[PartStep] = []
         moves = [move for move in path.moves if move.at != self._other.digit]
         for crowded, those in groupby(moves, lambda move: move.at == self._one.digit):
@@ -259,7 +265,10 @@ class Crowd:
         return replace(path.way, when=self._maybe(path.way.when), steps=tuple(steps))
 
     def _all_do(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
-        """Yield steps that apply *moves* to all members: compute the new counters, then replace the old ones."""
+        """Yield steps that apply *moves* to all members.
+
+        The steps compute the new counters first and then replace the old ones.
+        """
         for local, here in enumerate(self._bits):
             courses = list(self._courses(moves, local))
             certain = len(courses) == 1 and not courses[0].holding
@@ -286,7 +295,7 @@ class Crowd:
         return None if condition is None else self._of(condition, None)
 
     def _of(self, condition: Condition, local: int | None) -> Condition:
-        """Translate *condition*.  *local* is the state of the member it is about, or ``None`` if it is about none."""
+        """Translate *condition*.  *local* is the state of the member it is about, or ``None`` if there is none."""
         return mapped(condition, lambda atom: self._of_atom(atom, local))
 
     def _of_atom(self, atom: Atom, local: int | None) -> Condition:
@@ -335,7 +344,7 @@ class Crowd:
 
 
 def _less(condition: Condition | None, to: Mapping[int, int]) -> Condition | None:
-    """Return *condition* with the digits of copies mapped by *to*, and without the copies that it lacks."""
+    """Return *condition* with its digits mapped by *to*.  Copies that are not in *to* are left out."""
 
     def of_atom(atom: Atom) -> Condition:
         kept = tuple(to[copy] for copy in atom.copies if copy in to) if isinstance(atom, At) else ()

@@ -1,4 +1,4 @@
-"""Conversion of a small system to a single machine, for use in place of a machine."""
+"""Convert a small system to a single machine."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -15,11 +15,11 @@ MOST: Final = 2_000
 
 
 def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) -> Machine:
-    """Return *system* as a single machine, whose states are the reachable states of the system.
+    """Return *system* as a single machine.  Its states are the reachable states of the system.
 
-    Each state shows the states of all parts or, if *visible* is given, the values shown by the parts in *visible*.
-    Ways with the same name get names that describe the steps of their parts.  Raise :class:`InputError` if there are
-    more than *most* states.
+    Each state shows the states of all parts.  If *visible* is given, each state shows the values that the parts in
+    *visible* show.  Ways with the same name get names that describe the steps of their parts.  Raise
+    :class:`InputError` if there are more than *most* states.
 
     >>> from fsm.language.library import load_system
     >>> flat = flatten(load_system("examples/models/systems/house.toml"))
@@ -29,7 +29,7 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
     table = SystemTable(system)
     cells: list[dict[str, Cell]] = [{} for _ in table.rows]
     state = 0
-    while state < len(table.states):  # step() below adds new states
+    while state < len(table.states):  # the call of step() below adds new states
         for row in table.rows:
             joint = system.events[row.event.name]
             cells[row.index][_named(table, state)] = _cell(joint, table, table.step(state, row.index))
@@ -85,7 +85,10 @@ def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
 
 
 def _names(ways: tuple[Way, ...]) -> Iterator[str]:
-    """Yield a name for each of *ways*.  If several have the same name, add the steps not shared by all of them."""
+    """Yield a name for each of *ways*.
+
+    If several ways have the same name, add the steps that they do not all share.
+    """
     for way in ways:
         alike = [other for other in ways if other.name == way.name]
         if len(alike) == 1:

@@ -41,8 +41,8 @@ class Influence:
     def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
         """Return the digits of the cone of influence of the copies *digits*.
 
-        Also include the copies that affect how events in *mentioned* happen, the copies in *outputs*, and the copies
-        that affect whether the outputs of the latter are delivered.
+        The result also includes the copies that affect how the events in *mentioned* happen.  It also includes the
+        copies in *outputs*, and all copies that affect whether the outputs of those copies are delivered.
         """
         return self._cones(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 
@@ -60,7 +60,10 @@ class Influence:
         return frozenset(found)
 
     def _needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
-        """Return the copies that influence how *way* changes *found* or, if *mentioned* is true, how it happens."""
+        """Return the copies that influence how *way* changes the copies in *found*.
+
+        If *mentioned* is true, return all copies that influence how *way* happens.
+        """
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not mentioned:
             return set()
@@ -86,7 +89,7 @@ class Influence:
 
 
 class WaitsFor(NamedTuple):
-    """``copy`` waits for ``others``, whose states keep the joint ``event`` from moving it."""
+    """The copy ``copy`` waits for ``others``, whose states prevent the joint ``event`` from moving ``copy``."""
 
     copy: str
     event: str
@@ -94,10 +97,11 @@ class WaitsFor(NamedTuple):
 
 
 def waiting(system: System, states: Mapping[str, str], events: Collection[str] = ()) -> Iterator[WaitsFor]:
-    """Yield the copies that each blocked copy waits for.  A copy is blocked if no joint event can move it.
+    """Yield the copies that each blocked copy waits for.
 
-    If *events* is given, consider only those.  *states* maps copy names to states; other copies are in their initial
-    state.  A copy that is in its initial state, or in a final or error state, waits for nothing.
+    A copy is blocked if no joint event can move it.  If *events* is given, only these joint events are considered.
+    *states* maps the names of copies to states.  All other copies are in their initial state.  A copy that is in its
+    initial state, or in a final or error state, waits for nothing.
 
     >>> from fsm.language.library import load_system
     >>> house = load_system("examples/models/systems/house.toml")
@@ -120,7 +124,10 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
 
 
 def _preventing(table: SystemTable, row: JointRow, here: Locals, digit: int) -> list[int]:
-    """Return the copies whose states keep *row* from moving the copy *digit*.  Empty if it could not move anyway."""
+    """Return the copies whose states prevent *row* from moving the copy *digit*.
+
+    The result is empty if *row* could not move this copy in any case.
+    """
     copies, initial = table.system.copies, table.locals(table.initial)
     alone: dict[int, None] = {}
     together: dict[int, None] = {}
@@ -144,15 +151,18 @@ def _moves(table: SystemTable, row: JointRow, path: JointPath, here: Locals, dig
 
 
 Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]
-"""A group of interchangeable members.  Each is a tuple of the digits of one copy and everything it owns."""
+"""A group of interchangeable members.
+
+Each member is a tuple of the digits of one copy and of everything that the copy owns.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """A swap of two neighbouring copies, as mappings of ``digits``, joint ``events`` and ``outputs``.
 
-    Keys that are missing from a mapping are mapped to themselves.  Among the copies whose index begins with ``prefix``,
-    it swaps the one numbered ``first`` and the next one.
+    A key that is missing from a mapping is mapped to itself.  The two copies have an index that begins with
+    ``prefix``.  The next number of their indices is ``first`` for one copy and ``first + 1`` for the other.
     """
 
     root: str
@@ -168,12 +178,15 @@ NONE: Final = Exchange(root="", prefix=(), first=0, digits={}, events={}, output
 
 @dataclass(frozen=True, slots=True)
 class Orbits:
-    """Treats states as one if they differ only in the order of members of ``groups``.  Inner groups come first."""
+    """Treats states as one if they differ only in the order of the members of ``groups``.
+
+    Inner groups come before the groups that contain them.
+    """
 
     groups: tuple[Interchangeable, ...] = ()
 
     def representative(self, state: Locals) -> Locals:
-        """Return the state in the orbit of *state* in which each group's members are sorted.
+        """Return the state in the orbit of *state* in which the members of each group are sorted.
 
         >>> Orbits((((1, 2), (3, 4)),)).representative((7, 5, 6, 5, 0))
         (7, 5, 0, 5, 6)
@@ -190,7 +203,9 @@ class Orbits:
         return state
 
     def size(self, alike: Iterable[Sequence[bool]]) -> int:
-        """Return the size of the orbit of a representative, given the result of :meth:`alike` for it.
+        """Return the size of the orbit of a representative.
+
+        *alike* is the result of :meth:`alike` for the representative.
 
         >>> Orbits((((0,), (1,), (2,)),)).size([(True, False)])
         3
@@ -198,7 +213,7 @@ class Orbits:
         return prod(map(_arrangements, alike))
 
     def alike(self, state: Locals) -> list[tuple[bool, ...]]:
-        """Return, for each group, which neighbouring members have equal states in the representative *state*."""
+        """Return for each group which neighbouring members have equal states in the representative *state*."""
         return [
             tuple(all(state[one] == state[two] for one, two in zip(*pair, strict=True)) for pair in pairwise(group))
             for group in self.groups
@@ -206,7 +221,10 @@ class Orbits:
 
 
 def _arrangements(alike: Sequence[bool]) -> int:
-    """Return the number of distinct orders of sorted members.  *alike* is true for each pair of equal neighbours."""
+    """Return the number of distinct orders of sorted members.
+
+    *alike* has a flag for each pair of neighbours, which is true if the two are equal.
+    """
     found, run = factorial(len(alike) + 1), 1
     for each in alike:
         run = run + 1 if each else 1
@@ -291,7 +309,10 @@ def _exchanges(system: System) -> Iterator[Exchange]:
 
 
 def _outputs(system: System, moved: Mapping[Copy, Copy]) -> dict[str, str] | None:
-    """Map the outputs of the copies in *moved* to new names.  Return ``None`` if other copies share an output name."""
+    """Map the outputs of the copies in *moved* to new names.
+
+    Return ``None`` if another copy has an output of the same name.
+    """
     found: dict[str, str] = {}
     others: set[str] = set()
     for copy in system.copies:
@@ -355,7 +376,10 @@ def _move(move: JointMove, exchange: Exchange) -> Hashable:
 
 
 def commute(one: JointMove, two: JointMove) -> bool:
-    """Check that the moves commute: neither ends the event or reads the other's copy, and at most one emits."""
+    """Check that two moves commute.
+
+    Moves commute if neither of them ends the event or reads the copy of the other one, and at most one of them emits.
+    """
     for move, other in ((one, two), (two, one)):
         reads = read(move.step.when) | (read(move.part.heard) if move.emitted() else frozenset())
         if other.at in {*reads, move.at} or any(

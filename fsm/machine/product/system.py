@@ -1,8 +1,8 @@
 """Systems: machines that take steps together.
 
-Each part is a machine, of which there may be several copies.  A joint event is one step of the whole system.  It takes
-one of its *ways*, each of which is an ordered list of steps of parts.  :mod:`fsm.language.build.systems` builds systems
-and validates everything that these classes assume.
+Each part is a machine, of which there may be several copies.  A joint event is one step of the whole system.  It
+takes one of its *ways*, each of which is an ordered list of steps of parts.  :mod:`fsm.language.build.systems` builds
+systems and checks every assumption that these classes make.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ BEGINNING: Final = "the beginning"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """A copy of a part.  ``index`` identifies it within the part, and ``digit`` among all copies in the system.
+    """A copy of a part.
 
-    ``suffix`` distinguishes its ``name`` from those of the other copies of the part.  It is empty for a single copy.
+    ``index`` identifies the copy within the part.  ``digit`` is its number among all copies in the system.
+    ``suffix`` distinguishes the ``name`` of the copy from the names of the other copies of the part.  If the part has
+    only one copy, ``suffix`` is empty.
 
     >>> Copy(part="door", index=(1, 2), digit=0).suffix
     '.1.2'
@@ -47,10 +49,10 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Copies of one machine.  ``root`` is the outermost part that they belong to.
+    """Copies of one machine.
 
-    In this system, no event of the part has an outcome in ``without``.  Outputs are delivered only while ``heard``
-    holds.
+    ``root`` is the outermost part that the copies belong to.  In this system, no event of the part has an outcome in
+    ``without``.  Outputs of the part are delivered only while ``heard`` holds.
     """
 
     name: str
@@ -65,11 +67,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStep:
-    """An event of one ``copy`` of a part, or its end if ``ends`` is true.
+    """A step that one ``copy`` of a part takes: an event or, if ``ends`` is true, the end of a call.
 
-    If ``outcomes`` is not empty, only these are possible.  If ``event`` is empty, the copy is reset to its initial
-    state.  The step is skipped if ``when`` does not hold.  An error reply ends the joint event, unless ``goes_on`` is
-    true.
+    If ``outcomes`` is not empty, only these outcomes are possible.  If ``event`` is empty, the copy is reset to its
+    initial state.  The step is skipped if ``when`` does not hold.  An error reply ends the joint event, unless
+    ``goes_on`` is true.
     """
 
     copy: Copy
@@ -82,7 +84,7 @@ class PartStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointWay:
-    """A way in which a joint event may happen.  It is enabled if all its steps are."""
+    """A way in which a joint event may happen.  The way is enabled if all its steps are enabled."""
 
     name: str
     steps: tuple[PartStep, ...]
@@ -95,8 +97,8 @@ class JointWay:
 class JointEvent:
     """An event in which parts take steps together.
 
-    If each copy of a part has its own event, ``of`` is the copy to which this event belongs, and the events share a
-    ``family``.
+    If each copy of a part has its own event, ``of`` is the copy to which this event belongs.  All these events have
+    the same ``family``.
     """
 
     name: str
@@ -112,7 +114,7 @@ class JointEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A profile of a system, with the joint ``events`` that differ under it."""
+    """A profile of a system, with the joint ``events`` that are different under this profile."""
 
     name: str
     about: str
@@ -124,7 +126,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Parts and the joint events in which they take steps.  ``profile`` is the name of the applied profile, if any."""
+    """A system of parts, and the joint events in which the parts take steps.
+
+    ``profile`` is the name of the applied profile, if any.
+    """
 
     name: str
     title: str
@@ -138,7 +143,9 @@ class System:
     profile: str = ""
 
     def under(self, profile: str | None) -> System:
-        """Return the system with *profile* applied to it and to those parts that have it; see :meth:`Machine.under`.
+        """Return the system with *profile* applied to the system and to each part that has the profile.
+
+        See :meth:`Machine.under`.
 
         >>> from fsm.language.library import load_system
         >>> system = load_system("examples/models/systems/house.toml")
@@ -164,7 +171,7 @@ class System:
         return self._with_parts_under(profile, {**self.events, **{name: joint for name, (_, joint) in changed.items()}})
 
     def partly_under(self, profile: str | None) -> System:
-        """Like :meth:`under`, but apply *profile* only to the parts if the system itself does not have it.
+        """Like :meth:`under`, but apply *profile* only to the parts if the system has no such profile.
 
         >>> from fsm.language.library import load_system
         >>> load_system("examples/models/systems/house.toml").partly_under("jammed").parts["door"].machine.profile
@@ -183,7 +190,9 @@ class System:
         return tuple(copy for part in self.parts.values() for copy in part.copies)
 
     def shows(self, states: Mapping[str, str]) -> str:
-        """Return the value that the system shows as one machine.  Copies not in *states* are in their initial state.
+        """Return the value that the system shows if it is treated as one machine.
+
+        Copies that are not in *states* are in their initial state.
 
         >>> from fsm.language.library import load_system
         >>> load_system("examples/models/systems/house.toml").shows({"alarm": "armed"})
@@ -197,7 +206,10 @@ class System:
         return ", ".join(named) or BEGINNING
 
     def related(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
-        """Return the copies of *part* that own *copy* or are owned by it, or all of them if the parts are unrelated."""
+        """Return the copies of *part* that own *copy* or that *copy* owns.
+
+        If the parts are unrelated, return all copies of *part*.
+        """
         copies = self.parts[part].copies
         if copy is None or self.parts[copy.part].root != self.parts[part].root:
             return copies
@@ -210,16 +222,20 @@ Locals: TypeAlias = tuple[int, ...]
 
 _Test: TypeAlias = "Callable[[Condition | None], Callable[[Locals], bool] | None]"
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
-"""The new state, the error replies that end the joint event, and the step taken, with outputs and without them."""
+"""An option of a move.
+
+It consists of the new state, the error replies that end the joint event, and the step.  The step comes twice, with
+and without outputs.
+"""
 
 
 class JointMove:
     """A *step* of a way, applied to the *table* of its *part*.
 
-    If *call* is true, an error reply may end the joint event.  ``when`` checks whether the step is taken, and ``heard``
-    whether its outputs are delivered; both depend on the states before the step.  In a local state,
-    ``options`` returns the options that the table has, and ``blocked`` the possible options that the table leaves
-    out.
+    If *call* is true, an error reply may end the joint event.  ``when`` checks whether the step is taken, and
+    ``heard`` checks whether its outputs are delivered.  Both depend on the states before the step.  ``options``
+    returns the options that the table has in a local state.  ``blocked`` returns the possible options that the table
+    leaves out there.
     """
 
     def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
@@ -240,11 +256,11 @@ class JointMove:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """A cache key.  Moves of one system table with equal keys have the same options."""
+        """Cache key of the move.  Two moves of one system table have the same options if their keys are equal."""
         return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
 
     def _emitted(self) -> dict[tuple[str, ...], None]:
-        """Return all outputs of the move, in the order of local states, as the keys of a dict."""
+        """Return all outputs of the move as the keys of a dict, in the order of local states."""
         options = (option for local in range(self.states) for option in self.options(local))
         return {done.emits: None for _, _, done, _ in options if done.emits}
 
@@ -261,7 +277,7 @@ class JointMove:
         return tuple(option for way in possible for option in self._each(local, way))
 
     def _each(self, local: int, way: Way) -> Iterator[_Option]:
-        """Yield the options of *way*: to continue the joint event, to end it with an error reply, or both."""
+        """Yield the options of *way*.  An option continues the joint event or ends it with an error reply."""
         states, copy = self._table.states, self.step.copy
         done = Done(
             copy=copy.name,
@@ -283,7 +299,10 @@ class JointMove:
 
 
 def offered(ways: Iterable[Way], outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
-    """Yield the *ways* whose name is in *outcomes* and not in *without*.  Empty *outcomes* allow any name."""
+    """Yield the *ways* whose name is in *outcomes* and not in *without*.
+
+    If *outcomes* is empty, every name is allowed that is not in *without*.
+    """
     for way in ways:
         if way.name not in without and (not outcomes or way.name in outcomes):
             yield way

@@ -1,4 +1,4 @@
-"""Judge a recording with machines.  Each observation goes to the monitor for its kind of entity.
+"""Judge a recording with machines. Each observation goes to the monitor for the kind of its entity.
 
 A history of concurrent operations is judged as a whole (:mod:`fsm.monitor.judgement.histories`).
 """
@@ -37,10 +37,10 @@ class Judged:
     """The verdicts on one recording, one for each machine, in the order of the machines.
 
     ``notes`` counts the lines that are foreign, damaged or not relevant.  ``foreign`` holds the first foreign or
-    damaged lines.  ``foreign`` is empty for a log, because the lines of a log have no common form.  ``version`` is
-    the name and version of the program that was recorded, if shown.  ``profile`` is the profile used, or empty.
-    ``stories`` are the stories of the requested entity.  ``detected`` says which profile was detected, if detection
-    was requested.
+    damaged lines.  For a log, ``foreign`` is empty, because the lines of a log have no common form.  ``version`` is
+    the name and version of the recorded program if the recording shows them.  ``profile`` is the name of the profile
+    used, or an empty string. ``stories`` are the stories of the requested entity.  ``detected`` says which profile
+    was detected, if detection was requested.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Judging:
 
     def take(self, batch: Batch) -> None:
         """Pass *batch*, the next batch of the recording, to the monitors."""
-        # An operation of a history may show the state at any instant of the operation, so ignore that state.
+        # An operation of a history may show the state at any instant during the operation. Ignore that state.
         if self.recording.history:
             batch = batch._replace(observations=[structs.replace(each, shows="") for each in batch.observations])
         for piece in self.pieces(self.chosen.read(batch)):
@@ -94,7 +94,7 @@ class Judging:
             monitor.shed()
 
     def judged(self, *, over: bool = True) -> Judged:
-        """Return the verdicts on all batches so far.  If *over*, the recording ends here."""
+        """Return the verdicts on all batches so far. If *over* is true, the recording ends here."""
         recording, notes = self.recording, self.recording.notes
         version, later = self.version or name_of(recording.version()), ""
         if self.detected and name_of(recording.version()) != name_of(self.shown):
@@ -147,14 +147,14 @@ def judge(
 
     Args:
         name: the file of the recording.
-        calls: a file of the same run to judge the recording together with, if its form allows that.
-        form: the name of the form of recording.  By default, it is recognised.
-        models: machines, names of shipped machines, or paths of model files.  By default, those for the kind of
-            recording.  A system is refused unless it is meant for this kind of recording.
-        profile: the profile to use for every machine that has one of this name.  ``auto`` selects the profile for the
-            program and version that the recording shows, if any.
+        calls: a file of the same run to judge with the recording, if the form of the recording allows this.
+        form: the name of the form of the recording. By default, the form is recognised.
+        models: machines, names of shipped machines, or paths of model files.  By default, the machines for the kind
+            of recording.  A system is refused unless it is meant for this kind of recording.
+        profile: the name of a profile, used for every machine that has such a profile.  ``auto`` selects the profile
+            for the program and version that the recording shows.
         fresh: whether no entity existed before the recording began.
-        restarts: when to assume a restart of the runtime that no line shows (:data:`fsm.recordings.time_order.Assume`).
+        restarts: when to assume a restart that no line shows (:data:`fsm.recordings.time_order.Assume`).
         shortest_restart: the minimum duration of a restart in seconds.
         properties: names of properties to judge as well.  If empty, judge all properties.  If ``None``, judge none.
         every: whether to keep all violations rather than only the first few of each cause.
@@ -267,12 +267,12 @@ def begin(
 
 
 def unprofiled(machine: Machine) -> Machine:
-    """Return *machine*, which judges, as its file describes it, without a profile."""
+    """Return *machine* as its file describes it, without a profile."""
     return load(machine.path) if machine.profile and machine.path else machine
 
 
 def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgement:
-    """If *machine* has a profile for *version*, keep only the known deviations of that profile in *judgement*."""
+    """Keep in *judgement* only the known deviations of the profile for *version* if *machine* has such a profile."""
     own = None if version in machine.profiles else machine.profiled(version)
     if own is None or not isinstance(judgement.verdict, Illegal):
         return judgement
@@ -304,7 +304,7 @@ def _empty(judgement: Judgement, chosen: Chosen) -> Judgement:
 def _joint(
     models: Sequence[str | Machine], recording: Recording, monitors: Sequence[Monitor], profile: str | None
 ) -> Callable[[Batch], Iterable[Batch]]:
-    """Return a function that splits a batch into pieces.  It checks the system's own conditions between pieces."""
+    """Return a function that splits a batch into pieces and checks the system's conditions between the pieces."""
     if recording.form.judge:
         judge_of_form: Callable[[Sequence[Monitor], str], JudgeOfForm] = loaded(recording.form.judge)
         return judge_of_form(monitors, recording.name).pieces
@@ -373,7 +373,7 @@ def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
 
 
 def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozenset[str] | None:
-    """Return the signals and hidden events that happen only if *recording* shows them.  ``None`` means all signals."""
+    """Return the signals and hidden events that happen only if *recording* shows them. ``None`` means all of them."""
     shown = recording.shown
     if recording.hidden or (shown is None and restarts != "maybe"):
         signals = frozenset(event.name for event in machine.events.values() if event.kind == "signal")
@@ -384,7 +384,7 @@ def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozense
 
 
 def _feed(receivers: Sequence[Monitor | PropertyWatch], batch: Batch) -> None:
-    """Pass the observations in *batch* to those *receivers* whose kind of entity they concern."""
+    """Pass each observation in *batch* to the *receivers* for its kind of entity."""
     if not batch.observations:
         return
     if batch.columns is not None:

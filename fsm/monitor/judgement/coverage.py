@@ -10,15 +10,15 @@ from fsm.machine import Machine
 from fsm.monitor.judgement import Judged
 
 CellName: TypeAlias = tuple[str, str]
-"""An event and a state.  The event name starts with ``…`` for the end of a call."""
+"""An event and a state. If the event is the end of a call, its name starts with ``…``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCoverage:
-    """The recordings that exercised each of a machine's ``cells``, with counts.  Cells are in model order.
+    """The number of recordings that exercised each of a machine's ``cells``. Cells are in model order.
 
-    ``unseen`` holds the events that recordings of these forms never show.  ``seen`` holds the signals that happen only
-    if a recording shows them, or is ``None`` for all signals.
+    ``unseen`` contains the events that recordings of these forms never show. ``seen`` contains the signals that
+    happen only if a recording shows them. If ``seen`` is ``None``, this is true of all signals.
     """
 
     machine: Machine
@@ -32,7 +32,7 @@ class MachineCoverage:
 
     @property
     def share(self) -> float:
-        """The percentage of cells that some recording exercised."""
+        """The percentage of cells that at least one recording exercised."""
         return 100 * len(self.covered) / max(len(self.cells), 1)
 
     def same(self, other: MachineCoverage) -> bool:
@@ -43,7 +43,8 @@ class MachineCoverage:
 def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
     """Return the coverage of *recordings* for each machine that judged one of them, in order of first appearance.
 
-    A recording that occurs twice counts once.  Machines with the same name but different cells are kept apart.
+    A recording that occurs twice in *recordings* counts once.  Machines with the same name but different cells are
+    kept apart.
     """
     found: dict[tuple[str, tuple[CellName, ...]], MachineCoverage] = {}
     for judged in recordings:

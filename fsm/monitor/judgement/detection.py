@@ -16,9 +16,10 @@ AUTO: Final = "auto"
 
 
 def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
-    """Read *recording* until it shows its version, up to a limit.  Return it with the batches that were read.
+    """Read the start of *recording* until it shows a version. Return the recording with the batches that were read.
 
-    If *followed*, the recording may still grow, so it is read only up to its present end.
+    Reading stops at a limit. If *followed* is true, the recording may still grow, so it is read only up to its
+    present end.
     """
     held: list[Batch] = []
     observations, lines, quiet = 0, -1, 0
@@ -33,7 +34,7 @@ def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
 
 
 def name_of(version: str) -> str:
-    """Return the name of the profile for *version* (a program and its version), or an empty string.
+    """Return the name of the profile for *version*. Without a version number, return an empty string.
 
     >>> name_of("runner v1.7.24~ds1"), name_of("runner"), name_of("")
     ('runner-1.7.24', '', '')
@@ -44,7 +45,10 @@ def name_of(version: str) -> str:
 
 
 def detected(version: str, machines: Sequence[Machine]) -> tuple[str | None, str]:
-    """Return the profile for *version* and an explanation.  The profile is ``None`` if none of *machines* has it."""
+    """Return the profile for *version* and an explanation.
+
+    The profile is ``None`` if no machine has such a profile.
+    """
     name = name_of(version)
     if not name:
         return None, "no profile: it does not show which version was recorded"

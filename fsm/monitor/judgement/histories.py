@@ -1,4 +1,4 @@
-"""Judge whether a history is linearizable for each entity, and if not, find the clause that is broken.
+"""Judge whether the history of each entity is linearizable. If it is not, find the clause that is broken.
 
 Events, replies and shown states are translated to the names of the machine, as ``docs/how-to/linearizability.md``
 describes.
@@ -42,16 +42,16 @@ from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 
 LOOKS: Final = ("look", "read")
-"""Names of operations that only look at the state, unless the machine has an event with that name."""
+"""Names of operations that only read the state. If the machine has an event with such a name, the event counts."""
 
 
 def judge_history(
     history: RecordedHistory, machines: Sequence[Machine], *, file: str, profile: str | None, hidden: Sequence[str]
 ) -> tuple[Judgement, ...]:
-    """Return the judgement of *history*, read from *file*, for each machine, under *profile* if the machine has it.
+    """Return the judgement of *history* for each machine. *history* was read from *file*.
 
-    *hidden* names signals that happen without appearing in the history.  Raise :class:`InputError` for events and shown
-    states that no machine has.
+    A machine that has the profile *profile* is used under that profile. *hidden* names signals that happen without
+    appearing in the history.  Raise :class:`InputError` for events and shown states that no machine has.
     """
     vocabularies = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
     problems: dict[str, Problem] = {}
@@ -79,7 +79,7 @@ class _Names:
         return not seen.event or seen.event in self._events or seen.event in LOOKS
 
     def in_machine_names(self, seen: Observation) -> Observation | None:
-        """Translate *seen* to the machine's names.  Return ``None`` if it is not about the machine."""
+        """Translate *seen* to the machine's names. Return ``None`` if *seen* is not about the machine."""
         event = self._events.get(seen.event)
         reply, shows = seen.reply, seen.shows
         if not shows and reply in self.table.shows and reply not in self._replies:
@@ -143,7 +143,10 @@ class _Judging:
         return Unknown(why=incomplete) if incomplete else Holds()
 
     def _entities(self) -> dict[str, list[tuple[Recorded, Observation]]]:
-        """Map each entity to its operations.  Operations without an entity belong to every entity in the history."""
+        """Map each entity to its operations.
+
+        An operation without an entity belongs to every entity in the history.
+        """
         found: dict[str, list[tuple[Recorded, Observation]]] = {}
         everybody = []
         for each in self.history.operations:
@@ -160,7 +163,7 @@ class _Judging:
         }
 
     def _entity(self, entity: str, those: Sequence[tuple[Recorded, Observation]]) -> str:
-        """Judge one entity.  Return why it could not be judged, or an empty string if it could."""
+        """Judge one entity. Return the reason why it could not be judged, or an empty string if it was judged."""
         operations = tuple(_operation(seen) for _, seen in those)
         origin = {id(one): each for one, each in zip(operations, those, strict=True)}
         outputs = self.history.outputs.get(entity, () if self.history.title.outputs else None)
@@ -205,7 +208,7 @@ class _Judging:
         )
 
     def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
-        """Return the weakest broken clause, preferably in the last legal state, and similar known deviations."""
+        """Return the weakest broken clause and similar known deviations. Prefer clauses of the last legal state."""
         fitting = {state for state in answer.before if self._fits(seen, state)}
         states = [state for state in answer.before if state not in fitting] or list(answer.before)
         whole = self._explained(answer, seen, states)
@@ -229,7 +232,10 @@ class _Judging:
         return known.explain(Scene(dynamics=known.dynamics, before=before, seen=key(seen), led=led, others=others))
 
     def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
-        """Yield edits that make the history up to the return legal: another reply, or leaving out the operation."""
+        """Yield edits that make the history legal up to the return.
+
+        An edit changes the reply or leaves out the operation.
+        """
         if answer.cause is Cause.REPLY:
             yield from (Edit(repair=Repair.REPLY, instead=reply) for reply in answer.allowed)
         last = answer.operation

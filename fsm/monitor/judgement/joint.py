@@ -1,8 +1,8 @@
-"""Check a recording of entities that contain others against the conditions of a system on its parts.
+"""Check a recording of nested entities against the conditions of a system.
 
-The condition of a signal's joint event must be possible in the states in which, according to the monitors, the
-entities may be.  Each entity's states are considered separately, and the recording may not show all inner entities.
-Every finding is therefore certain, but some violations are missed.
+When a signal is recorded, the condition of its joint event must be possible. The monitors tell which states the
+entities may be in. The states of each entity are considered separately, and the recording may not show all inner
+entities. Every finding is therefore certain, but some violations are missed.
 """
 
 from collections import OrderedDict
@@ -25,7 +25,7 @@ class _May(NamedTuple):
 
 
 class _Those(NamedTuple):
-    """The digit and the entity of a joint event's copy, its outer entity, and the known entities in that one."""
+    """The digit and entity of a joint event's copy, the outer entity, and the entities known to be inside it."""
 
     digit: int
     entity: str
@@ -34,24 +34,30 @@ class _Those(NamedTuple):
 
 
 class JudgeOfForm(Protocol):
-    """Rules of a form of recording that no machine has.  Created from the monitors and the recording's name."""
+    """Rules of a form of recording that no machine has.
+
+    They are created from the monitors and the recording's name.
+    """
 
     def pieces(self, batch: Batch) -> Iterable[Batch]:
-        """Yield *batch* in pieces. Fold each finding into a monitor when the piece before it has been processed."""
+        """Yield *batch* in pieces. Between two pieces, fold each finding into a monitor."""
 
 
 def nested(system: System) -> tuple[str, str] | None:
-    """Return the kinds of the inner and the outer entities of *system*, or ``None`` if there is no single such pair."""
+    """Return the kinds of the inner and the outer entities of *system*.
+
+    Return ``None`` unless there is exactly one such pair.
+    """
     parts = (each for each in system.parts.values() if each.root != each.name)
     pairs = {(each.machine.entity, system.parts[each.root].machine.entity) for each in parts}
     return pairs.pop() if len(pairs) == 1 else None
 
 
 class JointWatch:
-    """Checks the signals of *system* against the states in which, according to *monitors*, its parts may be.
+    """Checks the signals of *system* against the states in which its parts may be according to *monitors*.
 
-    Each monitor judges a different kind of entity.  *recording* has the containing entity of each entity, and *kinds*
-    are the kinds of inner and outer entities (:func:`nested`).
+    Each monitor judges a different kind of entity. *recording* maps each inner entity to its outer entity. *kinds*
+    contains the kinds of inner and outer entities, as :func:`nested` returns them.
     """
 
     def __init__(
@@ -72,7 +78,7 @@ class JointWatch:
         self._monitors = {each.machine.entity: each for each in monitors}
         self._events: dict[tuple[str, str], JointEvent] = {}
         self._ends: set[tuple[str, str]] = set()
-        """Events after which the entity is gone."""
+        """Events after which an entity no longer exists."""
         signals = [each for each in system.events.values() if each.kind == "signal" and each.when is not None]
         for joint in signals:
             for step in (step for way in joint.ways for step in way.steps if step.copy == joint.of):
@@ -84,13 +90,13 @@ class JointWatch:
                         self._ends.add((machine.entity, name))
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Yield *batch* in pieces.  Each signal is checked after the monitors have processed the piece before it."""
+        """Yield *batch* in pieces. Check each signal after the monitors have processed the previous piece."""
         start = 0
         for index, (seen, line) in enumerate(zip(batch.observations, batch.lines, strict=True)):
             outer = seen.entity if seen.of == self._outer else self._outer_of.get(seen.entity, "")
             if seen.of == self._inner and outer:
                 self._within.setdefault(outer, {})[seen.entity] = None
-                if len(self._within) > REMEMBERED:  # the entities in a forgotten entity are treated as unknown
+                if len(self._within) > REMEMBERED:  # The entities in a forgotten entity are treated as unknown.
                     self._within.popitem(last=False)
             joint = self._events.get((seen.of, seen.event or seen.output))
             if joint is None or joint.of is None or seen.phase or not outer:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fsm.monitor.judgement import Judged
 
 MOST: Final = 64
-"""Maximum number of entities whose stories are kept if several match the requested name or id prefix."""
+"""Maximum number of entities whose stories are kept if several entities match the requested name or id prefix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +59,10 @@ _LISTED: Final = 4
 
 
 class Step(NamedTuple):
-    """One observation of an entity, with the possible states ``before`` and ``after`` it.
+    """One observation of an entity, with the states that are possible ``before`` and ``after`` the observation.
 
-    ``tolerated`` names the deviations without which the observation would be illegal.  ``followed`` are the monitor's
-    own steps, with the steps for assumed events first.
+    ``tolerated`` names the deviations without which the observation would be illegal. ``followed`` contains the
+    monitor's own steps. Steps for assumed events come first.
     """
 
     seen: Observation
@@ -76,9 +76,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """All observations of one entity, in order, as explained by ``machine``.  ``names`` are its readable names.
+    """All observations of one entity in order, as ``machine`` explains them.
 
-    If beliefs are to be explained up to ``until``, the observations end there.
+    ``names`` are the entity's readable names. If the report explains beliefs up to the line ``until``, the
+    observations end at that line.
     """
 
     machine: Machine
@@ -90,10 +91,10 @@ class Story:
 
 @dataclass(slots=True, kw_only=True)
 class Chosen:
-    """Selects the observations of ``part`` and counts the others in ``notes``.
+    """Selects the observations of ``part``, and counts the other observations in ``notes``.
 
-    ``names`` maps each entity to its names.  ``telling(entity)``, if set, returns whether to tell the story of this
-    entity.  All entities are judged.
+    ``names`` maps each entity to its names. If ``telling`` is set, ``telling(entity)`` returns whether to tell the
+    story of this entity. All entities are judged.
     """
 
     part: Part
@@ -103,10 +104,10 @@ class Chosen:
     inside: int = 0
     """Number of observations that are in the period or have no time."""
     ids: dict[str, None] = field(default_factory=dict)
-    """The first entities of the recording, at most :data:`REMEMBERED`."""
+    """The first entities of the recording. There are at most :data:`REMEMBERED` of them."""
     first: int | None = None
     last: int | None = None
-    """Times of the first and last observations of the whole recording, if a period was requested."""
+    """The times of the first and last observations of the whole recording. They are set if a period was requested."""
 
     def read(self, batch: Batch) -> Batch:
         """Return *batch* without the observations after the period."""
@@ -133,7 +134,7 @@ class Chosen:
         """Describe the times of the first and last observations, if they are known."""
         if self.first is None or self.last is None:
             return ""
-        with suppress(OverflowError, ValueError, OSError):  # the year is out of range
+        with suppress(OverflowError, ValueError, OSError):  # The year is out of range.
             first, last = (datetime.fromtimestamp(at // 10**9, UTC) for at in (self.first, self.last))
             return f": the first observation is of {first:%Y-%m-%dT%H:%M:%SZ}, the last of {last:%Y-%m-%dT%H:%M:%SZ}"
         return ""
@@ -169,12 +170,12 @@ class Teller:
         self._found: list[Violation] = []
 
     def found(self, violation: Violation) -> None:
-        """Keep *violation*, which has just been found, if it is a violation of this machine."""
+        """Keep *violation*, which was just found, if it is a violation of this machine."""
         if violation.machine == self.machine.name:
             self._found.append(violation)
 
     def told(self) -> Iterator[Story]:
-        """Yield each story.  Unless ``telling`` chose the ids, skip any id that is the beginning of another id."""
+        """Yield each story. Unless ``telling`` chose the ids, skip an id that is only the beginning of another id."""
         for entity, steps in self.stories.items():
             longer = any(other != entity and other.startswith(entity) for other in self.stories)
             if self._chosen.telling is not None or not longer:
@@ -222,7 +223,10 @@ class Teller:
 
 
 def check_one(stories: Sequence[Story], chosen: Chosen, name: str) -> None:
-    """Raise :class:`InputError` unless all *stories*, *chosen* from the recording *name*, are about one entity."""
+    """Raise :class:`InputError` unless all *stories* are about one entity.
+
+    *chosen* selected them from the recording *name*.
+    """
     found, asked = {story.entity: story for story in stories}, chosen.part.entity
     if len(found) == 1:
         return
@@ -240,13 +244,17 @@ def check_one(stories: Sequence[Story], chosen: Chosen, name: str) -> None:
 
 
 TOLD: Final = 40
-"""Maximum number of entities of a recording whose stories are told."""
+"""Maximum number of entities whose stories are told for one recording."""
 
 Telling = Callable[[str], bool]
 
 
 def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: int = TOLD) -> Judged:
-    """Return *judged* with the stories of up to *most* entities, which *again* collects by judging again."""
+    """Return *judged* with the stories of at most *most* entities. Entities with violations come first.
+
+    ``again(telling)`` judges the recording again and collects the stories of the entities for which
+    ``telling(entity)`` returns true.
+    """
     if judged.stories or judged.form is HISTORY or not judged.form.name:
         return judged
     illegal = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]
@@ -265,10 +273,10 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
 
 
 def up_to(found: Sequence[Judged], place: Line) -> list[Judged]:
-    """Return *found* with only the stories that have an observation at *place*, up to the last one there.
+    """Return *found* with only the stories that have an observation at *place*. Each story ends there.
 
-    Without a file, *place* is a line of any file.  Raise :class:`InputError` if no file, or several files, have such
-    a line.
+    If *place* has no file, it is a line of any file. Raise :class:`InputError` if no file, or more than one file, has
+    such a line.
     """
     cut = [replace(each, stories=tuple(_shortened(each.stories, place))) for each in found]
     files = dict.fromkeys(story.until.file for each in cut for story in each.stories if story.until)

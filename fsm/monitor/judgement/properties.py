@@ -1,4 +1,4 @@
-"""Check a recording against the properties of a machine, in addition to the machine itself."""
+"""Check a recording against the properties of a machine. The machine itself is checked elsewhere."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from fsm.trace import Line, Observation
 from fsm.verdict import Holds, Unknown
 
 WINDOW: Final = 64
-"""Maximum number of observations to keep per entity, to replay them before a line that no run explains."""
+"""Maximum number of observations to keep per entity. They are replayed before a line that no run explains."""
 TOO_MANY: Final = "too many calls overlap to be followed"
 UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 
@@ -45,9 +45,10 @@ UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 def stated(
     machines: Sequence[Machine], only: Sequence[str], file: str, profile: str | None
 ) -> list[tuple[Property, ...]]:
-    """Return the properties of each of *machines*, or the ones named in *only*, for judging *file* under *profile*.
+    """Return the properties of each of *machines*, for judging *file* under *profile*.
 
-    Raise :class:`InputError` if no machine has a property named in *only*, or if a machine has no properties.
+    If *only* is not empty, return only the properties that it names. Raise :class:`InputError` if no machine has a
+    property named in *only*, or if a machine has no properties.
     """
     own = [specification(machine.path or machine.name) for machine in machines]
     found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]
@@ -61,11 +62,11 @@ def stated(
 
 @dataclass(slots=True)
 class _Window:
-    """The latest observations of an entity, without calls that changed nothing.
+    """The latest observations of an entity. Calls that changed nothing are left out.
 
-    ``begins`` is true if the window starts with the entity's first observation.  ``open`` is false while calls are in
-    progress whose requests are not in the window.  ``late`` is true if the window has calls that may act at any later
-    time.  ``advanced`` holds the claims that later observations may put to the test.
+    ``begins`` is true if the window starts with the entity's first observation. ``open`` is false while calls are in
+    progress whose requests are not in the window. ``late`` is true if the window has calls that may act at any later
+    time. ``advanced`` contains the claims that later observations may put to the test.
     """
 
     begins: bool
@@ -83,21 +84,24 @@ class _Window:
                 self.seen.remove(request)
             return
         if seen.phase == "answered":
-            self.cut(over=self.settled())  # the call took effect at some earlier instant
+            self.cut(over=self.settled())  # The call took effect at some earlier instant.
             return
         if seen.phase == "assumed" and self.seen and self.seen[-1][0] == seen:
-            return  # an assumed event may happen any number of times
+            return  # An assumed event may happen any number of times.
         self.seen.append((seen, line))
         if len(self.seen) > WINDOW:
             self.cut(over=False)
 
     def settled(self, *last: Observation) -> bool:
-        """Check that no call is in progress after the observations in the window and then in *last*."""
+        """Check that no call is in progress after the observations in the window and the observations *last*."""
         phases = Counter(seen.phase for seen in (*(seen for seen, _ in self.seen), *last))
         return phases["request"] == phases["reply"] + phases["lost"] and not self.late
 
     def cut(self, *, over: bool) -> None:
-        """Forget all observations.  If *over*, keep lost calls; otherwise, the calls in progress are now unknown."""
+        """Forget all observations.
+
+        If *over* is true, keep lost calls. Otherwise, the calls in progress are now unknown.
+        """
         lost = {seen.event: (seen, line) for seen, line in self.seen if over and seen.phase == "lost"}
         self.begins, self.open, self.late = False, over, False
         self.seen = [
@@ -108,8 +112,9 @@ class _Window:
 class PropertyWatch:
     """Watches *properties* of a machine's entities under *profile*.  *dynamics* determines how beliefs change.
 
-    If *fresh*, every entity is in the initial state when it is first seen.  A claim that no run of the machine breaks
-    is checked only on lines that no run explains, which are the lines for which :meth:`violated` was called.
+    If *fresh* is true, every entity is in the initial state when it is first seen.  A claim that no run of the
+    machine breaks is checked only on lines that no run explains. These are the lines for which :meth:`violated` was
+    called.
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.calls.belief import dynamics
@@ -159,17 +164,17 @@ class PropertyWatch:
         self._windows: OrderedDict[str, _Window] = OrderedDict()
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """Process *observations* in order.  ``lines[i]`` is the line number of the i-th one, or its file and line."""
+        """Process *observations* in order. ``lines[i]`` is the line of ``observations[i]``."""
         places = [Line.of(line, self._file) for line in lines]
         for seen, line in zip(observations, places, strict=True):
             if seen.event and self._dynamics.row(seen.event) < 0:
                 continue
             self._fields.notice(seen)
-            if (seen.entity, line) not in self._violated:  # otherwise, the fields belong to an unknown state
+            if (seen.entity, line) not in self._violated:  # After a violation, the fields belong to an unknown state.
                 self._fields.hold(seen, line)
             if seen.entity:
                 self._take(seen, line)
-            elif seen.phase == "assumed":  # entities take the event into account when they are next observed
+            elif seen.phase == "assumed":  # Entities take the event into account when they are next observed.
                 self._assumed[seen.event] = seen, line
                 self._assumptions += 1
             else:
@@ -225,7 +230,10 @@ class PropertyWatch:
                 window.advanced.add(watch)
 
     def added_to(self, judgement: Judgement) -> Judgement:
-        """Return *judgement*, which is about the same observations, with the results of the properties added."""
+        """Return *judgement* with the results of the properties added.
+
+        *judgement* must be about the same observations.
+        """
         properties, tolerated = [], [*judgement.tolerated]
         findings: list[Finding] = []
         of_fields = self._folder.findings()

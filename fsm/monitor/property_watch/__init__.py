@@ -1,8 +1,9 @@
 """Watch a property on the steps of an implementation.
 
-Several runs of the machine may look alike.  A property is *violated* only if none of these runs has it, so an
-implementation that conforms to the machine never violates a property that the checker has proved.  An implementation
-that does not conform has left the machine.  It may then be in any state that shows the value that was read.
+Several runs of the machine may explain the same observations.  A property is *violated* only if none of these runs
+has it, so an implementation that conforms to the machine never violates a property that the checker has proved.  An
+implementation that does not conform may take a step that no run of the machine explains.  It may then be in any state
+that shows the value that the test has read.
 
 No test sees an infinite run.  To test what must happen eventually, a test triggers only the fair steps, in turn
 (:meth:`Watch.due`).  The target must then come while a fair step is still possible, and within the number of steps
@@ -34,17 +35,16 @@ REMEMBERED: Final = 20_000
 """Maximum number of steps whose effects are cached."""
 
 AIMS: Final = 20_000
-"""Maximum number of places to search for aims."""
+"""Maximum number of places to search for runs to aim at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
     """The finding that an implementation does not have a property.
 
-    ``steps`` are the numbers, starting at 1, of the test steps that matter.  ``text`` describes the sequence that
-    they went through.
-    ``stopped`` is true if a target is due but does not come.  ``left`` is true if no run of the machine explains the
-    observations.
+    ``steps`` are the numbers, starting at 1, of the test steps that matter. ``text`` describes the sequence that
+    these steps went through. ``stopped`` is true if a target is due but does not come. ``left`` is true if no run of
+    the machine explains the observations.
     """
 
     of: Property
@@ -55,7 +55,7 @@ class Violated:
 
 
 def untestable(stated: Property) -> str:
-    """Return the reason why tests cannot decide *stated* about any implementation, or an empty string if they can.
+    """Return the reason why no test can decide *stated*, or an empty string if a test can.
 
     >>> from fsm.language.library import specification
     >>> [each.name for each in specification("examples/models/washer.toml").properties if untestable(each)]
@@ -76,11 +76,11 @@ def untestable(stated: Property) -> str:
 
 
 _PossibleStep: TypeAlias = tuple[RunPlace, InstantStep]
-"""A place, and a step that may have been taken from it."""
+"""A place, and a step that the implementation may have taken from this place."""
 
 
 class _AimPlace(NamedTuple):
-    """A place of a product, and the index of the last way that changed the progress of the property."""
+    """A place of a product, and the index of the last way to it that changed the progress of the property."""
 
     number: int
     by: int = -1
@@ -106,7 +106,7 @@ class _Next(NamedTuple):
 
 
 class Watch:
-    """Watches the property *stated* of *machine* under *profile*.
+    """Watches whether a tested implementation has the property *stated* of *machine* under *profile*.
 
     If nothing else explains an observation, events in *unseen* may have happened between the steps of a test.  By
     default, these are the machine's hidden events.  Raise :class:`ValueError` for a property that is
@@ -161,10 +161,13 @@ class Watch:
         self._asked_for = self._next_fair_step()
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
-        """Process the next *step* of a test and the response *seen*.  Return the violation if there is one by now."""
+        """Process the next *step* of a test and the response *seen*.
+
+        Return a violation if the property is now violated.
+        """
         if self._violated is not None:
             return self._violated
-        step = step._replace(expected=())  # the expectations of a test are not evidence
+        step = step._replace(expected=())  # The expectations of a test are not evidence.
         found = self._next(self._belief, step, seen)
         self._test.append((step, seen, found))
         if found.moves is None and not self.left:
@@ -198,7 +201,7 @@ class Watch:
         return all(isinstance(place.progress, Broken) for place in self._product.places_of(self._belief))
 
     def _effect(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
-        """Return the effect of *step*.  Assume unobserved events only if nothing else explains the response."""
+        """Return the effect of *step*. Assume an unobserved event only if nothing else explains the response."""
         for moves in self._moves:
             if after := stepped(moves, before, step, seen):
                 taken = self._possible_steps(before, step, seen, {each.state for each in after})
@@ -207,7 +210,7 @@ class Watch:
         return self._with_evidence(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
 
     def _explained_by_unseen_events(self) -> _Next | None:
-        """Return the last step's effect if the whole test is explained by unobserved events at any time."""
+        """Return the effect of the last step if unobserved events, at any time, explain the whole test."""
         moves, after = self._moves[-1], frozenset([Configuration(0)])
         steps = []
         for step, seen, _ in self._test:
@@ -236,12 +239,12 @@ class Watch:
         row = self._table.row[step.event]
         end = self._table.end.get(row, row)
         stages = Numbering((each.state, end if step.stage == "end" else row) for each in before)
-        for number, at in stages.listed:  # the list grows during the loop
+        for number, at in stages.listed:  # The list grows during the loop.
             for way in self._product.step(number, at) or ():
                 moved = self._product.places[number], self._product.taken[way.index]
                 if way.begins and step.stage == "do":
                     yield moved
-                    stages[way.to, end]  # a look-up adds the stage
+                    stages[way.to, end]  # A look-up adds the stage.
                 fits = way.begins == (seen.reply is None) and (not way.reply or way.replies(seen.reply or ""))
                 if fits and way.to in after:
                     yield moved
@@ -249,7 +252,10 @@ class Watch:
     def _unspecified_steps(
         self, here: Configuration, step: Stimulus, seen: Response
     ) -> Iterator[tuple[Configuration, _PossibleStep]]:
-        """Yield each configuration to which an unexplained *seen* may have led from *here*, with the step taken."""
+        """Yield each configuration that *seen* may have led to from *here*, with the step taken.
+
+        No run explains *seen*.
+        """
         table, product = self._table, self._product
         row = table.row[step.event]
         end = table.end.get(row, row)
@@ -278,7 +284,10 @@ class Watch:
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """The sequences of a reachable claim that no test has certainly gone through.  Empty for other claims."""
+        """The sequences of a reachable claim that no test has certainly gone through.
+
+        Other claims have no such sequences.
+        """
         if not isinstance(self.of.claim, Reachable):
             return ()
         return tuple(self._memory.texts[index] for index in self._due)
@@ -289,11 +298,14 @@ class Watch:
 
     @property
     def patience(self) -> int:
-        """Maximum number of fair steps before the target must come if the machine has the property."""
+        """Maximum number of fair steps that a machine with the property needs before the target comes."""
         return len(self._table.states) * factorial(len(self._fair))
 
     def due(self) -> Stimulus | None:
-        """Return the possible fair step taken least recently, or ``None`` without such a step or a due target."""
+        """Return the possible fair step that was taken least recently.
+
+        Return ``None`` if no target is due or if no fair step is possible.
+        """
         index = self._next_fair_step()
         if index is None:
             return None
@@ -317,7 +329,10 @@ class Watch:
         return any(fair.outcome in {"", way.name} for way in ways) or (fair.ends and not (ways or fair.outcome))
 
     def _evidence(self, *, stopped: bool = False) -> Violated:
-        """Return the violation, with the evidence found by replaying the test along one run that explains it."""
+        """Return the violation with its evidence.
+
+        To find the evidence, replay the test along one run that explains it.
+        """
         runs = {Configuration(0): [0]}
         for step, seen, found in self._test:
             after: dict[Configuration, list[int]] = {}
@@ -343,10 +358,10 @@ class Watch:
         return Violated(of=self.of, steps=tuple(mattering[::-1]), text=text, stopped=stopped, left=self.left)
 
     def aims(self) -> tuple[Run, ...]:
-        """Return runs of the machine whose last steps put the property to the test, shortest first.
+        """Return runs of the machine whose last steps test the property. The shortest runs come first.
 
-        No two of these runs have the same last way and the same history of the property.  Each stage of a call that
-        takes time counts as a step.
+        No two of these runs have both the same last way and the same history of the property. Each stage of a call
+        that takes time counts as a step.
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):

@@ -1,6 +1,7 @@
-"""Automata that follow the progress of a run towards breaking a property, one for each kind of property.
+"""Automata that follow how far a run has progressed towards breaking a property.
 
-The progress of a run is a tuple of numbers, or :class:`Broken` once the property is broken.
+Each kind of property has its own automaton. The progress of a run is a tuple of numbers, or :class:`Broken` once the
+property is broken.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,15 +19,18 @@ from fsm.machine.table import tabulate
 from fsm.trace import Key
 
 Progress: TypeAlias = tuple[int, ...]
-"""The progress of a run towards breaking a property, as numbers that only the property's memory can interpret."""
+"""The progress of a run towards breaking a property. Only the memory of the property can interpret the numbers."""
 
 GIVEN_UP: Progress = (-2,)
-"""The progress of a run that allows no further conclusions."""
+"""The progress of a run from which nothing more can be concluded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """Progress of a run that has broken the property by going through the sequence with the index ``which``."""
+    """The progress of a run that has broken the property.
+
+    The run went through the sequence with the index ``which``.
+    """
 
     which: int = 0
 
@@ -45,7 +49,7 @@ def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
 
 
 class Passing:
-    """Counts the conditions of each sequence that have held.  A reachable claim is never broken."""
+    """Counts the conditions of each sequence that have held in order. A reachable claim is never broken."""
 
     def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
         sequences = breaches(claim) if isinstance(claim, claims.Always) else claim.sequences
@@ -86,7 +90,7 @@ class Passing:
 def _trigger(
     claim: claims.Always | claims.Never | claims.Reachable, last: WrittenCondition, stepping: StepCache
 ) -> Callable[[Instant], bool] | None:
-    """Return a function that checks whether an instant tests the claim, or ``None`` if every instant does."""
+    """Return a function that checks whether an instant tests the claim. Return ``None`` if every instant tests it."""
     trigger: Condition | None = None
     if isinstance(claim, claims.Always):
         trigger = claim.when.means if claim.when else None
@@ -96,17 +100,20 @@ def _trigger(
 
 
 _UNKNOWN: Final = -1
-"""Stored instead of the number of calls in progress if earlier calls are unknown."""
+"""Replaces the number of calls in progress if earlier calls are unknown."""
 
 _TOO_MANY: Final = -2
-"""Stored instead of the number of calls in progress if there were too many.  An interruption resets it."""
+"""Replaces the number of calls in progress if there were too many calls. An interruption resets it."""
 
 MOST_CALLS: Final = 4
 """Maximum number of calls in progress to follow for one entity."""
 
 
 class Repeating:
-    """Follows the rows of the calls in progress, if known, and the calls that the next step may repeat."""
+    """Follows the rows of the calls in progress, if these are known.
+
+    Follows also the calls that the next step may repeat.
+    """
 
     restarted: Progress = (_UNKNOWN,)
     start: Progress = (0,)
@@ -124,7 +131,7 @@ class Repeating:
         return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
 
     def _calls(self, progress: Progress, step: InstantStep) -> Progress:
-        """Return the number and the rows of the calls in progress after *step*, or a negative number if unknown."""
+        """Return the number and the rows of the calls in progress after *step*. The number is negative if unknown."""
         row = self._rows[step.row]
         if row.event.interrupts:
             return (0,)
@@ -154,7 +161,7 @@ class Repeating:
 
 
 class Owing:
-    """Follows whether the target is due.  The property is never broken, because no infinite run is ever observed."""
+    """Follows whether the target is due. The property is never broken, because nobody observes an infinite run."""
 
     restarted: Progress = (0,)
 
@@ -198,7 +205,10 @@ class Following:
 
 
 class Resembling:
-    """Follows the belief about a machine that must allow all observations, and the rows of the calls in progress."""
+    """Follows the belief about a machine that must allow all observations.
+
+    Follows also the rows of the calls in progress.
+    """
 
     restarted = GIVEN_UP
 
@@ -248,9 +258,9 @@ PropertyMemory: TypeAlias = Passing | Repeating | Owing | Following | Resembling
 """The automaton of a property.
 
 ``texts`` are the sequences that ``Broken.which`` refers to.  ``start`` is the progress after the first instant.
-``restarted`` is the progress if the past is unknown.  A run that breaks the property from this progress on breaks it
-after any past.  ``after`` returns the progress after one more step.  ``asks`` checks whether a step tests the
-property.
+``restarted`` is the progress to use when the past is unknown. A run that breaks the property from ``restarted``
+breaks the property after any past.  ``after`` returns the progress after one more step.  ``asks`` checks whether a
+step tests the property.
 """
 
 

@@ -1,8 +1,8 @@
-"""The product of a machine with a property's memory of its runs, as one table.
+"""The product of a machine with a property's memory of its runs. The product is one table.
 
-A *place* is a state together with the progress of the property in a run that leads there.  A belief about the product
-(:mod:`fsm.machine.calls.belief`) is therefore a belief about both the state of an entity and the property.  This is
-enough to follow a recording or a test in which calls overlap, replies are lost, and events happen unobserved.
+A *place* is a state together with the progress of the property in a run that leads to the state. A belief about the
+product (:mod:`fsm.machine.calls.belief`) is therefore a belief about both the state of an entity and the property.
+This is enough to follow a recording or a test in which calls overlap, replies are lost, and events happen unobserved.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fsm.machine.table import UNSPECIFIED, Table, Way
 from fsm.monitor.property_watch.automata import Broken, Progress, memory
 
 PLACES: Final = 4_000
-"""Maximum number of places of a product.  Larger products are not built."""
+"""Maximum number of places of a product. A larger product is not built."""
 
 
 class RunPlace(NamedTuple):
@@ -39,10 +39,10 @@ class RunPlace(NamedTuple):
 class PropertyProduct:
     """The product of the machine of *stepping* with *claim*, both under *profile*.
 
-    Places and ways are numbered as they are reached, and keep their numbers.  ``asking``, ``asking_later`` and
-    ``advancing`` hold pairs of an event and its reply, or of an empty event and an output.  After :meth:`explore`,
-    ``asking`` has the pairs that may put the claim to the test from the start, and ``asking_later`` the pairs that
-    may do so after a pair in ``advancing``.
+    Places and ways are numbered in the order in which they are reached. The numbers never change.  ``asking``,
+    ``asking_later`` and ``advancing`` hold pairs of an event and its reply, or of an empty event and an output.
+    After :meth:`explore`, ``asking`` contains the pairs that may test the claim from the start. ``asking_later``
+    contains the pairs that may test the claim after a pair in ``advancing``.
 
     >>> from fsm.checker.instants import StepCache
     >>> from fsm.language.library import specification
@@ -91,14 +91,17 @@ class PropertyProduct:
         self.rules: Rules = _ProductRules(self)
 
     def dynamics(self, machine: Dynamics) -> Dynamics:
-        """Return the dynamics of the product, given those of the *machine*."""
+        """Return the dynamics of the product, given the dynamics of the *machine*."""
         return dataclasses.replace(machine, rules=self.rules, covering=Covering(self.rules))
 
     def places_of(self, configurations: Configurations) -> set[RunPlace]:
         return {self.places[each.state] for each in configurations}
 
     def outputs(self, row: int, seen: tuple[str, ...] | None) -> Collection[tuple[str, ...]]:
-        """Return the outputs that an event of *row* may have in any state, or only *seen* if that is not ``None``."""
+        """Return the outputs that an event of *row* may have in any state.
+
+        If *seen* is given, return only these outputs.
+        """
         ways = [way for state in range(len(self.machine.states)) for way in self.machine.step(state, row) or ()]
         return dict.fromkeys([(), *(way.emits for way in ways)]) if seen is None else [seen]
 
@@ -109,7 +112,7 @@ class PropertyProduct:
 
     def explore(self) -> None:
         """Add every reachable place.  Raise :class:`TooManyError` if there are more than :data:`PLACES`."""
-        for number, place in enumerate(self.places):  # the list grows during the loop
+        for number, place in enumerate(self.places):  # The list grows during the loop.
             if len(self.places) > PLACES:
                 raise TooManyError
             for row in self.machine.rows:
@@ -118,7 +121,7 @@ class PropertyProduct:
                         self._mark(place.progress, self.taken[way.index], self.places[way.to])
 
     def number(self, place: RunPlace) -> int:
-        """Return the number of *place*, adding it if it is new."""
+        """Return the number of *place*. A new place is added."""
         number = self._number.setdefault(place, len(self.places))
         if number == len(self.places):
             self.places.append(place)
@@ -139,7 +142,7 @@ class PropertyProduct:
     def unspecified(
         self, place: RunPlace, row: int, to: int, *, reply: str, emits: tuple[str, ...], begins: bool = False
     ) -> tuple[RunPlace, InstantStep]:
-        """Return the place that an unspecified event of *row* leads to from *place*, and the step."""
+        """Return the place that an unspecified event of *row* leads to from *place*. Return also the step."""
         way = Way(index=-1, name=UNSPECIFIED, to=to, reply=(reply,) if reply else (), emits=emits, begins=begins)
         step = self.steps.step(place.state, row, way, reply)
         return self.after(place, step), step
@@ -153,7 +156,10 @@ class PropertyProduct:
         return RunPlace(state, self.memory.restarted if state in self.reached else None)
 
     def _step(self, number: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways from a place: each way of the machine, for each reply that the property distinguishes."""
+        """Return the ways from a place.
+
+        There is one for each way of the machine and each reply that the property distinguishes.
+        """
         place, first = self.places[number], len(self._ways)
         ways = self.machine.step(place.state, row)
         if ways is None:
@@ -178,7 +184,7 @@ class PropertyProduct:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ProductTable(Table):
-    """A table whose states are the places of a product.  It grows with the product."""
+    """A table whose states are the places of a product. The table grows with the product."""
 
     product: PropertyProduct
 
@@ -203,6 +209,9 @@ class _ProductRules(Rules):
         return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Check whether *reply* fits.  An error that the property distinguishes fits only ways with this error."""
+        """Check whether *reply* fits.
+
+        An error that the property distinguishes fits only ways that reply with this error.
+        """
         distinguished = stage >= 0 and reply in self._product.steps.codes
         return super().fits(stage, reply) and not (distinguished and ANY_ERROR in self.table.ways[stage].reply)

@@ -1,10 +1,10 @@
 """Watch a property on a recording with many entities, overlapping calls, and unseen events.
 
-A belief about the product of machine and property follows all runs that explain the observations of an entity.  The
-property is violated once every such run has broken it.  A property that the checker has proved is therefore violated
-only on a line that no run explains.  Such a line is taken literally: the event happened once, with this reply, and
-may have led to any reachable state.  No unseen event is assumed right before the line, because that would not explain
-it.
+The observations of an entity may be explained by several runs. A belief about the product of machine and property
+follows all of them.  The property is violated once every such run has broken it.  A property that the checker has
+proved is therefore violated only on a line that no run explains.  Such a line is taken literally: the event happened
+once, with the recorded reply, and may have led to any reachable state.  No unseen event is assumed right before the
+line, because unseen events would not explain the line.
 
 After a gap, after a call that may have acted at any earlier time, and after a violation, the entity may be in any
 state, and the property restarts.
@@ -27,17 +27,17 @@ from fsm.monitor.property_watch.property_product import PropertyProduct
 from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
-"""Maximum number of entities to remember.  Older ones are treated as unknown."""
+"""Maximum number of entities to remember. An older entity is treated as unknown."""
 KEPT: Final = 20_000
 """Maximum number of configurations whose successors are cached."""
 LIMIT: Final = 400
-"""Maximum number of configurations of an entity, in addition to its places.  Beyond it, the state is forgotten."""
+"""Maximum number of an entity's configurations, in addition to its places. A larger belief is forgotten."""
 WINDOW: Final = 24
-"""Number of an entity's latest observations in which to look for the instant of an unexplained call."""
+"""Number of latest observations of an entity in which to look for the instant of an unexplained call."""
 WHOLE: Final = 3
 """Maximum number of violations to keep in full per property."""
 NAMED: Final = 1_000
-"""Maximum number of entities to count as breaking a property."""
+"""Maximum number of entities that are counted as breaking a property."""
 MATTERING: Final = 6
 """Maximum number of lines to keep as evidence of how a run broke a property."""
 
@@ -63,7 +63,7 @@ def unwatchable(stated: Property) -> str:
 
 
 class Breach(NamedTuple):
-    """A violation of a claim by an entity: the last observation, the relevant lines, and a description."""
+    """A violation of a claim by an entity. It has the last observation, the relevant lines, and a description."""
 
     observation: Observation
     lines: tuple[Line, ...]
@@ -73,8 +73,9 @@ class Breach(NamedTuple):
 class _Step(NamedTuple):
     """The effect of an observation: the next configurations, and conclusions about the claim.
 
-    ``broken``: all runs have broken the claim.  ``begins``: no run has made progress towards breaking it.
-    ``changes``: the progress has changed.  ``whole``: the observation is complete, unlike a reply without its request.
+    ``broken`` is true if all runs have broken the claim. ``begins`` is true if no run has made progress towards
+    breaking the claim. ``changes`` is true if the progress has changed. ``whole`` is true if the observation is
+    complete, unlike a reply without its request.
     """
 
     to: Configurations
@@ -86,7 +87,7 @@ class _Step(NamedTuple):
 
 @dataclass(slots=True)
 class _Life:
-    """Knowledge about an entity.  Each observation in ``window`` comes with the configurations before it."""
+    """The knowledge about an entity. ``window`` contains observations with the configurations before each of them."""
 
     configurations: Configurations
     lines: tuple[Line, ...] = ()
@@ -96,7 +97,7 @@ class _Life:
 class ClaimWatch:
     """Watches the claim of *product* on the entities of a machine.  *dynamics* determines how beliefs change.
 
-    If *fresh*, every entity is in the initial state when it is first seen.
+    If *fresh* is true, every entity is in the initial state when it is first seen.
     """
 
     def __init__(self, product: PropertyProduct, dynamics: Dynamics, *, fresh: bool) -> None:
@@ -119,7 +120,10 @@ class ClaimWatch:
         self._not_yet_seen |= self._step(self._not_yet_seen, key(seen)).to
 
     def replay(self, observations: Iterable[tuple[Observation, Line]], *, begins: bool) -> None:
-        """Process *observations* of one entity.  If *begins*, the entity was in its initial state before them."""
+        """Process *observations* of one entity.
+
+        If *begins* is true, the entity was in its initial state before them.
+        """
         self._lives.clear()
         self._not_yet_seen = self._beginning if begins else self._unknown
         for seen, line in observations:
@@ -155,7 +159,10 @@ class ClaimWatch:
             self._not_yet_seen = self._unknown
 
     def _step(self, before: Configurations, seen: Key) -> _Step:
-        """Return the cached step from *before* for *seen*.  If no run explains *seen*, ``to`` is empty."""
+        """Return the cached step from *before* for *seen*.
+
+        The step leads to no configurations if no run explains *seen*.
+        """
         found = self._steps.get((before, seen))
         if found is None:
             try:
@@ -192,7 +199,10 @@ class ClaimWatch:
         )
 
     def _unexplained(self, life: _Life, seen: Key) -> Configurations:
-        """Return the configurations after *seen*, which no run explains.  They show the value that was read."""
+        """Return the configurations after *seen*.
+
+        No run explains *seen*, but the configurations show the value that was read.
+        """
         try:
             return self._after_unspecified(life, seen) or self._showing(self._unknown, seen.shows) or self._unknown
         except TooManyError:
@@ -204,12 +214,15 @@ class ClaimWatch:
         return self._dynamics.observed(configurations, look).configurations if shows else configurations
 
     def _after_unspecified(self, life: _Life, seen: Key) -> Configurations:
-        """Return the configurations after the event and the reply of *seen*.  Without an event, return none."""
+        """Return the configurations after the event and the reply of *seen*.
+
+        The result is empty if *seen* has no event.
+        """
         row, window = self._dynamics.row(seen.event), [*life.window]
         if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
             return frozenset()
         if seen.phase == "reply" and (not window or self._dynamics.waits(window[0][0], row)):
-            return frozenset()  # the call may have taken effect before the window
+            return frozenset()  # The call may have taken effect before the window.
         if not window:
             return self._showing(self._after_any_outcome(life.configurations, seen), seen.shows)
         found: set[Configuration] = set()
@@ -228,7 +241,7 @@ class ClaimWatch:
     def _right_after(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
         """Return the configurations after *window*.
 
-        Assume that no unseen event happened after its last observation that is not a request.
+        No unseen event is assumed after the last observation that is not a request.
         """
         last = max((index for index, (_, seen) in enumerate(window) if seen.phase != "request"), default=0)
         before = window[last][0]
@@ -237,7 +250,10 @@ class ClaimWatch:
         return before
 
     def _after_any_outcome(self, before: Configurations, seen: Key) -> Configurations:
-        """Return the configurations right after *seen*, regardless of the behaviour that the machine specifies."""
+        """Return the configurations right after *seen*.
+
+        The event may have any outcome, even if the machine forbids it.
+        """
         row, product = self._dynamics.row(seen.event), self.product
         if seen.phase == "" and self._dynamics.calls(row):
             before = self._bare.asked(before, row)
@@ -252,7 +268,10 @@ class ClaimWatch:
         return self._dynamics.closed(dict.fromkeys(moved))
 
     def _possible_rows(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
-        """Yield rows in which an event of *row* (any event if -1) may happen, and the calls in progress after it."""
+        """Yield rows in which an event of *row* may happen, with the calls in progress afterwards.
+
+        A *row* of -1 means any event.
+        """
         table = self._dynamics.table
         if row < 0:
             yield from ((other.index, each.pending) for other in table.rows)

@@ -1,7 +1,7 @@
-"""Create the files that a user starts with: a model, properties that it has, and a test.
+"""Create the files with which a user starts: a model, properties of the model, and a test.
 
-They are made from scratch, from a machine of the ``transitions`` library, or from a drawing. The properties are proved
-to hold for the model, and an error in the model would break them (:mod:`fsm.mutation.outcomes`).
+The files are made from scratch, from a machine of the ``transitions`` library, or from a drawing. The properties are
+proved for the model, and an error in the model would break these properties (:mod:`fsm.mutation.outcomes`).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ BEFORE: Final = "absent"  # the source state of an arrow that has a label but no
 
 
 def drawn_machine(drawing: Drawing, name: str) -> Machine:
-    """Return the machine called *name* that *drawing* shows. Each label becomes a call.
+    """Return the machine that *drawing* shows, with the name *name*.
 
-    A call replies with an error in states that no arrow with its label leaves. Raise :class:`InputError` if the drawing
-    cannot be read, or if the initial state or the meaning of an arrow is unclear.
+    Each label becomes a call. A call replies with an error in states that no arrow with its label leaves. Raise
+    :class:`InputError` if the drawing cannot be read, or if the initial state or the meaning of an arrow is unclear.
     """
     problems = [*drawing.problems, *_unlabelled(drawing)]
     if problems:
@@ -73,7 +73,11 @@ def _unlabelled(drawing: Drawing) -> Iterator[Problem]:
 
 
 def _initial(drawing: Drawing) -> str:
-    """Return the target of an unlabelled arrow from nowhere, :data:`BEFORE`, or the only state without a way in."""
+    """Return the initial state of the drawing.
+
+    It is the target of an unlabelled arrow from nowhere, or :data:`BEFORE`, or the only state to which no arrow
+    leads.
+    """
     marked = [each.target for each in drawing.arrows if each.source is None and not each.labels]
     if marked:
         return marked[0]
@@ -93,7 +97,10 @@ def _initial(drawing: Drawing) -> str:
 
 
 def _arrows(drawing: Drawing, initial: str) -> Iterator[DraftTransition]:
-    """Yield a transition for each label of each arrow. Outcomes are named if a label leads to several states."""
+    """Yield a transition for each label of each arrow.
+
+    If a label leads from one state to several states, its outcomes get names.
+    """
     drawn = [
         DraftTransition(
             event=label.replace(".", "-"),
@@ -115,14 +122,21 @@ MOST_PROPERTIES: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """The files of a starter, by path relative to its folder, and the ``machine`` that the model file defines."""
+    """The files of a starter.
+
+    ``files`` maps paths relative to the folder to the contents of the files. ``machine`` is the machine that the
+    model file defines.
+    """
 
     machine: Machine
     files: Mapping[str, str]
 
 
 def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
-    """Return a starter for *folder*: the model of *source* or an example, and a test of *driven* or a stand-in."""
+    """Return a starter for *folder*.
+
+    It has the model of *source*, or an example. It has a test of *driven*, or of a stand-in.
+    """
     model = toml(source, comments=_comments(source)) if source else _filled("model", name=name)
     path = f"models/{name}.toml"
     machine = build(parse(model.encode(), Written, path=path))

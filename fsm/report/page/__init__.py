@@ -1,6 +1,6 @@
-"""A model or a recording as a self-contained HTML page.
+"""Show a model or a recording as a self-contained HTML page.
 
-This module computes the possible next steps from the tables.  The page's script looks them up.
+This module computes the possible next steps from the tables. The script of the page looks them up.
 """
 
 import base64
@@ -36,7 +36,10 @@ from fsm.trace import Line, seen_at
 
 
 def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    """Return the page of *machine* under each profile, with conclusions on its properties.  Show *profile* first."""
+    """Return the page of *machine* under each profile, with conclusions on its properties.
+
+    *profile* is shown first.
+    """
     shown = machine_data(machine, profile=profile)
     shown["properties"] = property_data(examined)
     title = f"{machine.name}: {machine.title}"
@@ -52,7 +55,7 @@ def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile
 
 
 def system_page(system: System, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    """Return the page of *system*: parts, walks, and conclusions on its properties.  Show *profile* first."""
+    """Return the page of *system*: parts, walks, and conclusions on its properties. *profile* is shown first."""
     machines = {part.machine.name: part.machine for part in system.parts.values()}
     title = f"{system.name}: {system.title}"
     return document(
@@ -69,7 +72,7 @@ def system_page(system: System, examined: Sequence[Examined] = (), *, profile: s
 
 
 def html(report: Report) -> str:
-    """Return the complete document, ending in a newline.  It shows the entities whose stories *report* contains.
+    """Return the complete document. It shows the entities whose stories *report* contains, and ends in a newline.
 
     Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
@@ -99,7 +102,7 @@ def html(report: Report) -> str:
 
 
 def document(title: str, data: Json) -> str:
-    """Return the document that shows *data*, ending in a newline."""
+    """Return the document that shows *data*. The document ends in a newline."""
     room = files("fsm.report.page")
     script = room.joinpath("page.js").read_text(encoding="utf-8")
     style = room.joinpath("page.css").read_text(encoding="utf-8")
@@ -130,7 +133,7 @@ def document(title: str, data: Json) -> str:
 
 
 def embedded(data: Json) -> str:
-    r"""Return *data* as JSON without ``<``, so that no text in it can end the script element.
+    r"""Return *data* as JSON without ``<``. No text in the data can then end the script element.
 
     >>> embedded("</script>\u2028")
     '"\\u003c/script>\\u2028"'
@@ -139,18 +142,18 @@ def embedded(data: Json) -> str:
 
 
 _STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)  # the style element of a chart, the same in all charts
-WITNESSES: Final = 2  # maximum number of witnesses kept for a property that asks for possible runs
+WITNESSES: Final = 2  # maximum number of witnesses to keep for a property that asks for possible runs
 
 
 class _Shown(NamedTuple):
-    """A run, and the name of the property that it breaks, or an empty string if it breaks no property."""
+    """A run, and the name of the property that it breaks. The name is empty if the run breaks no property."""
 
     run: Run
     broken: str
 
 
 def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
-    """Return the properties in order, each with its verdicts, and the runs without duplicates."""
+    """Return the properties in order, with their verdicts. Return also the runs, without duplicates."""
     runs: dict[_Shown, int] = {}
     found: dict[str, dict[str, Json]] = {}
     verdicts: dict[str, dict[str, Json]] = {}
@@ -216,7 +219,7 @@ def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, A
 
 
 def watched_data(watched: Sequence[WatchedProperty]) -> dict[str, Json]:
-    """Return the results of the properties against which a recording was checked."""
+    """Return the results of the properties that a recording was checked against."""
     return {
         "list": [
             {
@@ -230,10 +233,11 @@ def watched_data(watched: Sequence[WatchedProperty]) -> dict[str, Json]:
 
 
 STEPS: Final = 200  # maximum number of observations of an entity that a page shows
-AROUND: Final = 12  # number of observations shown on each side of a violation when there are too many to show
+AROUND: Final = 12  # number of observations to show before and after a violation when there are too many to show all
 FINDINGS: Final = 100  # maximum number of findings of a machine that a page shows
 LONGEST: Final = 600  # maximum number of characters of a text from the recording
-# Maximum number of findings of a machine with a sequence chart, which shows the first violation of each.
+# Maximum number of findings of a machine that have a sequence chart. The chart shows the first violation of a
+# finding.
 CHARTS: Final = 20
 
 
@@ -353,7 +357,10 @@ def _story(report: Report, judged: Judged, story: Story, known: dict[object, Pro
 
 
 def _step_numbers(steps: Sequence[Step]) -> Iterator[int]:
-    """Yield the numbers of the steps to show: all of them, or the first, the last, and those around violations."""
+    """Yield the numbers of the steps to show.
+
+    If there are too many steps, show the first, the last, and the steps around violations.
+    """
     if len(steps) <= STEPS:
         yield from range(len(steps))
         return

@@ -1,4 +1,4 @@
-"""Data of a machine for a page: its states, events and clauses, and its table under each profile."""
+"""Data of a machine for a page. It has states, events and clauses, and a table for each profile."""
 
 import json
 import re
@@ -18,8 +18,8 @@ from fsm.machine.table import UNSPECIFIED, Table, tabulate
 from fsm.machine.versions import within
 from fsm.report.json_report import Json, picked
 
-AT_ONCE: Final = 2  # maximum number of calls in progress at once in the walks that lead to a chosen state
-UNUSUAL: Final = 8  # cost of a hidden step or of one that interrupts everything, as a number of usual steps
+AT_ONCE: Final = 2  # maximum number of simultaneous calls in progress in the walks that lead to a chosen state
+UNUSUAL: Final = 8  # cost, in usual steps, of a step that is hidden or interrupts everything
 
 
 class Choice(NamedTuple):
@@ -30,7 +30,7 @@ class Choice(NamedTuple):
     call: str  # begins, on, ends or unspecified; interrupts: cuts off all calls; empty: the event takes no time
 
     def data(self, outcome: Outcome | None) -> Json:
-        """Return the data for the page, without empty values."""
+        """Return the data for the page. Empty values are left out."""
         way = self.instant.way
         found: dict[str, Json] = {
             "key": self.key,
@@ -46,7 +46,10 @@ class Choice(NamedTuple):
 
 
 def choices(rules: Rules, state: int, row: int) -> Iterator[Choice]:
-    """Yield the choices that *row* of the table gives to an event, or to a call that has begun, in *state*."""
+    """Yield the choices that *row* of the table offers in *state*.
+
+    They are for an event or for a call that has begun.
+    """
     table = rules.table
     ends = table.rows[row].ends
     instants = rules.instants(state, row - 1, BEGUN) if ends else rules.instants(state, row)
@@ -69,12 +72,12 @@ def _call(rules: Rules, instant: CallInstant, row: int, *, ends: bool) -> str:
 
 
 def outcome_of(cell: Cell | None, way: int) -> Outcome | None:
-    """Return outcome number *way* of *cell*, or ``None`` if the model does not state it."""
+    """Return outcome number *way* of *cell*. If the model does not state this outcome, return ``None``."""
     return cell.outcomes[way] if isinstance(cell, Moves) and way < len(cell.outcomes) else None
 
 
 class _Place(NamedTuple):
-    """A place in a walk: the state, and the sorted rows of the calls in progress."""
+    """A place in a walk. It consists of the state and the sorted rows of the calls in progress."""
 
     state: int
     calls: tuple[int, ...]
@@ -83,8 +86,8 @@ class _Place(NamedTuple):
 def walks(rules: Rules) -> Mapping[str, Json]:
     """Return a short walk to each reachable state.  Each of its steps has the form ``ROW/KEY``.
 
-    No step is unspecified.  A step that is hidden or interrupts everything is avoided if a few usual steps lead to the
-    same state.
+    No step is unspecified.  Walks avoid a step that is hidden or interrupts everything if a few usual steps lead to
+    the same state.
     """
     table = rules.table
     shortest: dict[int, tuple[str, ...]] = {}
@@ -129,7 +132,10 @@ def _after(at: _Place, row: int, taken: Choice) -> _Place:
 
 
 def cell_data(table: Table, rules: Rules) -> list[Json]:
-    """Return each cell by row and state: kind, clause and ways.  Kind and clause are empty if the table has no cell."""
+    """Return the kind, clause and ways of each cell by row and state.
+
+    The kind and the clause are empty if the table has no cell.
+    """
     found: list[Json] = []
     for row in table.rows:
         for state in range(len(table.states)):
@@ -145,7 +151,7 @@ def cell_data(table: Table, rules: Rules) -> list[Json]:
     return found
 
 
-# Parts of Graphviz's SVG to drop: ids, and the font, which the page sets.
+# Parts of Graphviz's SVG to remove. They are the ids, and the font, which the page sets.
 _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
 
 
@@ -154,7 +160,7 @@ def machine_data(
 ) -> dict[str, Json]:
     """Return all of *machine* for the page, which shows *profile* first.
 
-    If *only* is given, include only these profiles.  *also* adds further profiles.  Raise
+    If *only* is given, include only the profiles that it names. *also* adds further profiles.  Raise
     :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
     own = within(profile, machine.profiles)
@@ -232,7 +238,7 @@ def _change(override: Override) -> Json:
 
 
 class _Variant:
-    """*machine* under a profile.  Its picture is referred to by its number in *pictures*."""
+    """A *machine* under a profile. Its picture has a number in *pictures*."""
 
     def __init__(self, machine: Machine, pictures: dict[Picture, int]) -> None:
         self.table = tabulate(machine)
@@ -243,7 +249,10 @@ class _Variant:
         self._picture = pictures.setdefault(drawn, len(pictures))
 
     def data(self, base: "_Variant") -> dict[str, Json]:
-        """Return the walks, the picture, and the cells that differ from *base* (all cells for *base* itself)."""
+        """Return the walks, the picture, and the cells that differ from *base*.
+
+        For *base* itself, return all cells.
+        """
         found: dict[str, Json] = {"cells": self.cells}
         if self is not base:
             pairs = enumerate(zip(self.cells, base.cells, strict=True))
@@ -252,7 +261,7 @@ class _Variant:
 
 
 def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
-    """Return the page data of *system* without a profile, under each of its profiles, and under *profile*."""
+    """Return the page data of *system*: without a profile, under each profile that it has, and under *profile*."""
     options: dict[str, int] = {}
     names = [*dict.fromkeys(("", *system.profiles, profile or ""))]
     tables = {name: SystemTable(system.partly_under(name or None)) for name in names}
@@ -339,7 +348,10 @@ def _move(move: JointMove, table: SystemTable, options: dict[str, int]) -> Json:
 
 
 def _condition(condition: Condition | None, table: SystemTable) -> Json:
-    """Encode *condition* on the states of copies as ``["at", copies, states, every]`` or a combination of these."""
+    """Encode *condition*, which is about the states of copies.
+
+    A basic condition becomes ``["at", copies, states, every]``. Other conditions become combinations of such lists.
+    """
     match condition:
         case None:
             return None

@@ -1,1 +1,1 @@
-"""Systems under test and recorders for real runtimes and plugins, and a proxy."""
+"""Tests and recorders for real runtimes and plugins, and a recording proxy."""

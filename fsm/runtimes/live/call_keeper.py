@@ -1,12 +1,13 @@
-"""A process between a test and a runtime that lets calls in progress end when the test is killed or interrupted.
+"""A keeper process between a test and a runtime. It lets calls in progress end even if the test is killed.
 
-If the caller of RunPodSandbox goes away while containerd is starting a process, containerd leaves that process behind,
-invisible through CRI. So clients connect to this process instead. It forwards all bytes except the frame with which a
-client cancels a call, because the runtime knows the call's deadline anyway. The connection to the runtime stays open
-until all calls on it have been answered.
+If the caller of RunPodSandbox goes away while containerd is starting a process, containerd leaves that process
+running, and CRI does not show it. To prevent this, the test connects to the keeper, which forwards the data to the
+runtime. The keeper forwards everything except the frames with which a client cancels a call. The runtime does not
+need them, because it knows the deadline of each call. The keeper closes its connection to the runtime only when all
+calls on the connection have been answered.
 
 This module runs as a program, ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard input
-is the socket that it listens on. It exits when nobody holds the other end of its standard output.
+is the socket that it listens on. It exits when no process has the other end of its standard output open.
 """
 
 import os
@@ -28,9 +29,10 @@ _SECONDS: Final = 30.0  # number of seconds within which calls in progress must 
 
 
 class CallKeeper:
-    """A keeper process that listens in *folder* for clients of the runtime at the socket *runtime*.
+    """A keeper process that listens on a socket in *folder* and forwards to the runtime at the socket *runtime*.
 
-    Its ``address`` is valid only in this process, because the path of the folder may be too long for a socket.
+    The ``address`` of the keeper is valid only in the process that created this object. It names the folder by a file
+    descriptor, because the folder's path may be too long for a socket address.
     """
 
     def __init__(self, folder: Path, runtime: Path) -> None:
@@ -49,7 +51,7 @@ class CallKeeper:
             )
 
     def close(self) -> None:
-        """Accept no more calls, and wait until the calls in progress have ended. May be called again."""
+        """Stop accepting calls, and wait until the calls in progress have ended. Further calls have no effect."""
         if self._process.stdout is not None and not self._process.stdout.closed:
             self._process.stdout.close()
             os.close(self._folder)
@@ -66,7 +68,7 @@ class _Connection:
         self._runtime.connect(runtime)
 
     def passed(self, seconds: float) -> None:
-        """Forward data in both directions. Once one side has gone, wait up to *seconds* for calls in progress."""
+        """Forward data in both directions. When one side disconnects, wait up to *seconds* for calls in progress."""
         back = threading.Thread(target=self._back, daemon=True)
         back.start()
         with suppress(OSError):
@@ -130,11 +132,11 @@ def _received(source: socket.socket, count: int) -> bytes:
 
 
 def main(runtime: str, seconds: str) -> None:
-    """Accept connections until the test has ended, and return when all calls on them have ended."""
+    """Accept connections until the test ends. Then wait until all calls on these connections have ended."""
     listening = socket.socket(fileno=os.dup(0))
     running: list[tuple[_Connection, threading.Thread]] = []
     gone = select.poll()
-    gone.register(1, 0)  # poll always reports errors
+    gone.register(1, 0)  # poll reports errors even if no event is requested
     gone.register(listening, select.POLLIN)
     while all(number != 1 for number, _ in gone.poll()):
         client, _ = listening.accept()

@@ -1,11 +1,12 @@
-"""Record CRI calls for :mod:`fsm.runtimes.recordings.cri_calls`: a JSON line for each call that has ended.
+"""Record CRI calls as JSON lines that :mod:`fsm.runtimes.recordings.cri_calls` reads.
 
-A successful ContainerStatus call has a second line, which contains the status.
+Each call is written as one line when it has ended. A successful ContainerStatus call has a second line, which
+contains the status.
 
-The line of a call that passed a proxy contains the request that reached the runtime and the runtime's answer. If the
-client received a different answer, ``injected`` describes it. A call that never reached the runtime is a line whose
-``op`` is ``fault``. A connection that found no runtime, or lost it, is a line whose ``op`` is ``connect``. Lines of
-both kinds do not count as calls in a lifecycle.
+If a call passed a proxy, its line contains the request that reached the runtime and the runtime's answer. If the
+client received a different answer, ``injected`` describes that answer. If a call never reached the runtime, its line
+has the ``op`` ``fault``. If a connection found no runtime or lost the runtime, its line has the ``op`` ``connect``.
+Lines of these two kinds do not count as calls in a lifecycle.
 
 Putting a call into an :class:`Outbox` never waits for the recording of the call.
 """
@@ -34,10 +35,11 @@ MOST: Final = 65_536  # maximum number of waiting items. Further items are dropp
 
 
 class Outbox(Generic[T]):
-    """Calls *take* with each item in order, on its own thread, and *idle* whenever the queue has become empty.
+    """A queue whose thread calls *take* with each item in order, and *idle* whenever the queue has become empty.
 
-    Items that arrive while *most* items are waiting or being taken are dropped, as is everything after *take* has
-    failed. ``dropped`` counts them. ``error`` is the failure, and *failed* is called with ``failure``, its reason.
+    An item is dropped if *most* items are already waiting when it arrives. Once *take* has raised an error, all
+    further items are dropped. ``dropped`` counts the dropped items. ``error`` is the error, and ``failure`` is its
+    text. *failed* is called with this text.
     """
 
     def __init__(
@@ -59,11 +61,11 @@ class Outbox(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """Number of items that have been neither taken nor dropped yet."""
+        """Number of items in the queue, including the item that is being processed."""
         return self._put - self._done
 
     def put(self, thing: T) -> bool:
-        """Queue *thing*. Return False if it is dropped."""
+        """Add *thing* to the queue. Return False if it is dropped."""
         if self.failure or self.waiting >= self._most:
             self.dropped += 1
             return False
@@ -72,7 +74,7 @@ class Outbox(Generic[T]):
         return True
 
     def close(self, seconds: float | None = None) -> None:
-        """Wait until the queue is empty, for at most *seconds* if given. Then drop the remaining items."""
+        """Wait until the queue is empty, but at most *seconds* if given. Then drop the remaining items."""
         self._waiting.put(None)
         self._thread.join(seconds)
         if self._thread.is_alive():
@@ -145,24 +147,25 @@ def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
 
 
 def encoded(answer: CallAnswer) -> bytes:
-    """Return the lines of the call with *answer*, each with its newline."""
+    """Return the lines of the call with *answer* as JSON. Each line ends with a newline."""
     return joined(lines(answer))
 
 
 def joined(found: Iterable[Mapping[str, int | str]]) -> bytes:
-    """Return the lines *found* as JSON, each with its newline."""
+    """Return the lines *found* as JSON. Each line ends with a newline."""
     return b"".join(_ENCODER.encode(line) + b"\n" for line in found)
 
 
 def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobuf)
-    """Return the name of state *number*, or the number itself if a newer API has added it."""
+    """Return the name of the state *number*. If only a newer API defines the state, return its number as text."""
     return states.Name(number) if number in states.values() else str(number)
 
 
 class CallRecording:
-    """Appends calls to a file at *path*, compressed if its name ends in ``.gz``. Threads may share it.
+    """Appends calls to the file at *path*. Threads may share a recording.
 
-    Each call is written immediately, so that a killed process loses at most the last one.
+    The file is compressed if its name ends in ``.gz``. Each call is written immediately, so that a killed process
+    loses at most the last call.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -190,7 +193,7 @@ class CallRecording:
                 self._file.flush()
 
     def close(self) -> None:
-        """Close the file. May be called again."""
+        """Close the file. Further calls have no effect."""
         with self._lock:
             self._file.close()
 
@@ -201,13 +204,15 @@ _SERVICES: Final = frozenset(
 
 
 def known(path: str) -> Method | None:
-    """Return the CRI method at *path*, in v1 or v1alpha2, which have the same messages."""
+    """Return the CRI method at *path*, or ``None``. The versions v1 and v1alpha2 have the same messages."""
     service, _, name = path.rpartition("/")
     return METHODS.get(name) if service in _SERVICES else None
 
 
 def of_lifecycle(path: str) -> bool:
-    """Check whether the messages of calls at *path* are kept: these calls act on an entity or ask for the version.
+    """Check whether calls of the method at *path* act on a container or pod, or ask for the version.
+
+    A recording keeps the messages of such calls.
 
     >>> of_lifecycle("/runtime.v1.RuntimeService/StopContainer"), of_lifecycle("/runtime.v1.ImageService/ListImages")
     (True, False)
@@ -217,13 +222,13 @@ def of_lifecycle(path: str) -> bool:
 
 
 def of_events(path: str) -> bool:
-    """Check whether the answers to calls at *path* are container events."""
+    """Check whether the method at *path* answers with container events."""
     method = known(path)
     return method is not None and method.name == "GetContainerEvents"
 
 
 def identity(path: str, request: bytes) -> str:
-    """Return the id of the container or pod in *request* to *path*, or an empty string if the request has no id."""
+    """Return the id of the container or pod that *request* names, or an empty string. *path* names the method."""
     method = known(path)
     try:
         asked: Any = method.request.FromString(request) if method else None
@@ -233,9 +238,9 @@ def identity(path: str, request: bytes) -> str:
 
 
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
-    """Return the lines of *call*. Calls of other services, and streams other than events, have no lines.
+    """Return the lines of *call*. The list is empty for services other than CRI and for streams other than events.
 
-    Raise ``DecodeError`` if its messages are not CRI messages.
+    Raise ``DecodeError`` if the messages of the call are not CRI messages.
     """
     times: dict[str, int | str] = {"start": call.start, "end": call.end}
     if not call.method:
@@ -247,7 +252,7 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
         return []
     if not call.reached:
         on = identity(call.method, call.request or b"")
-        # Like a cancelled call, it does not show whether the runtime was running.
+        # Record the code CANCELED, because this call does not show whether the runtime was running.
         return [{"op": "fault", "call": method.name, "id": on, **times, "code": "CANCELED", "injected": call.injected}]
     answered = call.code == "OK" and (call.reply is not None or not of_lifecycle(call.method))
     answer = CallAnswer(
@@ -274,12 +279,12 @@ def _event(call: PassedCall) -> dict[str, int | str]:
 
 
 def end_of_events(stream: int, end: int, code: str, detail: str) -> dict[str, int | str]:
-    """Return the line for the end of the event stream that began at *stream*."""
+    """Return the line for the end of the event stream that began at the time *stream*."""
     return {"op": EVENT, "stream": stream, "start": end, "code": code, "detail": detail}
 
 
 def event_line(stream: int, came: int, event: Any) -> dict[str, int | str]:  # noqa: ANN401  (a message of protobuf)
-    """Return the line for *event*, which arrived at time *came* on the stream that began at *stream*."""
+    """Return the line for *event*. It arrived at the time *came* on the stream that began at the time *stream*."""
     return {
         "op": EVENT,
         "stream": stream,

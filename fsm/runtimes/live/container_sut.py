@@ -1,8 +1,8 @@
-"""One container of a real runtime as a system under test. All calls go through CRI.
+"""One container or pod of a real runtime as a system under test. All calls go through CRI.
 
-Its process reads its exit code from a pipe in a directory shared with the test, and then exits. To make a start fail,
-the test moves that directory away. The process ignores SIGTERM, so a stop with a grace period lasts until the caller
-gives up.
+The process of the container reads its exit code from a pipe and then exits. The pipe is in a directory that the test
+shares with the container. To make a start fail, the test moves that directory away. The process ignores SIGTERM, so a
+stop with a grace period lasts until the timeout of the call.
 """
 
 import errno
@@ -33,11 +33,11 @@ _PIPE: Final = "end"
 _PROCESS: Final = f"read code < {_INSIDE}/{_PIPE}; exit $code"
 
 _OPENING: Final = 5.0  # number of seconds that a process may take to open its pipe after its start
-_GIVING_UP: Final = 0.1  # timeout in seconds of a stop that is meant to fail
+_GIVING_UP: Final = 0.1  # timeout in seconds for a stop that the test makes fail
 
 _GRACE: Final = 60
 
-_CODES: Final = (0, 3)  # exit codes of the processes, used in turn
+_CODES: Final = (0, 3)  # exit codes that the processes use in turn
 
 _NO_IMAGE: Final = "localhost/container-fsm/no-such-image:0"
 
@@ -61,11 +61,11 @@ _CERTAIN: Final[Mapping[tuple[str, str], str]] = {
     ("ReopenContainerLog", "reopened"): "",
     ("ReopenContainerLog", "failed"): "",
 }
-"""Outcomes that a client can arrange, mapped to the only runtime that promises them (empty for all)."""
+"""Maps each outcome that a client can arrange to the runtime that promises it, or to "" if all runtimes do."""
 
 
 class RuntimeContainerSUT(EntitySUT):
-    """A container in the pod whose configuration and id *place* returns. By default, it has a pod of its own."""
+    """A container as a SUT. *place* returns the configuration and id of its pod. The default is a new pod."""
 
     states: ClassVar = cri.ContainerState
     key: ClassVar = "container_id"
@@ -173,7 +173,7 @@ class RuntimeContainerSUT(EntitySUT):
         wait(lambda: not self._runs(), PATIENCE)
 
     def _tell_to_exit(self) -> bool:
-        """Tell the process to exit if it is listening. Return true if that succeeded or the process has exited."""
+        """Tell the process to exit if it is reading its pipe. Return true if it was told or has already exited."""
         try:
             pipe = os.open(self._folder / _PIPE, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
@@ -190,7 +190,7 @@ class RuntimeContainerSUT(EntitySUT):
 
 
 class KilledContainerSUT(KilledSUT, RuntimeContainerSUT):
-    """A container whose runtime is killed in the middle of a call."""
+    """A container as a SUT. Its runtime can be killed in the middle of a call."""
 
 
 _NO_HANDLER: Final = "container-fsm-no-such-handler"
@@ -199,7 +199,7 @@ _INFO: Final = Decoder(object)
 
 
 class RuntimePodSUT(EntitySUT):
-    """A pod that uses the host network."""
+    """A pod as a SUT. The pod uses the host network."""
 
     states: ClassVar = cri.PodSandboxState
     key: ClassVar = "pod_sandbox_id"
@@ -221,11 +221,11 @@ class RuntimePodSUT(EntitySUT):
 
     @property
     def place(self) -> tuple[cri.PodSandboxConfig, str]:
-        """Configuration and id of the pod in which containers are created."""
+        """The configuration and the id of the pod, for creating containers in it."""
         return self._pod, self._id
 
     def renew(self) -> str:
-        """Choose a new name for the next pod and return it. The old name may still be taken after a failed run."""
+        """Choose and return a name for the next pod. The previous name may still be in use after a failed run."""
         self._pod = self._session.pod()
         self._name = self._pod.metadata.name
         return self._name
@@ -260,11 +260,11 @@ class RuntimePodSUT(EntitySUT):
 
 
 class KilledPodSUT(KilledSUT, RuntimePodSUT):
-    """A pod whose runtime is killed in the middle of a call."""
+    """A pod as a SUT. Its runtime can be killed in the middle of a call."""
 
 
 def _process(info: Mapping[str, str]) -> int | None:
-    """Return the process id of the pod from the verbose *info* of its status, as containerd and CRI-O write it."""
+    """Find the process id of the pod in the verbose *info* of its status, as written by containerd or CRI-O."""
     for text in info.values():
         with suppress(ValueError):
             found = decode(text, _INFO)

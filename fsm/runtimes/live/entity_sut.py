@@ -1,7 +1,7 @@
-"""Shared base of the SUTs for a container and a pod of a real runtime, which may be killed in the middle of a call.
+"""Base classes for the SUTs of containers and pods in a real runtime. A test may kill the runtime during a call.
 
-All their calls go through CRI. Crash points are times. Effect number *n* of :class:`~fsm.sut.Crashing` is *n* time
-steps after the first one, which is shortly after the call began.
+All calls go through CRI. A crash point is a time: crash point number *n* of :class:`~fsm.sut.Crashing` is *n* time
+steps after crash point 0, which is shortly after the beginning of the call.
 """
 
 import secrets
@@ -22,22 +22,27 @@ from fsm.sut import BrokenError, UnsupportedError
 from fsm.trace import ABSENT
 
 PATIENCE: Final = 20.0
-"""Number of seconds within which the runtime shows an exit or completes a removal. containerd may take ten seconds."""
+"""Number of seconds within which a runtime must show an exit or complete a removal. containerd may need ten."""
 
 
-CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # resources that tests assign to an entity in an update
+CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # resources that tests request in an update
 
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
-"""Outcomes of a restart in the shipped models that occur only if the stored data of an entity is damaged."""
+"""Restart outcomes in the shipped models that occur only if the stored data of an entity is damaged."""
 
 
 class EntitySUT(ABC):
-    """An entity of *machine* in the runtime of *session*. The SUT closes the session.
+    """A container or pod as a SUT.
 
-    If given, *restart* restarts the runtime, and *damage* restarts it with the stored data of a given entity damaged.
-    ``states`` is the CRI enum of the entity's states, and ``key`` the field of requests that has its id. ``calls``
+    Args:
+        machine: The machine that the test checks the entity against.
+        session: The session with the runtime. The SUT closes it.
+        restart: A function that restarts the runtime.
+        damage: A function that damages the stored data of the entity with the given id and restarts the runtime.
+
+    ``states`` is the CRI enum of the entity's states, and ``key`` is the request field for the entity's id. ``calls``
     holds the CRI names of the calls that a client can make. ``certain`` maps a call and an outcome, as named in the
-    shipped models, to the only runtime that can promise the outcome, or to an empty string if every runtime can.
+    shipped models, to the runtime that promises the outcome, or to an empty string if every runtime promises it.
     """
 
     states: ClassVar[Any]
@@ -69,7 +74,7 @@ class EntitySUT(ABC):
 
     @abstractmethod
     def _call(self, op: str) -> CallAnswer:
-        """Make the call *op* so that the arranged outcomes occur."""
+        """Make the call *op* in such a way that the arranged outcomes occur."""
 
     @abstractmethod
     def _exit(self) -> None:
@@ -91,13 +96,13 @@ class EntitySUT(ABC):
         return self._ask(self.removal, identity).reply in {"ok", "NOT_FOUND"}
 
     def remove(self) -> None:
-        """Request the removal of all that this SUT made. Raise :class:`BrokenError` if the runtime does not answer."""
+        """Remove every entity that this SUT created. Raise :class:`BrokenError` if the runtime does not answer."""
         for identity in self._made:
             self._session.answered(self._ask(self.removal, identity))
 
     def _begin(self) -> None:
         self._made.clear()
-        # Start with an id that the runtime has never assigned.
+        # Use a random id until an entity is created. The runtime has never assigned this id.
         self._id = secrets.token_hex(32)
         self._wanted.clear()
 
@@ -112,7 +117,7 @@ class EntitySUT(ABC):
         return answer
 
     def find(self) -> None:
-        """Continue with the entity of this name that the runtime lists, although no reply has returned its id."""
+        """Look up this SUT's entity by name in the runtime's list, in case the reply with its id was lost."""
         answer = self._session.answered(self._session.client.call(self.listing))
         entries = (entry for _, listed in answer.message.ListFields() for entry in listed) if answer.message else ()
         for identity in [entry.id for entry in entries if entry.metadata.name == self._name]:
@@ -154,19 +159,19 @@ class EntitySUT(ABC):
         return answer.code == "OK" and bool(answer.message.status.state == state)
 
     def _ask(self, op: str, identity: str = "", *, seconds: float | None = None, **fields: object) -> CallAnswer:
-        """Call *op* on *identity* (default: the current entity), with more *fields* and within *seconds* if given."""
+        """Call *op* on *identity* (default: the current entity) with more *fields*, and wait at most *seconds*."""
         request = METHODS[op].request(**{self.key: identity or self._id}, **fields)
         return self._session.client.call(op, request, timeout=seconds)
 
 
 BEGINNING: Final = 0.003
-"""Number of seconds from the start of a call to the earliest kill. A shorter call is not cut off."""
+"""Number of seconds from the start of a call to the earliest kill. A call that takes less time completes."""
 
 STEP: Final = 0.015  # number of seconds between successive kill times
 
 
 class KilledSUT(EntitySUT):
-    """An entity whose runtime *kill* kills and restarts."""
+    """An entity as a SUT. The function *kill* kills and restarts the runtime in the middle of a call."""
 
     def __init__(
         self,
@@ -181,7 +186,11 @@ class KilledSUT(EntitySUT):
         self._kill = kill
 
     def crash(self, event: str, point: int) -> bool:
-        """Like :class:`~fsm.sut.Crashing`, except that a call that is not cut off needs no restart."""
+        """Perform *event*, kill the runtime at a time that *point* determines, and restart it.
+
+        Return False if the call completes before the kill. In that case, the runtime is not restarted. Other
+        :class:`~fsm.sut.Crashing` SUTs restart it in any case.
+        """
         if self._rpc[event] not in self.calls:
             raise UnsupportedError("only calls are cut off")
         call = Thread(target=self._attempted, args=(event,), daemon=True)

@@ -1,8 +1,9 @@
-"""Faults in the calls that pass a proxy: rules from a file, and frames that are held back, dropped or replaced.
+"""Inject faults into the calls that pass a proxy. Rules in a file select the calls.
 
-Frames from the client keep their order and their header blocks, so that the runtime can decode them. Only the data of a
-call is held back. Frames from the runtime get new header blocks, so that any of them can be dropped. Dropped data is
-credited to its sender, because flow control would otherwise stop the whole connection.
+A fault delays, drops or replaces frames. Frames from the client keep their order and their header blocks, so that the
+runtime can decode them. The proxy delays only the data of a call. Frames from the runtime get new header blocks, so
+that any frame can be dropped. When data is dropped, the proxy acknowledges it to its sender, because flow control
+would otherwise stop the whole connection.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class _Rule:
         return wanted in {"*", method, method.rpartition("/")[2]}
 
     def strikes(self, identity: str) -> bool:
-        """Check whether the rule applies to this call. The rule counts every call whose id matches."""
+        """Check whether the rule applies to this call on *identity*. The rule counts every call whose id matches."""
         rule = self.written
         if rule.id is not None and not identity.startswith(rule.id):
             return False
@@ -60,22 +61,22 @@ class _Rule:
 
 @dataclass(slots=True, kw_only=True)
 class FaultRules:
-    """The rules of one file, each with the number of calls that matched it."""
+    """The fault rules of one file. Each rule counts the calls that match it."""
 
     rules: list[_Rule] = field(default_factory=list)
 
     def concern(self, method: str) -> bool:
-        """Check whether a call of this method may be changed."""
+        """Check whether any rule applies to calls of *method*."""
         return any(rule.concerns(method) for rule in self.rules)
 
     def of(self, method: str, identity: str) -> WrittenFault | None:
-        """Return the first fault that applies to this call on *identity*. Every matching rule counts the call."""
+        """Return the first fault for a call of *method* on *identity*. Every matching rule counts the call."""
         struck = [rule.written for rule in self.rules if rule.concerns(method) and rule.strikes(identity)]
         return struck[0] if struck else None
 
 
 def read_rules(path: str | Path) -> FaultRules:
-    """Read the rules in the file at *path*. Raise :class:`InputError` with all errors in it and their lines."""
+    """Read the fault rules in the file at *path*. Raise :class:`InputError` with all errors in the file."""
     hint = f"give the path of a file of faults, see {documented('how-to/proxy')}"
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
     if problems := [each for index in range(len(file.written.fault)) for each in _problems(file, index)]:
@@ -84,7 +85,7 @@ def read_rules(path: str | Path) -> FaultRules:
 
 
 def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
-    """Return the errors in one rule: keys that contradict other keys, or have no effect together with them."""
+    """Return the errors in rule *index*: keys that contradict each other, and keys that have no effect."""
     rule = file.written.fault[index]
     given = rule.model_fields_set
     choices = sorted({"nth", "every", "probability"} & given)
@@ -109,12 +110,12 @@ def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
 
 
 _UNDECIDED: Final = 16_384
-"""Number of request bytes after which fsm stops waiting for the end, because held data uses up the send window."""
+"""Maximum size in bytes of an incomplete request that the proxy holds back. Held data uses up the send window."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Held:
-    """A call whose data is held back. ``decided`` is true once the rules have been applied to it."""
+    """A call whose data the proxy holds back. ``decided`` is true once the rules have been applied to the call."""
 
     parts: list[Frame] = field(default_factory=list)
     decided: bool = False
@@ -122,7 +123,7 @@ class _Held:
 
 @dataclass(slots=True, kw_only=True)
 class StreamFaults:
-    """The calls of one connection under rules. ``identity`` returns the id in the request of a method."""
+    """Applies rules to the calls of one connection. ``identity`` finds the id in the request of a method."""
 
     calls: PassingCalls
     rules: FaultRules
@@ -204,7 +205,7 @@ class StreamFaults:
             self._answer(number, "CANCELED", "canceled by fsm proxy")
 
     def _answer(self, number: int, code: str, message: str, before: Headers = ()) -> None:
-        """End the call for the client. *before* holds the runtime's other headers."""
+        """End the call for the client with *code*. The other headers of the runtime in *before* are passed on."""
         own_names = {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}
         kept = [header for header in before if header[0] not in own_names]
         own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]
@@ -220,7 +221,7 @@ class StreamFaults:
         block = self.calls.from_server(part, now)
         headers = part.kind in {HEADERS, CONTINUATION}
         if headers and block is None:
-            return  # the rest of the block follows
+            return  # the header block is incomplete
         fate = self._fates.get(number)
         if number in self._closed or (fate is not None and fate.do == "lose-reply"):
             self.to_server(credit(part.counted()))

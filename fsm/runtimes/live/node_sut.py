@@ -1,12 +1,13 @@
-"""A pod and its container in a real runtime, and a test plugin, as one system under test.
+"""A pod and its container in a real runtime, together with a test plugin, as one system under test.
 
 Calls on the pod and the container go through CRI, as in the tests of a single pod or container. The outputs are the
-events that the runtime relays to the plugin. The runtime relays the exit of a container on a separate thread, in no
-fixed order. So such an exit is moved behind the other outputs of its step, or before the removal that implies it.
+events that the runtime relays to the plugin. The runtime relays the exit of a container on a separate thread, so the
+exit may come before or after other events. The SUT therefore moves the exit behind the other outputs of its step, or
+before the removal of the container.
 
-Several threads may also call a second container of the pod. Such races are judged from their recording, which consists
-of the calls and the events that the plugin received. In :class:`ToldNodeSUT`, a model judges that recording after each
-step of a test that another machine plans.
+Several threads may also call a second container of the pod. Such races are judged from their recording, which
+consists of the calls and the events that the plugin received. :class:`ToldNodeSUT` judges the recording against one
+model after each step of a test that was planned with another machine.
 """
 
 import time
@@ -39,7 +40,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
     **{f"{event}-container": (CONTAINER, event) for event in ("create", "start", "stop", "remove", "exit")},
     "update-container": (CONTAINER, "update-resources"),
 }
-"""Maps each joint event to the SUT that performs it (pod or container), and to its name in that SUT's machine."""
+"""Maps each event of the system to the part that performs it (pod or container) and the event's name in that part."""
 
 _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("run-pod", "failed"): "undone",
@@ -47,7 +48,7 @@ _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("start-container", "failed"): "failed",
     ("stop-container", "not-stopped"): "not-stopped",
 }
-"""Maps a joint event and its outcome to the outcome that must be arranged with the pod or the container."""
+"""Maps an event of the system and its outcome to the outcome that the pod or the container must arrange."""
 
 _REFUSED: Final[Mapping[str, str]] = {
     "run-pod": "RunPodSandbox",
@@ -55,7 +56,7 @@ _REFUSED: Final[Mapping[str, str]] = {
     "start-container": "StartContainer",
     "update-container": "UpdateContainer",
 }
-"""Maps an event to the request that the plugin must answer with an error to refuse the event."""
+"""Maps each event that a plugin can refuse to the request that the plugin must answer with an error."""
 
 _NEVER: Final = frozenset(
     {
@@ -69,7 +70,7 @@ _NEVER: Final = frozenset(
         ("remove-container", "not-removed"),
     }
 )
-"""Outcomes of joint events that no client can arrange, because only a fault causes them."""
+"""Outcomes that no client can arrange, because only a fault causes them. Each is an event and its outcome."""
 
 _FAULTS: Final = frozenset(
     {
@@ -77,10 +78,10 @@ _FAULTS: Final = frozenset(
         *(f"{POD} {each}" for each in ("failed", "not-stopped", "unmonitored", "forgotten", "unknown", "skipped")),
     }
 )
-"""Steps that only a fault causes. Joint outcomes are named by their steps."""
+"""Steps of the parts that only a fault causes. The name of a system outcome lists the steps of its parts."""
 
-_DAMAGED: Final = f"{CONTAINER} unknown"  # restart step that finds the container's checkpoint damaged
-_COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as any other
+_DAMAGED: Final = f"{CONTAINER} unknown"  # the step at a restart if the container's checkpoint is damaged
+_COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as other events
 
 _LATE: Final = "relay-exit"
 
@@ -89,29 +90,34 @@ _STOPPED: Final = "StopContainer"
 _RELAYED: Final = 2.0  # number of seconds within which the runtime relays the exit of a container
 
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
-"""Calls that relay StopContainer themselves. During any other event, an exit relays it on a separate thread."""
+"""Calls that relay StopContainer themselves. During all other events, a relayed StopContainer reports an exit."""
 
 
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
-"""Events after which an exit is relayed only if the plugin expects it."""
+"""Events after which the SUT knows again whether the runtime has relayed an exit."""
 
-_SECOND: Final = ".2"  # suffix of events of the second container, as in a system with two containers
+_SECOND: Final = ".2"  # suffix of the events of the second container
 
 _CALLS: Final = tuple(event for event, (of, name) in _EVENTS.items() if of == CONTAINER and name != "exit")
 
-CONTRACT: Final = "nri-plugin-contract"  # the machine that describes the guarantees for plugins. It judges races.
+CONTRACT: Final = "nri-plugin-contract"  # name of the model of the guarantees for plugins. It judges races.
 
 LAYER: Final = ("nri-container", "nri-pod")
-"""The machines that judge relayed events without the recorded calls, whoever makes the calls."""
+"""Names of the machines that judge relayed events without the recorded calls."""
 
 
 class RuntimeNodeSUT:
-    """A pod and its container in the runtime of *session*, with a plugin at the socket *nri*.
+    """A pod and its container in a runtime, together with a test plugin, as one SUT.
 
-    The SUT closes the session. If given, *restart* restarts the runtime, and *damage* restarts it with the checkpoint
-    of a given container damaged. *model* under *profile* judges the events relayed to the plugin, including those in
-    races. The machines *by_calls* judge the calls of a race without these events. *seen* is called with the answer to
-    each call.
+    Args:
+        session: The session with the runtime. The SUT closes it.
+        nri: The address of the socket to which the plugin connects.
+        restart: A function that restarts the runtime.
+        damage: A function that damages the checkpoint of the container with the given id and restarts the runtime.
+        model: Name of the model that judges the events relayed to the plugin, including the events in races.
+        profile: The profile of the model.
+        by_calls: Machines that judge the calls of a race without the relayed events.
+        seen: A function that is called with the answer to each call.
     """
 
     before = ("plugin-joins",)
@@ -157,7 +163,8 @@ class RuntimeNodeSUT:
 
     def _called(self, answer: CallAnswer) -> None:
         self._calls.append(encoded(answer))
-        # Calls made after the plugin left are not judged until it joins again, because it could not learn of them.
+        # Calls that are made after the plugin left are judged only once it has joined again, because until then the
+        # runtime cannot relay their events to it.
         if self.plugin.joined:
             self._heard = len(self._calls)
         if self._seen is not None:
@@ -180,7 +187,7 @@ class RuntimeNodeSUT:
         self._heard = 0
 
     def judged(self) -> Judged | None:
-        """Return the verdict on the events since the reset, or ``None`` if no event concerns a recorded call."""
+        """Judge the events since the last reset. Return ``None`` if no event concerns a recorded call."""
         if not self.plugin.lines:
             return None
         calls, events = self._written()
@@ -193,7 +200,7 @@ class RuntimeNodeSUT:
             return None
 
     def _written(self) -> tuple[str, str]:
-        """Write the calls and the events to two files, and return their names."""
+        """Write the calls and the events to two files, and return the names of the files."""
         calls, events = (self._session.folder / f"calls{end}" for end in self._files())
         for path, content in zip((calls, events), self._files().values(), strict=True):
             path.write_bytes(content)
@@ -203,7 +210,7 @@ class RuntimeNodeSUT:
         return {"": b"".join(self._calls[: self._heard]), ".nri": b"".join(line + b"\n" for line in self.plugin.lines)}
 
     def race_violations(self) -> Sequence[Violation]:
-        """Remove all entities, so that the plugin receives any remaining events, and return the violations."""
+        """Remove all entities so that the plugin receives the remaining events. Then return all violations."""
         for sut in (self._second, self._container, self._pod):
             sut.remove()
         found = [*illegal(self.judged())]
@@ -213,7 +220,7 @@ class RuntimeNodeSUT:
         return found
 
     def mended(self) -> bool:
-        """Check whether the runtime answers, after a restart if necessary."""
+        """Check whether the runtime answers. If it does not, restart it."""
         self.plugin.leave()
         if self._session.client.call("ListPodSandbox").code == "OK":
             return True
@@ -256,7 +263,7 @@ class RuntimeNodeSUT:
             self._entities[part].arrange(name, _WITH[event, outcome])
         elif event == "restart" and _DAMAGED in outcome:
             self._container.arrange("restart", "unknown")
-        return False  # the container's state and the relayed events are not always known
+        return False  # no outcome is certain: the container's state and the relayed events are not always known
 
     def do(self, event: str) -> str:
         self._event = self.plugin.doing = event
@@ -320,7 +327,7 @@ class RuntimeNodeSUT:
 
 
 def illegal(judged: Judged | None) -> Iterator[Violation]:
-    """Yield one violation per cause in the recording of a test. Omit locations, because the files no longer exist."""
+    """Yield one violation for each cause in *judged*. Locations are omitted, because the files are deleted."""
     found = (
         [judgement.verdict for judgement in judged.judgements if isinstance(judgement.verdict, Illegal)]
         if judged
@@ -332,9 +339,9 @@ def illegal(judged: Judged | None) -> Iterator[Violation]:
 
 
 class ToldNodeSUT(RuntimeNodeSUT):
-    """A pod and its container, whose *model* judges the events relayed to the plugin after each step of a test."""
+    """A pod and its container as a SUT. *model* judges the events relayed to the plugin after each step of a test."""
 
-    def __init__(self, *runtime: Any, **options: Any) -> None:  # noqa: ANN401  (the parameters of its base)
+    def __init__(self, *runtime: Any, **options: Any) -> None:  # noqa: ANN401  (the parameters of the base class)
         self._last: Judged | None = None
         self._covered: dict[str, Counter[tuple[str, str]]] = {}
         super().__init__(*runtime, **options)
@@ -344,7 +351,7 @@ class ToldNodeSUT(RuntimeNodeSUT):
         super().reset()
 
     def violation(self) -> Violation | None:
-        """Return the first violation in the recording of this test so far, or ``None``."""
+        """Return the first violation in the current test, or ``None`` if there is no violation yet."""
         self._last = self.judged() or self._last
         return next(illegal(self._last), None)
 

@@ -1,8 +1,8 @@
-"""An NRI plugin that only observes: it records the events relayed to it, and requests nothing.
+"""An NRI plugin that only observes: it records the events that it receives, and requests no changes.
 
-Lines are written on a separate thread, so an answer never waits for a disk. If writing falls too far behind, the plugin
-disconnects until everything is written, and is then synchronised again. So whenever a recording lacks lines, it shows
-that they are missing.
+A separate thread writes the lines, so that the plugin's answers never wait for a disk. If writing falls too far
+behind, the plugin disconnects until everything is written, and is then synchronised again. So a recording shows every
+place where lines are missing.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ BEHIND: Final = 50_000  # maximum number of lines that may wait to be written
 
 
 class LineSink(Protocol):
-    """Destination of the lines of a recording."""
+    """An object that accepts the lines of a recording."""
 
     def put(self, line: bytes) -> bool:
-        """Accept *line*, or return False if that is not possible."""
+        """Accept *line* and return True, or return False if *line* cannot be accepted."""
 
 
 class LineWriter(Outbox[bytes]):
-    """Writes lines to *file* on a thread of its own, soon after each :meth:`put`."""
+    """Writes lines to *file* on a separate thread, soon after :meth:`put` has accepted them."""
 
     def __init__(self, file: BinaryIO | gzip.GzipFile, *, most: int = BEHIND) -> None:
         super().__init__(lambda line: file.write(line + b"\n"), idle=file.flush, most=most)
 
     def close(self, seconds: float | None = None) -> None:
-        """Write all queued lines and stop. Raise :class:`OSError` if not all could be written."""
+        """Write all queued lines and stop. Raise :class:`OSError` if some lines could not be written."""
         super().close(seconds)
         if self.error is not None:
             raise self.error
 
 
 def opened(path: Path) -> BinaryIO | gzip.GzipFile:
-    """Open *path* for appending a recording, which is compressed if the name ends in ``.gz``.
+    """Open *path* to append a recording. The recording is compressed if the name of the file ends in ``.gz``.
 
-    A compressed file must not exist yet. If a killed process left the last line of an uncompressed file unfinished,
-    write a newline first.
+    A compressed file must not exist yet. If the last line of an uncompressed file is incomplete, because the process
+    that wrote it was killed, write a newline first.
     """
     if path.suffix == ".gz":
         return gzip.open(path, "xb")
@@ -71,9 +71,9 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """Handlers of the recording plugin. ``events`` and ``connections`` count the recorded events and connections.
+    """Request handlers of the recording plugin. ``events`` and ``connections`` count the events and the connections.
 
-    *full* is called when a line could not be accepted.
+    *full* is called when *writer* does not accept a line.
     """
 
     def __init__(self, writer: LineSink, full: Callable[[], None]) -> None:
@@ -109,14 +109,14 @@ class NriRecorder:
         return None
 
     async def shut_down(self) -> None:
-        """Do nothing, because only the end of the connection matters."""
+        """Do nothing, because the plugin reacts only to the end of the connection."""
 
     def _record(self, event: str, **more: object) -> None:
         if not self._open:
             return
         line = msgspec.json.encode({"ts": time.time_ns(), "event": event, **more})
         if not self._writer.put(line):
-            self._open = False  # a later line must not appear to follow the previous one directly
+            self._open = False  # write no further lines on this connection, because this line is missing before them
             self._full()
 
 
@@ -136,10 +136,10 @@ async def record(
     ended: asyncio.Event,
     told: Callable[[str], None],
 ) -> NriRecorder:
-    """Record the events relayed to a plugin at the socket *address* until *ended*, across restarts of the runtime.
+    """Record the events of the runtime at the socket *address* until *ended* is set, even across its restarts.
 
-    *told* is called with messages for the user. Raise :class:`OSError` if nothing listens at first or if writing fails,
-    and :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
+    *told* is called with messages for the user. Raise :class:`OSError` if the first attempt to connect fails or if
+    writing fails. Raise :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
     """
     full = asyncio.Event()
     recorder = NriRecorder(writer, full.set)
@@ -161,7 +161,7 @@ async def record(
         if full.is_set():
             told("writing is too slow: not connected until it has caught up")
             full.clear()
-            while writer.waiting and not ended.is_set():  # noqa: ASYNC110  (a thread writes, and may never end)
+            while writer.waiting and not ended.is_set():  # noqa: ASYNC110  (the writer is a thread and may never end)
                 await asyncio.sleep(0.05)
     return recorder
 
@@ -170,18 +170,19 @@ def _lost(why: Exception | None) -> str:
     return f"the runtime {why}" if isinstance(why, NriError) else "the runtime has closed the connection"
 
 
-_JOINING: Final = 10.0  # number of seconds within which the plugin must be synchronised or have left
-_ADDED: Final = 0.02  # number of seconds after its synchronisation until the runtime also relays events to the plugin
+_JOINING: Final = 10.0  # number of seconds within which the plugin must join or leave
+_ADDED: Final = 0.02  # number of seconds from the synchronisation of a plugin until the runtime relays events to it
 
 _T = TypeVar("_T")
 
 
 class ToldPlugin:
-    """A plugin at the socket *address* that ignores every pod whose name *mine* rejects.
+    """A test plugin that connects to the socket *address* and ignores every pod whose name *mine* rejects.
 
-    ``recording`` holds the recorded lines of all tests. ``told`` holds the names of the events received in this test,
-    each with the event that the test was ``doing`` then. ``refused`` holds the names of requests to answer with an
-    error. Raise :class:`InputError` if nothing listens at *address*.
+    ``recording`` holds the recorded lines of all tests. ``told`` holds the events that the plugin received in the
+    current test. Each is a pair of the event's name and the value of ``doing``, the step that the test was
+    performing. ``refused`` holds the names of the requests that the plugin answers with an error. Raise
+    :class:`InputError` if nothing listens at *address*.
     """
 
     def __init__(self, address: str, mine: Callable[[str], bool]) -> None:
@@ -193,8 +194,8 @@ class ToldPlugin:
         self.told: list[tuple[str, str]] = []
         self.refused: set[str] = set()
         self.doing = ""
-        self.lost = ""  # why the runtime closed the connection, or empty if it did not
-        self.running: set[str] = set()  # containers that were reported as running and not yet as stopped
+        self.lost = ""  # the reason why the runtime closed the connection, or an empty string
+        self.running: set[str] = set()  # ids of the containers that run according to the events received
         self._recorder = NriRecorder(self, lambda: None)
         self._plugin: NriPlugin | None = None
         self._connection: Future[None] | None = None
@@ -203,12 +204,12 @@ class ToldPlugin:
 
     @property
     def joined(self) -> bool:
-        """Whether the plugin is connected, as far as this process knows."""
+        """True if the plugin is connected, as far as this process knows."""
         return self._plugin is not None and not self.lost
 
     @property
     def lines(self) -> list[bytes]:
-        """The lines recorded in this test."""
+        """The lines recorded in the current test."""
         return self.recording[self._begun :]
 
     def put(self, line: bytes) -> bool:
@@ -217,7 +218,7 @@ class ToldPlugin:
         return True
 
     def forget(self) -> None:
-        """Forget the previous test."""
+        """Forget the events of the previous test."""
         self._begun = len(self.recording)
         self.told.clear()
         self.refused.clear()
@@ -225,7 +226,7 @@ class ToldPlugin:
         self.lost = ""
 
     def join(self) -> None:
-        """Connect, after leaving if connected, and return when the runtime relays events to the plugin.
+        """Connect the plugin, and return when the runtime relays events to it. If it was connected, reconnect.
 
         Raise :class:`BrokenError` if the runtime does not accept the plugin.
         """
@@ -239,7 +240,7 @@ class ToldPlugin:
                 why = self._connection.exception() if self._connection.done() else None
                 self.leave()
                 raise BrokenError(f"a plugin cannot join: {why or f'it was not synchronised within {_JOINING:g} s'}")
-        self._within(self._plugin.update_containers(()))  # answered once synchronisation has ended
+        self._within(self._plugin.update_containers(()))  # the runtime answers only after the synchronisation
         time.sleep(_ADDED)
 
     def leave(self) -> None:
@@ -256,7 +257,7 @@ class ToldPlugin:
             connection.cancel()
 
     def close(self) -> None:
-        """Leave and stop the thread. May be called again."""
+        """Disconnect the plugin and stop its thread. Further calls have no effect."""
         if not self._thread.closed:
             self.leave()
             self._thread.close()
@@ -270,7 +271,7 @@ class ToldPlugin:
         except (NriError, TimeoutError):
             return None
 
-    # Requests of the runtime, handled on the plugin's thread.
+    # The runtime's requests are handled on the plugin's thread.
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
         return await self._recorder.configure(request)
@@ -299,7 +300,7 @@ class ToldPlugin:
         return None
 
     async def shut_down(self) -> None:
-        """Do nothing, because the connection ends too."""
+        """Do nothing, because the runtime also closes the connection."""
 
     def _is_mine(self, pod: nri.PodSandbox) -> bool:
         return pod.namespace == NAMESPACE and self._mine(pod.name)

@@ -1,4 +1,4 @@
-"""The calls on one relayed gRPC connection, each reported when it has ended."""
+"""Read the calls on a relayed gRPC connection, and report each call when it has ended."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from fsm.runtimes.sockets.http2 import (
 
 _UNITS: Final = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
 _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12: "PERMISSION_DENIED"}
-"""Maps HTTP/2 error codes to the gRPC codes that clients report when the server resets a stream."""
+"""Maps each HTTP/2 error code in a stream reset to the gRPC code that clients report for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedCall:
-    """One call, as the runtime received and answered it.
+    """A call as the runtime received and answered it.
 
-    ``method`` is the full path. A message is ``None`` if it did not arrive or is not kept. ``start`` and ``end`` are in
-    nanoseconds since the epoch. If the messages of a stream are wanted, each is reported as a call without a ``code``.
-    Its ``start`` is the start of the stream, and its ``end`` is the time at which the message arrived. ``injected`` is
-    the code that a fault sent to the client instead, or the name of another fault in the call. If ``reached`` is false,
-    the call never reached the runtime.
+    ``method`` is the full path of the method. ``request`` or ``reply`` is ``None`` if the message did not arrive or
+    is not kept. ``start`` and ``end`` are in nanoseconds since the epoch. ``injected`` describes a fault in the call:
+    it is the error code that the client received instead of the answer, or the name of another fault. If ``reached``
+    is false, the call never reached the runtime.
+
+    Each message of a stream of events is also reported as such an object, without a ``code``. Its ``start`` is the
+    time at which the stream began, and its ``end`` is the time at which the message arrived.
     """
 
     method: str
@@ -64,11 +66,11 @@ class Stream:
 
 
 class PassingCalls:
-    """Reads the frames of both directions.
+    """Reads the frames of both directions of a connection, and tracks the calls on it.
 
-    *ended* is called with each call. *wanted* selects the methods whose messages are kept, and *each* selects the
-    methods for which every answer message is reported. ``goes`` is set once the runtime has announced the end of the
-    connection.
+    *ended* is called with each call that has ended. *wanted* selects the methods whose messages are kept. *each*
+    selects the methods for which every message of the answer is reported. ``goes`` is true once the runtime has
+    announced that it will close the connection.
     """
 
     def __init__(
@@ -94,13 +96,13 @@ class PassingCalls:
                 stream.start, stream.asked = now, True
             stream.request.add(part.payload())
         elif part.kind == RST_STREAM:
-            # Allow for the rounding in gRPC's C++ library, which rounds the timeout it sends up to three digits and to
-            # milliseconds.
+            # The timeout that a client sends may be longer than the client's own timeout, because gRPC's C++ library
+            # rounds it up to three digits and to milliseconds.
             late = stream.timeout is not None and now - stream.start >= stream.timeout * 99 // 100 - 10**6
             self.end(part.stream, now, code="DEADLINE_EXCEEDED" if late else "CANCELED")
 
     def from_server(self, part: Frame, now: int) -> tuple[Headers, bool] | None:
-        """Read a frame from the runtime. Return the headers that it completes, like :class:`HeaderBlocks`."""
+        """Read a frame from the runtime. Return the same result as :meth:`HeaderBlocks.add`."""
         block = self._answered.add(part) if part.kind in {HEADERS, CONTINUATION} else None
         stream = self.streams.get(part.stream)
         if stream is None:
@@ -125,7 +127,7 @@ class PassingCalls:
         return block
 
     def end(self, number: int, now: int, *, code: str = "", detail: str = "", reached: bool = True) -> None:
-        """End the call on stream *number*. Use *code* if the runtime sent no code."""
+        """End the call on stream *number*. *code* and *detail* are used if the runtime did not send its own."""
         stream = self.streams.pop(number, None)
         if stream is not None:
             call = PassedCall(
@@ -169,7 +171,7 @@ def code_of(number: bytes) -> str:
 
 
 def _nanoseconds(timeout: bytes) -> int | None:
-    """Convert a timeout in gRPC's format, digits and a unit, to nanoseconds."""
+    """Convert the gRPC timeout *timeout*, which consists of digits and a unit, to nanoseconds."""
     if not timeout[:-1].isdigit() or timeout[-1:] not in _UNITS:
         return None
     return int(timeout[:-1]) * _UNITS[timeout[-1:]]

@@ -1,11 +1,11 @@
-"""One NRI plugin under test and the runtime that it connects to, controlled step by step.
+"""Run one NRI plugin under test against a simulated runtime, step by step.
 
-The plugin is either a command, started in the way that runtimes start plugins, or any program that connects to a
-socket. Every violation by the plugin raises :class:`~fsm.sut.BrokenError` with a text that continues its name, such as
-*has left*.
+The plugin is either a command that is started in the same way as runtimes start plugins, or a program that connects
+to a socket by itself. Every violation by the plugin raises :class:`~fsm.sut.BrokenError` with a text such as *the
+plugin has closed its connection*.
 
-A user's own check receives each answer of the plugin and returns what is wrong with that answer. The check receives
-pods, containers and answers as plain data, with the field names of NRI messages.
+A user may supply a check for the answers of the plugin. The check receives each answer and returns a description of
+the error in it, if there is one. Pods, containers and answers are plain data with the field names of NRI messages.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from fsm.sut import BrokenError
 
 @dataclass(slots=True)
 class Inventory:
-    """Pods and containers by id.
+    """The pods and containers of the simulated runtime, by id.
 
-    ``shown`` holds the ids listed when a plugin is synchronised, and ``stopped`` the ids of stopped pods. ``gone`` maps
-    the ids of removed containers to their names. ``wrong`` is the plugin's first invalid request, if any. ``asked``
-    holds the unsolicited updates that the plugin requested.
+    ``shown`` holds the ids of the pods and containers that are listed when a plugin is synchronised. ``stopped``
+    holds the ids of stopped pods. ``gone`` maps the ids of removed containers to their names. ``wrong`` describes the
+    plugin's first invalid request, or is empty. ``asked`` holds the unsolicited updates that the plugin requested.
     """
 
     pods: dict[str, nri.PodSandbox] = field(default_factory=dict)
@@ -56,13 +56,13 @@ class Inventory:
     asked: list[nri.ContainerUpdate] = field(default_factory=list)
 
     def copy(self) -> Inventory:
-        """Return a copy for :meth:`restore`."""
+        """Return a copy that can be passed to :meth:`restore` later."""
         made = Inventory()
         made.restore(self)
         return made
 
     def restore(self, other: Inventory) -> None:
-        """Replace the contents with those of *other*."""
+        """Replace the contents of this inventory with the contents of *other*."""
         self.pods, self.containers = dict(other.pods), dict(other.containers)
         self.shown, self.stopped = set(other.shown), set(other.stopped)
         self.gone, self.wrong = dict(other.gone), other.wrong
@@ -80,12 +80,16 @@ class Inventory:
         return pods, tuple(each for each in self.containers.values() if each.id in self.shown)
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        del plugin  # there is only one plugin
+        del plugin  # unused, because there is only one plugin
         self.asked += updates
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
-        """Return the *updates* of containers that do not exist or are being created. Store the first in ``wrong``."""
+        """Return the invalid *updates*, and describe the first of them in ``wrong``.
+
+        An update is invalid if its container does not exist, or is the container *creating*, whose creation has not
+        completed.
+        """
         failed = []
         for update in updates:
             identity = update.container_id
@@ -103,7 +107,7 @@ class Inventory:
 
 
 def pod(number: int) -> nri.PodSandbox:
-    """Return a pod as runtimes describe it, different for each *number*."""
+    """Return a pod message like those that runtimes send. Each *number* yields a different pod."""
     return nri.PodSandbox(
         id=_id(f"pod {number}"),
         name=f"pod-{number}",
@@ -115,7 +119,7 @@ def pod(number: int) -> nri.PodSandbox:
 
 
 def container(number: int, name: str, pod_id: str) -> nri.Container:
-    """Return a container called *name* as runtimes describe it, different for each *number*."""
+    """Return a container message like those that runtimes send. Each *number* yields a different container."""
     resources = nri.LinuxResources(
         memory=nri.LinuxMemory(limit=nri.OptionalInt64(value=64 << 20)),
         cpu=nri.LinuxCPU(
@@ -143,21 +147,28 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """Checks the answers on one connection. A factory, from :option:`--answers`, makes it from the listed objects."""
+    """A user's checker of the plugin's answers on one connection.
+
+    The factory from :option:`--answers` creates it from the pods and containers that the plugin was synchronised
+    with.
+    """
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
-        """Return the error in *answer*, the plugin's ``adjust`` and ``update``, or raise an exception."""
+        """Check *answer*, which has the keys ``adjust`` and ``update``. Return or raise an error if it is wrong."""
 
 
 class AnswerCheck:
-    """Passes each answer on a connection to the checker that *factory* makes for that connection."""
+    """Passes each answer of the plugin to the user's checker. *factory* creates a checker for each connection."""
 
     def __init__(self, factory: Callable[..., Any]) -> None:
         self._factory = factory
         self._answers: Answers | None = None
 
     def connected(self, pods: Iterable[Message], containers: Iterable[Message], updates: Iterable[Message]) -> str:
-        """Make the connection's checker. Return what is wrong with the *updates* requested at synchronisation."""
+        """Create the checker of a new connection, and check the *updates* that the plugin requested when it joined.
+
+        Return a description of the error, or an empty string.
+        """
         try:
             self._answers = self._factory([*map(_plain, pods)], [*map(_plain, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
@@ -165,7 +176,7 @@ class AnswerCheck:
         return self._verdict("Synchronize", {}, None, {"update": [*map(_plain, updates)]})
 
     def told(self, event: RelayedEvent, changes: PluginChanges) -> str:
-        """Return what is wrong with the *changes* answered to *event*."""
+        """Check the *changes* in the answer to *event*. Return a description of the error, or an empty string."""
         answer: dict[str, Any] = {"update": [*map(_plain, changes.updates)]}
         if changes.adjustment is not None:
             answer["adjust"] = _plain(changes.adjustment)
@@ -191,9 +202,9 @@ def _error_text(error: BaseException) -> str:
     return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
 
 
-AS: Final = ("fsm-test", "10")  # name and index of a plugin that is started
+AS: Final = ("fsm-test", "10")  # name and index of a plugin that is started as a command
 PATIENCE: Final = 30.0  # number of seconds within which a plugin must connect to the socket for the first time
-GRACE: Final = 0.5  # number of seconds within which a process must exit when its runtime has gone
+GRACE: Final = 0.5  # number of seconds within which a plugin's process must exit after its runtime has stopped
 IMPATIENCE: Final = 0.5  # number of seconds within which a plugin must connect if the previous attempt failed
 _LAUNCH: Final = """
 import os, sys
@@ -202,13 +213,19 @@ os.dup2(int(descriptor), 3)
 os.environ.update(NRI_PLUGIN_NAME=name, NRI_PLUGIN_IDX=index, NRI_PLUGIN_SOCKET="3")
 os.execvp(command[0], command)
 """
-"""A program that becomes the plugin. It is not a shell, because some shells support only ten file descriptors."""
+"""Python program that replaces itself with the plugin.
+
+A shell script is not used, because some shells support only ten file descriptors.
+"""
 
 
 class PluginHost:
-    """Hosts the plugin at *where* (a command or a socket address) and allows it *request* seconds per answer.
+    """Hosts one plugin under test.
 
-    *answers* is a factory for the user's checker of the answers.
+    Args:
+        where: The command that starts the plugin, or the address of the socket to which the plugin connects.
+        request: Number of seconds within which the plugin must answer a request.
+        answers: A factory for the user's checker of the answers.
     """
 
     def __init__(self, where: str, *, request: float, answers: Callable[..., object] | None = None) -> None:
@@ -225,7 +242,7 @@ class PluginHost:
         self._met = self._failed = False
 
     def connect(self) -> None:
-        """Disconnect and start a new runtime, to which the plugin must connect and be synchronised again."""
+        """Disconnect the plugin and start a new runtime. The plugin must connect and be synchronised again."""
         self.disconnect()
         self.inventory.wrong = ""
         self.inventory.asked = []
@@ -259,7 +276,7 @@ class PluginHost:
             self._process = None
 
     def close(self) -> None:
-        """Release everything. May be called again."""
+        """Disconnect the plugin and release all resources. Further calls have no effect."""
         if self._thread.closed:
             return
         self.disconnect()
@@ -275,7 +292,7 @@ class PluginHost:
             self._runtime.accept(reader, writer)
 
     async def _connected(self) -> str | None:
-        """Start a runtime and wait for the plugin. Return why it failed to connect, what it did wrong, or ``None``."""
+        """Start a runtime and wait for the plugin. Return a description of what it did wrong, or ``None``."""
         runtime = self._runtime = NriRuntime(self.inventory, request=self._request)
         seconds = REGISTRATION + 2 * self._request
         if self._path:
@@ -299,7 +316,7 @@ class PluginHost:
         return lost[0] if lost else f"has not connected{again} within {seconds:g} s"
 
     async def _relayed(self, event: RelayedEvent) -> str:
-        """Relay *event*. Return what was wrong, or an empty string."""
+        """Relay *event* to the plugin. Return a description of what it did wrong, or an empty string."""
         runtime = self._runtime
         if runtime is None or not runtime.plugins:
             return self._left(runtime)
@@ -311,8 +328,8 @@ class PluginHost:
             return f"has answered {event.name} with an error: {error.__cause__}"
         changes = answers[0] if answers else PluginChanges()
         self.inventory.refused(changes.updates, creating=creating)
-        # Update the inventory first, because the plugin's next request must be checked against the state after this
-        # event.
+        # Update the inventory even if this method reports an error, because the next request of the plugin must be
+        # checked against the state after this event.
         if event.container is not None and event.name == "RemoveContainer":
             self.inventory.remove(event.container)
         elif event.container is not None and event.name == "CreateContainer":
@@ -337,7 +354,10 @@ class PluginHost:
 
 
 class _Launched:
-    """A plugin started with its connection as file descriptor 3. Its output is read so that it never blocks."""
+    """A plugin started as a command, with its connection as file descriptor 3.
+
+    A thread reads the plugin's output, so that writing never blocks the plugin.
+    """
 
     def __init__(self, command: Sequence[str], descriptor: int) -> None:
         launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(descriptor), *AS]
@@ -358,7 +378,7 @@ class _Launched:
                 continue
 
     def ended(self) -> str:
-        """Wait a moment for the process. Return a description of how it ended, or an empty string if it is running."""
+        """Wait briefly for the process to end. Describe how it ended, or return an empty string if it is running."""
         until = time.monotonic() + 0.2
         while not self._how and time.monotonic() < until:
             time.sleep(0.01)

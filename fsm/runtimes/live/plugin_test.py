@@ -1,8 +1,8 @@
-"""An NRI plugin as the system under test, taken through everything that the plugin contract allows.
+"""Test an NRI plugin: a simulated runtime sends it events in every order that the plugin contract allows.
 
-The machine plays the runtime: its outputs at a step are relayed to the plugin. So the steps, their order and the
-shrinking are the same as in every other test, but only the plugin can fail. It fails if it is late, answers with an
-error, leaves, or requests an update of a container that does not exist.
+The machine simulates the runtime. Its outputs at each step are relayed to the plugin. So tests are planned and shrunk
+as for any other SUT, but only the plugin can fail. The plugin fails if it answers too late or with an error,
+disconnects, or requests an update of a container that does not exist.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ STATES: Final = {
     "cut-short": nri.CONTAINER_STOPPED,
     "stopped": nri.CONTAINER_STOPPED,
 }
-"""Maps the state of the contract to the state in a message. In all other states, the message keeps its value."""
+"""Maps states of a container in the model to states in NRI messages. In other states, the message is not changed."""
 
 
 class PluginSUT:
-    """A plugin under test against *machine*, a system of NRI events. *where* is a command or a socket address.
+    """An NRI plugin as a SUT. *where* is the plugin's command, or the address of the socket to which it connects.
 
-    Connections are made lazily. The plugin reconnects only when the next event that is relayed to it occurs.
+    *machine* is a model of the events that a plugin receives. Reconnections are lazy: the plugin must reconnect only
+    when the next event is to be relayed to it.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class PluginSUT:
         self._pod: nri.PodSandbox | None = None
         self._containers: dict[str, nri.Container] = {}
         self._inventory_before: Inventory | None = None
-        """The inventory before the listing that awaits a new connection, or ``None`` if no connection is due."""
+        """The inventory as it was when a new connection became due, or ``None`` if no connection is due."""
 
     def close(self) -> None:
         self._host.close()
@@ -99,7 +100,7 @@ class PluginSUT:
         return self._model.arrange(event, outcome)
 
     def costly(self, event: str) -> bool:
-        """Check whether the plugin is reconnected after *event*."""
+        """Check whether the plugin must reconnect after *event*."""
         return event.partition(".")[0] in {CONNECTS, POD_LISTED, CONTAINER_LISTED}
 
     def reset(self) -> None:
@@ -107,7 +108,7 @@ class PluginSUT:
         if self._inventory_before is not None:
             self._host.inventory.restore(self._inventory_before)
         if self._host.connected:
-            with suppress(BrokenError):  # a test of its own finds such errors
+            with suppress(BrokenError):  # other tests report such violations
                 self._tidy()
         self._model.reset()
         self._begin()
@@ -158,7 +159,7 @@ class PluginSUT:
         return reply
 
     def _next_inventory(self) -> Inventory:
-        """Return the inventory for the next connection, by default with everything listed."""
+        """Return the inventory for the next connection. At first, all pods and containers in it are listed."""
         there = self._host.inventory
         if self._inventory_before is None:
             self._inventory_before = there.copy()
@@ -189,7 +190,7 @@ class PluginSUT:
                 there.stopped.add(its_pod.id)
             elif name == "RemovePodSandbox":
                 there.pods.pop(its_pod.id, None)
-                for each in tuple(there.containers.values()):  # removed with their pod
+                for each in tuple(there.containers.values()):  # the runtime removes them with their pod
                     there.remove(each)
                 self._pod = None
             return

@@ -1,7 +1,7 @@
-"""A proxy between clients and a runtime: it forwards bytes unchanged, and reports every call when it has ended.
+"""A proxy between clients and a runtime. It forwards bytes unchanged, and reports each call when it has ended.
 
-Each client connection has its own connection to the runtime. Whatever the runtime does to that connection therefore
-happens to the client connection too, and a client notices the absence of a runtime as it would without the proxy.
+Each client connection has its own connection to the runtime. If the runtime closes that connection, the proxy also
+closes the client connection. So a client sees the absence of a runtime in the same way as without the proxy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.http2 import PREFACE, FrameSplitter, UnreadableError, farewell
 from fsm.runtimes.sockets.unix_sockets import Acceptor
 
-_BUFFERED: Final = 4 << 20  # number of bytes waiting for one side at which fsm stops reading from the other
+_BUFFERED: Final = 4 << 20  # if more bytes wait for one side, fsm stops reading from the other side
 
 
 class _Side(asyncio.Protocol):
@@ -55,12 +55,12 @@ class _Side(asyncio.Protocol):
             self.transport.write(data)
 
     def close(self) -> None:
-        """Close once all written data is sent."""
+        """Close the connection once all written data has been sent."""
         if self.transport is not None:
             self.transport.close()
 
     def abort(self) -> None:
-        """Close now, or as soon as the connection is made."""
+        """Close the connection immediately, or as soon as it has been made."""
         self._refused = True
         if self.transport is not None:
             self.transport.abort()
@@ -75,9 +75,10 @@ class _Side(asyncio.Protocol):
 
 
 class Relay:
-    """A client connection of *proxy*, and its own connection to the runtime.
+    """Forwards data between a client of *proxy* and the runtime, on a connection of its own.
 
-    Data that cannot be decoded is still forwarded. However, if calls were to be changed, the connection ends.
+    If data cannot be decoded, it is still forwarded, except if there are fault *rules*. Then both connections are
+    closed.
     """
 
     def __init__(self, proxy: Proxy, rules: FaultRules | None) -> None:
@@ -145,7 +146,7 @@ class Relay:
             self.abort()
 
     def leave(self) -> None:
-        """Ask the client to start no more calls, and close once the calls in progress have ended."""
+        """Ask the client to start no more calls. Close the connections if no call is in progress."""
         self._leaving = True
         if not self._left and self._reads and self._answering.between:
             self._left = True
@@ -155,7 +156,7 @@ class Relay:
             self.server.close()
 
     def abort(self) -> None:
-        """Close both connections now."""
+        """Close both connections immediately."""
         self.client.abort()
         self.server.abort()
 
@@ -177,14 +178,15 @@ class Relay:
 GRACE: Final = 5.0  # number of seconds within which calls in progress may end when the proxy stops
 _TICK: Final = 0.01  # number of seconds between two checks for calls in progress
 _LAST: Final = 1.0  # number of seconds within which aborted connections are closed
-_STEPS: Final = 8  # number of event loop iterations for refusing a newly accepted connection; four are needed
+_STEPS: Final = 8  # event loop iterations for refusing a newly accepted connection. At least four are needed.
 
 
 class Proxy:
-    """Forwards the data received at *listener* to the socket at *path*, and back.
+    """Forwards data in both directions between the clients of *listener* and the runtime at the socket *path*.
 
-    *ended* is called with each call, and with a call without a method for each connection that found no runtime or lost
-    it. It must not block. *say* is called with messages for the user, but not again while nothing has changed.
+    *ended* is called with each call that has ended. It is also called with a call without a method whenever a
+    connection cannot be made to the runtime, or the runtime closes it. *ended* must not block. *say* is called with
+    messages for the user, but not with the same message repeatedly.
     """
 
     def __init__(
@@ -207,7 +209,7 @@ class Proxy:
         self._away = False
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
-        """Forward data until *stop* is set. Then accept nothing more, and give calls in progress *grace* seconds."""
+        """Forward data until *stop* is set. Then accept no new connection, and end within about *grace* seconds."""
         acceptor = Acceptor(self._listener, self._accepted, self._say)
         try:
             await stop.wait()
@@ -223,7 +225,7 @@ class Proxy:
         for _ in range(round(_LAST / _TICK)):
             for relay in tuple(self._relays):
                 relay.abort()
-            await asyncio.sleep(_TICK)  # the event loop closes each connection
+            await asyncio.sleep(_TICK)  # let the event loop close the connections
             if not self._relays and not self._connecting:
                 break
         for _ in range(_STEPS):

@@ -1,9 +1,9 @@
-"""The connection, shared directory, events and pods that one test needs from a runtime, and their removal.
+"""The session of a test with a runtime: its connection, shared directory and events, and everything that it creates.
 
-Everything that a session makes carries the label of the run. A session first removes everything that killed runs have
-left behind. At its end, it removes everything it made itself, including entities whose id was lost with a reply. It
-then looks again for leftovers of killed runs, because a runtime finishes a creation even if nobody waits for it, and
-shows the result only then.
+Everything that a session creates in the runtime has a label that identifies the test run. First, a session removes
+everything that killed runs have left behind. At its end, it removes everything that it has created itself, including
+entities whose ids were lost with a reply. It also looks again for leftovers of killed runs, because a runtime may
+complete a creation long after its caller was killed.
 """
 
 import atexit
@@ -34,14 +34,17 @@ from fsm.sut import BrokenError
 from fsm.trace import Line, Observation
 
 KEY: Final = "io.container-fsm.run"
-"""Key of the label on everything that a test makes in a runtime. The label's value is a :class:`RunLabel` as text."""
+"""Key of the label on everything that a test creates in a runtime. The value of the label is a :class:`RunLabel`."""
 
 NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
 _STARTED: Final = 19  # index of the start time in ``/proc/PID/stat``, counted from the field after the command name
 
 
 class RunLabel(NamedTuple):
-    """One test run: its process in the PID ``namespace``, which ``started`` this many ticks after ``boot``."""
+    """The identity of a test run: the number and start time of its process, its PID namespace, and the boot id.
+
+    ``started`` is the number of clock ticks from the boot to the start of the process.
+    """
 
     boot: str
     namespace: str
@@ -63,7 +66,7 @@ def own() -> RunLabel:
 
 
 def read(text: str) -> RunLabel | None:
-    """Return the label in *text*, or ``None`` if it is not a label.
+    """Parse *text* as a label. Return ``None`` if it is not a label.
 
     >>> read("b.n.7.9"), read("else")
     (RunLabel(boot='b', namespace='n', process=7, started=9), None)
@@ -77,7 +80,7 @@ def read(text: str) -> RunLabel | None:
 def ended(label: RunLabel) -> bool:
     """Check whether the run has certainly ended: it began before this boot, or its process no longer exists.
 
-    Nothing is known about a process in another PID namespace.
+    Return false if the process is in another PID namespace, where it cannot be seen.
     """
     if label.boot != _boot():
         return True
@@ -102,7 +105,10 @@ def _started(process: int) -> int | None:
 
 
 def shims() -> dict[int, str]:
-    """Return a mapping from the process id of each running shim to the id in its command. Empty without ``/proc``."""
+    """Return a mapping from the process id of each running shim to the id in its command.
+
+    The mapping is empty if there is no ``/proc``.
+    """
     found = {}
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -113,21 +119,21 @@ def shims() -> dict[int, str]:
 
 
 def left(before: dict[int, str]) -> str:
-    """Return the command that kills all running shims that are not in *before*, or an empty string."""
+    """Return a shell command that kills all shims except *before*, or an empty string if there are no others."""
     new = sorted(set(shims()) - set(before))
     return f"kill {' '.join(map(str, new))}" if new else ""
 
 
-_LONG: Final = 86_400.0  # number of seconds after which a stream is replaced by a new one
-_AGAIN: Final = 0.05  # number of seconds between the end of a stream, such as at a restart, and the next stream
+_LONG: Final = 86_400.0  # number of seconds after which a new event stream replaces the previous one
+_AGAIN: Final = 0.05  # number of seconds to wait before opening a new stream after the previous one has ended
 _ENDING: Final = 5.0  # number of seconds within which a closed stream ends
 
 
 class EventWatch:
-    """Follows all events of the runtime at *address*, if the runtime has GetContainerEvents.
+    """Checks all container events of the runtime at *address*, if the runtime supports GetContainerEvents.
 
-    If events are *shared* between clients, no event counts as missing, because another client may have received it,
-    even a client that has left.
+    If *shared* is true, the runtime sends each event to only one client. Then no event counts as missing, because
+    another client may have received it.
     """
 
     def __init__(self, address: str, *, timeout: float, shared: bool) -> None:
@@ -143,16 +149,16 @@ class EventWatch:
         self._thread.start()
 
     def take(self, answer: CallAnswer) -> None:
-        """Record the *answer* to a call of a test."""
+        """Record that a call of the test was answered with *answer*."""
         self._read(encoded(answer))
 
     def interrupted(self) -> None:
-        """Record that the runtime was just restarted. The end of its stream may be noticed only later."""
+        """Record that the runtime has just restarted. The stream may report its end only later."""
         now = time_ns()
         self._read(joined([end_of_events(now, now, "UNAVAILABLE", "")]))
 
     def close(self) -> None:
-        """End the stream. May be called again."""
+        """End the stream of events. Further calls have no effect."""
         self._over.set()
         if self._stream is not None:
             self._stream.close()
@@ -160,7 +166,7 @@ class EventWatch:
         self._client.close()
 
     def told(self, machine: str) -> ToldEvents:
-        """Stop watching. Return the number of events and their violations, reported for a test of *machine*."""
+        """End the stream. Return the number of events and the violations, as violations of *machine*."""
         self.close()
         with self._lock:
             self._keep(self._reader.rest())
@@ -189,12 +195,12 @@ class EventWatch:
 
 
 HOST: Final = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)
-"""Host network, so that no network setup is needed, and separate PID namespaces, as the kubelet requests."""
+"""Namespaces of test pods: the host network, which needs no setup, and separate PID namespaces, as in Kubernetes."""
 
-LOOK: Final = 0.002  # number of seconds between two checks of a condition
+LOOK: Final = 0.002  # number of seconds between two checks of a condition that a test waits for
 
 _IMAGES: Final = "localhost/container-fsm-run:"
-"""Prefix of the names of images that runs have imported. The run's label follows."""
+"""Prefix of the names of the images that test runs import. The label of the run follows it."""
 
 _LISTED: Final = 20.0  # number of seconds within which CRI lists an imported image
 _ROUNDS: Final = 5  # maximum number of attempts to remove leftovers
@@ -203,7 +209,7 @@ _NUMBERS: Final = count()  # counter for names, because a runtime accepts each n
 
 
 def wait(done: Callable[[], bool], seconds: float) -> bool:
-    """Poll *done()* until it returns true, for at most *seconds*. Return whether it did."""
+    """Poll *done()* until it returns true, but at most *seconds*. Return true if it has returned true."""
     until = time.monotonic() + seconds
     while not done():
         if time.monotonic() >= until:
@@ -214,7 +220,7 @@ def wait(done: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
-    """Move *folder* away for the duration of the context. If *blocked*, nobody can create it again until the end."""
+    """Move *folder* away within the context. If *blocked* is true, it cannot be created again within the context."""
     elsewhere = folder.with_name(f"{folder.name}.away")
     folder.rename(elsewhere)
     try:
@@ -227,10 +233,10 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 
 
 class RuntimeSession:
-    """A connection to the runtime at *address*, where each call may take *timeout* seconds.
+    """The session of a test with the runtime at *address*. Each call may take *timeout* seconds.
 
-    Containers use *image*. By default, this is a busybox image, which is imported if the runtime does not have one.
-    Raise :class:`InputError` if there is no runtime or no image.
+    Containers use *image*. The default is a busybox image, which is imported if the runtime does not have one. *seen*
+    is called with the answer to each call. Raise :class:`InputError` if there is no runtime or no image.
     """
 
     def __init__(
@@ -258,7 +264,7 @@ class RuntimeSession:
         # containerd 1.x sends each event to only one client.
         shared = self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
         self.events = EventWatch(address, timeout=self.timeout, shared=shared)
-        atexit.register(self.close)  # in case the caller does not
+        atexit.register(self.close)  # in case the caller does not close the session
 
     def _called(self, answer: CallAnswer) -> None:
         self.calls += 1
@@ -270,12 +276,12 @@ class RuntimeSession:
         self._called(answer)
 
     def record(self, seen: Callable[[CallAnswer], object] | None) -> None:
-        """From now on, call *seen* with each answer, instead of the previous callback."""
+        """Replace the callback: from now on, *seen* is called with the answer to each call."""
         self._seen = seen
 
     @property
     def folder(self) -> Path:
-        """A directory that lives as long as the session."""
+        """A directory that exists until the end of the session."""
         return Path(self._scratch.name)
 
     @property
@@ -283,7 +289,7 @@ class RuntimeSession:
         return {KEY: self._label}
 
     def name(self) -> str:
-        """Return a name that is not used in the runtime."""
+        """Return a new name for a pod or container. No other entity in the runtime has this name."""
         return f"fsm-{own().process}-{next(_NUMBERS)}"
 
     def pod(self) -> cri.PodSandboxConfig:
@@ -313,7 +319,7 @@ class RuntimeSession:
         return self.client.call("RunPodSandbox", cri.RunPodSandboxRequest(config=pod, runtime_handler=handler))
 
     def ready(self) -> tuple[cri.PodSandboxConfig, str]:
-        """Run a pod and return its configuration and id. Raise :class:`InputError` if the runtime can't run pods."""
+        """Run a new pod, and return its configuration and id. Raise :class:`InputError` if this fails."""
         pod = self.pod()
         answer = self.run(pod)
         if answer.code != "OK":
@@ -329,7 +335,7 @@ class RuntimeSession:
         return answer
 
     def close(self) -> None:
-        """Remove everything that was made, and close the connections. May be called again."""
+        """Close the connections and remove everything that the session created. Further calls have no effect."""
         self.events.close()
         self.client.close()
         self._keeper.close()
@@ -347,7 +353,7 @@ class RuntimeSession:
         name = f"{_IMAGES}{self._label}"
         try:
             import_images(Path(path(self.address)), archive(names=(name,)))
-            wait(lambda: name in _images(client), _LISTED)  # until then, a runtime would try to pull the image
+            wait(lambda: name in _images(client), _LISTED)  # a runtime pulls an image that it does not list yet
         except InputError as error:
             what = f"has no busybox image, and none could be imported: {error.problems[0].what}"
             raise refused(self.address, "FSM606", what, "name an image that contains sh with --image") from error
@@ -374,7 +380,7 @@ def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:
         for pod in pods:
             client.call("StopPodSandbox", cri.StopPodSandboxRequest(pod_sandbox_id=pod))
             client.call("RemovePodSandbox", cri.RemovePodSandboxRequest(pod_sandbox_id=pod))
-        # A container that was still being created when its pod was removed has no pod.
+        # If a container was still being created when its pod was removed, the container remains without a pod.
         containers = _labelled(client.call("ListContainers").message, "containers", chosen)
         for container in containers:
             client.call("RemoveContainer", cri.RemoveContainerRequest(container_id=container))

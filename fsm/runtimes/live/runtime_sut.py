@@ -1,4 +1,4 @@
-"""Real runtimes as systems under test: a SUT for each shipped model whose calls a CRI client can make."""
+"""Create the SUTs for real runtimes. There is a SUT for each shipped model whose calls a CRI client can make."""
 
 import shlex
 import subprocess
@@ -35,14 +35,14 @@ _SUTS: Final[Mapping[str, tuple[type[EntitySUT], type[KilledSUT]]]] = {
     CONTAINER: (RuntimeContainerSUT, KilledContainerSUT),
     POD: (RuntimePodSUT, KilledPodSUT),
 }
-"""Maps the kind of entity to its SUTs: in a runtime that keeps running, and in one that is killed."""
+"""Maps each kind of entity to two SUT classes. The second class kills the runtime in the middle of calls."""
 
 
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
-    """Return a function that makes the SUT that *asked* describes. ``asked.rest`` is the address of a runtime.
+    """Return a function that creates the SUT that *asked* describes, in the runtime at the address ``asked.rest``.
 
-    *seen* is called with the answer to each call. Raise :class:`InputError` if CRI clients cannot make the calls of the
-    machine.
+    *seen* is called with the answer to each call. Raise :class:`InputError` if a CRI client cannot make the calls of
+    the machine in *asked*.
     """
     machine, options = asked.machine, asked.options
     if options.get("nri") and machine.name == NODE:
@@ -99,12 +99,17 @@ def confirmed(
     *,
     record: str | None = None,
 ) -> tuple[Failure, ...]:
-    """Return *failures*, each with the number of repetitions in which it occurred again.
+    """Repeat each of *failures* on a new SUT, and add the number of repetitions in which it occurred again.
 
-    Failures without a trace are returned unchanged. *make(seen)* makes a SUT that calls *seen*, unless it is ``None``,
-    with the answer to each call. *machine* has its profile applied. If *record* is given, the calls of the first
-    repetition are written there. The events relayed to a plugin are written to a file in the same directory whose name
-    ends in ``.nri``.
+    Failures without a trace are returned unchanged.
+
+    Args:
+        make: A function that creates a SUT. The SUT calls the function's argument, unless it is ``None``, with the
+            answer to each call.
+        machine: The machine of the test, with its profile applied.
+        failures: The failures to repeat.
+        record: A file for the calls of the first repetition. The events relayed to a plugin are written to another
+            file, whose name has the additional suffix ``.nri``.
     """
     counts = [(failure, 0) for failure in failures if failure.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:
@@ -133,7 +138,7 @@ def _fails(judge: Oracle, sut: SUT, failure: Failure) -> bool:
 
 def _restarted(session: RuntimeSession, command: str) -> None:
     try:
-        ran = subprocess.run(  # noqa: S602  (the user wrote it for the shell)
+        ran = subprocess.run(  # noqa: S602  (the user wrote the command for the shell)
             command, shell=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_RESTARTING, check=False
         )
     except subprocess.TimeoutExpired as error:
@@ -142,6 +147,7 @@ def _restarted(session: RuntimeSession, command: str) -> None:
         said = ran.stderr.decode(errors="replace").strip()[-200:]
         raise BrokenError(f"{command} exited with {ran.returncode}: {said}")
     session.events.interrupted()
-    # Don't wait for Version: a restarting runtime answers it before it has loaded its pods.
+    # Version does not show whether the runtime is ready, because a restarting runtime answers it before it has loaded
+    # its pods.
     if not wait(lambda: session.client.call("ListPodSandbox", timeout=5).code == "OK", _RESTARTING):
         raise BrokenError(f"the runtime does not answer {_RESTARTING:g} s after {command}")

@@ -1,7 +1,7 @@
-"""Images for containers under test: a static binary as an OCI archive, and its import into containerd.
+"""Build images for containers under test from a static binary, and import them into containerd.
 
-Nothing is downloaded. The same binary produces the same bytes, and so the same image, on every machine. The caller
-chooses the command that a container runs.
+Nothing is downloaded. The same binary produces exactly the same image on every machine. The caller chooses the
+command that a container runs.
 """
 
 import hashlib
@@ -21,21 +21,21 @@ from fsm.errors import InputError, reason, refused
 
 WORKLOAD: Final = "localhost/container-fsm-workload:1"
 PAUSE: Final = "localhost/container-fsm-pause:1"
-"""Image that keeps a pod alive if it is the ``sandbox_image`` of containerd.
+"""Name of the image that keeps a pod alive if containerd is configured to use it.
 
-From containerd 2.0 on, the option is ``pinned_images.sandbox``.
+The option of containerd is ``sandbox_image`` before version 2.0, and ``pinned_images.sandbox`` from 2.0 on.
 """
 
 BINARY: Final = Path("/bin/busybox")
 APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch", "true")
-"""Commands in ``/bin`` of an image. They are links to the binary, as busybox expects."""
+"""Commands in the folder ``/bin`` of an image. They are links to the binary, as busybox expects."""
 
 NAMESPACE: Final = "k8s.io"  # containerd namespace of CRI's images and containers
 
 _SLEEP: Final = ["/bin/sleep", "2147483647"]
 _FOLDERS: Final = ("bin", "dev", "etc", "proc", "root", "sys", "tmp")
 _ARCHITECTURES: Final = {22: "s390x", 62: "amd64", 183: "arm64", 21: "ppc64le", 243: "riscv64", 258: "loong64"}
-"""Maps the machine number in an ELF header to the name of the architecture in image configurations."""
+"""Maps the machine numbers of ELF headers to the names of architectures in image configurations."""
 
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 
@@ -49,10 +49,11 @@ _CODE: Final = "FSM601"
 
 
 def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) -> bytes:
-    """Return an OCI archive with an image for each of *names*: *binary* as ``/bin/busybox``, with applet links.
+    """Return an OCI archive with one image for each of *names*.
 
-    The default command sleeps. Each image has an id of its own, so that it can be removed without the others. Raise
-    :class:`InputError` if *binary* cannot be read, is not a static 64-bit ELF file, or is for an unknown architecture.
+    Each image contains *binary* as ``/bin/busybox``, with links for its commands, and sleeps by default. Each image
+    has a different id, so that it can be removed without the others. Raise :class:`InputError` if *binary* cannot be
+    read, is not a static 64-bit ELF file, or is for an unknown architecture.
     """
     try:
         data = binary.read_bytes()
@@ -89,16 +90,16 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import *content*, an OCI archive, into the containerd at socket *endpoint*. Importing it again changes nothing.
+    """Import the OCI archive *content* into the containerd at the socket *endpoint*. A second import has no effect.
 
-    Raise :class:`InputError` if ``ctr`` fails, or is neither in the daemon's directory nor in ``PATH``.
+    Raise :class:`InputError` if ``ctr`` fails, or if it is neither in the daemon's directory nor in ``PATH``.
     """
     command = [str(_ctr(endpoint)), "--address", str(endpoint), "--namespace", NAMESPACE]
     with tempfile.NamedTemporaryFile(prefix="container-fsm-image-") as file:
         file.write(content)
         file.flush()
         try:
-            ran = subprocess.run(  # noqa: S603  (the client that comes with the daemon)
+            ran = subprocess.run(  # noqa: S603  (runs the client that belongs to the daemon)
                 [*command, "images", "import", file.name], capture_output=True, timeout=timeout, check=False
             )
         except subprocess.TimeoutExpired:
@@ -167,7 +168,7 @@ def _ctr(endpoint: Path) -> Path:
 
 
 def _daemon(endpoint: Path) -> Path:
-    """Return the program that listens at *endpoint*, or ``/`` if it is not visible, as from inside a container."""
+    """Return the path of the program that listens at *endpoint*, or ``/`` if the program is not visible from here."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(endpoint))

@@ -1,4 +1,4 @@
-"""The commands for live container runtimes."""
+"""The commands that work on live container runtimes: ``fsm record``, ``fsm proxy`` and ``fsm serve``."""
 
 from contextlib import suppress
 from typing import Final
@@ -31,6 +31,6 @@ SERVE: Final = DomainCommand(
 
 
 def say(command: str, what: str) -> None:
-    """Print *what* on standard error, after the name of the *command*. A failure to print does not end the command."""
+    """Print *what* to standard error after the name of the *command*. Ignore a failure to print."""
     with suppress(OSError):
         click.echo(f"fsm {command}: {visible(what)}", err=True)

@@ -144,14 +144,15 @@ class _Judge:
     def __init__(self, profile: str | None, settle: float, fail_on: Level) -> None:
         options = ["--settle", f"{settle:g}", "--fail-on", fail_on, *(["--profile", profile] if profile else [])]
         command = [sys.executable, "-m", "fsm", "judge", "--follow", *options, "-"]
-        # On Ctrl-C, a terminal signals all of its foreground processes, but the judge must outlive the proxy.
+        # Ctrl-C sends SIGINT to all foreground processes of a terminal. The judge must outlive the proxy, so it runs
+        # in a session of its own.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:  # otherwise, the judge would print a verdict at the end of its input
+        if kind is not None:  # kill the judge, because it would print a verdict when its input ends
             self._process.kill()
         self.close()
 
@@ -165,14 +166,14 @@ class _Judge:
         self._process.send_signal(signal.SIGUSR1)
 
     def close(self) -> int:
-        """Make the judge print its verdict, and return its exit code. Ignore an interrupt if there is a verdict."""
+        """End the judge's input and return its exit code. Ignore an interrupt if the judge reaches a verdict."""
         try:
             if self._process.stdin is not None:
                 with suppress(OSError):
                     self._process.stdin.close()
             return self._process.wait()
         except KeyboardInterrupt:
-            for number in (signal.SIGINT, signal.SIGTERM):  # the first asks the judge to end, the second interrupts it
+            for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT asks the judge to end, and SIGTERM forces it
                 self._process.send_signal(number)
             code = self._process.wait()
             if code not in {0, 1, WRONG_INPUT, UNDECIDED}:
@@ -194,7 +195,7 @@ class _Recorder:
                 raise click.FileError(str(path), reason(error)) from error
         self._lines = recording.recorded
         self._unread = 0
-        # Use two outboxes, so that either can fall behind or fail without affecting the other.
+        # The file and the judge have separate outboxes, so that a slow or failed judge does not affect the file.
         self._outboxes: dict[str, Outbox[list[dict[str, int | str]]]] = {
             what: recording.Outbox(take, failed=partial(_say_lost, what))
             for what, take in (("recorded", self._file and self._file.write), ("judged", judge and judge.take))
@@ -223,7 +224,7 @@ class _Recorder:
             outbox.put(lines)
 
     def close(self) -> str:
-        """Complete the file. Return a description of what was not recorded or judged, or an empty string."""
+        """Complete the file. Describe the calls that were not recorded or judged, or return an empty string."""
         found = []
         self._calls.close(_LAST)
         for what, outbox in self._outboxes.items():

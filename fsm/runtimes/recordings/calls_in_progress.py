@@ -1,8 +1,8 @@
 """Track the calls in progress while a plugin receives events, and find events that no call can have caused.
 
-A call whose caller gave up may still relay each of its events once. A call on an entity relays events about that
-entity. A creation whose id was returned to no caller relays events about one unknown entity. Such creations are matched
-with entities at the end, when it is known which ids were returned.
+If a caller has given up a call, the call may still relay each of its events once. A call on an entity relays events
+about that entity. If no caller received the id of a creation, the creation relays events about one unknown entity. At
+the end of the recording, it is known which ids were returned. Then each remaining creation is matched with an entity.
 """
 
 from collections import Counter, defaultdict
@@ -33,13 +33,15 @@ _CAUSES: Final = {
     ),
     "RemoveContainer": ("CreateContainer", "StartContainer", "RemoveContainer", "RemovePodSandbox"),
 }
-"""Maps each event to the calls that relay it. Undoing a creation or a start relays a stop and a removal."""
+"""Maps each event to the calls that may relay it. A failed creation or start may also relay a stop and a removal."""
 
 
 class Asked(NamedTuple):
-    """The request of a call: its time, the number of its point, and the plugin's connection (0 if there is none).
+    """The request of a call.
 
-    A call that has returned no id relays nothing after the time ``until``.
+    ``at`` is the time of the request, and ``order`` is its position among all recorded points. ``connection`` is the
+    number of the plugin's connection at that time, or 0 if the plugin was not connected. If the call did not return
+    an id, it relays nothing after the time ``until``.
     """
 
     at: int
@@ -50,7 +52,7 @@ class Asked(NamedTuple):
 
 
 class Received(NamedTuple):
-    """An event that the plugin received. A call that caused it names one of the entities in ``among``."""
+    """An event that the plugin received. The call that caused it must name one of the entities in ``among``."""
 
     at: int
     line: Line
@@ -60,20 +62,22 @@ class Received(NamedTuple):
 
 @dataclass(slots=True)
 class CallsInProgress:
-    """Calls in progress by name and entity, and calls given up.
+    """The calls in progress, and the calls that their callers gave up, by name and entity.
 
-    ``failed`` maps each output to the points at which relays of it failed.
+    ``failed`` maps each output to the positions of the points at which its relay failed.
     """
 
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     over: defaultdict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
-    """Maps each call that is over to the points at which it began and the outputs that may still follow (empty: any).
+    """Maps the name and entity of each call that is over but may still relay outputs to a list of pairs.
+
+    A pair has the position at which the call began, and the output that may still follow, or "" for all its outputs.
     """
     _asked: dict[tuple[str, str], list[Asked]] = field(default_factory=dict)
     _spent: set[tuple[str, ...]] = field(default_factory=set)
     _vain: defaultdict[tuple[str, str], list[Asked]] = field(default_factory=lambda: defaultdict(list))
     _unreturned: dict[tuple[str, str], Received] = field(default_factory=dict)
-    """Maps the creating call and id of each entity whose id no caller received to the first event about the entity."""
+    """The first event about each entity whose id no caller received, by creating call and id of the entity."""
     _alone: list[Received] = field(default_factory=list)
     _longest: Counter[str] = field(default_factory=Counter)
     _overlap: bool = False
@@ -86,7 +90,11 @@ class CallsInProgress:
             self._asked.setdefault((call, each), []).append(asked)
 
     def ended(self, seen: Observation, entity: str, *, at: int, line: Line) -> Asked | None:
-        """Record *seen*, the end of a call on *entity*. Return its request: on *line*, or else the first."""
+        """Record *seen*, which ends a call on *entity*, and return the request of the call.
+
+        This is the request on *line* if there is one, or else the first request. Return ``None`` if no request was
+        recorded.
+        """
         which = (seen.event, entity)
         asked = self._asked.get(which)
         mine = next((each for each in asked or () if each.line == line), None)
@@ -99,7 +107,7 @@ class CallsInProgress:
         elif lost:
             self.over[which].append((first.order if first else 0, ""))
         if not asked or first is None:
-            # The request was not recorded, so this call may have caused earlier events.
+            # Because the request was not recorded, this call may have caused earlier events.
             self._alone = [
                 it for it in self._alone if not (entity in it.among and seen.event in _CAUSES[it.seen.output])
             ]
@@ -111,11 +119,11 @@ class CallsInProgress:
         return first
 
     def none(self, *entities: str) -> bool:
-        """Check whether no call is in progress on any of *entities*."""
+        """Check that no call is in progress on any of *entities*."""
         return not any(entity in entities for _, entity in self._asked)
 
     def interrupted(self, at: int, *, gap: bool) -> None:
-        """Forget the calls in progress after a restart of the runtime or, if *gap*, after a gap in the lines."""
+        """Forget the calls in progress after a restart of the runtime or, if *gap* is true, after missing lines."""
         for which, creations in self._vain.items():
             self._vain[which] = [creation._replace(until=min(creation.until, at)) for creation in creations]
         self._asked.clear()
@@ -123,15 +131,16 @@ class CallsInProgress:
         self._spent.clear()
         self.failed.clear()
         if not self._interrupted:
-            self._alone.clear()  # unfinished calls from before the first line may have caused these
+            self._alone.clear()  # calls that began before the first line may have caused these events
         self._interrupted = True
         self._gap = self._gap or gap
 
     def excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
-        """Check whether a failed or late relay excuses the missing *output* of a successful call.
+        """Check whether another relay explains why the *output* of a successful call was not received.
 
-        A failed relay excuses only one call that was in progress at the time. If a call that was given up has stopped
-        or removed something without relaying it, no later call relays it.
+        A failed relay explains the missing output of only one call that was in progress at that time. A call that was
+        given up may also explain it: if such a call has stopped or removed the entity without relaying this, no later
+        call relays it.
         """
         failed = next((each for each in self.failed[output] if asked.order < each), None)
         if failed is not None:
@@ -144,7 +153,11 @@ class CallsInProgress:
         return bool(late)
 
     def _late(self, calls: Collection[tuple[str, str]], entity: str, output: str) -> list[tuple[int, tuple[str, ...]]]:
-        """Return the starting points and ``_spent`` keys of *calls* that are over but may still relay *output*."""
+        """Return the calls among *calls* that are over but may still relay *output*.
+
+        Each is a pair of the position at which the call began, and the key that ``_spent`` will contain once the call
+        has relayed the output.
+        """
         late = [
             (began, (*which, str(number), what, entity, output))
             for which in calls
@@ -154,10 +167,10 @@ class CallsInProgress:
         return [each for each in late if each[1] not in self._spent]
 
     def relayed(self, event: Received, *, judged: bool, returned: bool) -> tuple[bool, int | None]:
-        """Return whether a call in progress may cause *event*, and the point at which the first possible cause began.
+        """Return whether a call in progress may have caused *event*, and where the first possible cause began.
 
-        If *judged* is true, an event that no call has caused is remembered. *returned* says whether a caller received
-        the id.
+        If *judged* is true, an event that no call has caused is stored for :meth:`alone`. *returned* is true if a
+        caller received the id of the entity.
         """
         seen = event.seen
         which = [(cause, each) for cause in _CAUSES.get(seen.output, ()) for each in event.among if each]
@@ -175,10 +188,11 @@ class CallsInProgress:
         return bool(asked), min(began, default=None)
 
     def alone(self, end: int, *, late: bool) -> Iterator[Received]:
-        """Yield the events that no recorded call has caused.
+        """Yield the events that no recorded call can have caused.
 
-        If calls are recorded *late* and overlap, skip events closer to *end* than twice the duration of the longest
-        call. Their calls may not have been recorded yet.
+        If *late* is true, calls are recorded only when they have ended. If such calls overlap, skip the events near
+        the *end* of the recording, because the calls that caused them may not have been recorded. The skipped time is
+        twice the duration of the longest call.
         """
         unended = late and self._overlap
         made, relayed = self._matched(), set[tuple[str, str]]()
@@ -191,7 +205,10 @@ class CallsInProgress:
                 yield event
 
     def _matched(self) -> dict[tuple[str, str], Asked]:
-        """Match each entity whose id no caller received with the creation in progress that ended first."""
+        """Match each entity whose id no caller received with a creation that was in progress at its first event.
+
+        If there are several such creations, choose the creation that ended first.
+        """
         left = {which: sorted(creations, key=lambda each: each.until) for which, creations in self._vain.items()}
         found: dict[tuple[str, str], Asked] = {}
         for (call, entity), event in sorted(self._unreturned.items(), key=lambda each: each[1].at):
@@ -203,8 +220,8 @@ class CallsInProgress:
         return found
 
 
-APART: Final = 60 * 1_000_000_000  # maximum number of nanoseconds between the recordings of one run
-_SHORTEST: Final = 8  # length of the shortest prefix of an id that is assumed not to match another id by chance
+APART: Final = 60 * 1_000_000_000  # maximum number of nanoseconds between the two recordings of one run
+_SHORTEST: Final = 8  # minimum length of an abbreviated id that is assumed not to match a different id by chance
 
 _HINT: Final = "give the events and the calls of the same run"
 
@@ -224,7 +241,7 @@ class _Recorded:
 
 @dataclass(slots=True)
 class OneRun:
-    """The ids and times of both recordings, collected while they are read."""
+    """The ids and times in two recordings. They show whether both recordings can be from the same run."""
 
     events: _Recorded = field(default_factory=_Recorded)
     calls: _Recorded = field(default_factory=_Recorded)
@@ -238,7 +255,7 @@ class OneRun:
                 self._created.add(seen.of)
 
     def problems(self, events: str, calls: str) -> list[Problem]:
-        """Return the reasons why the files *events* and *calls* cannot come from one run, or an empty list."""
+        """Return the reasons why the files *events* and *calls* cannot be from the same run, or an empty list."""
         found = []
         both = [of for of in self._created if self.events.ids[of]]
         if both and not any(self._shared(of) for of in both):

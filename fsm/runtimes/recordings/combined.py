@@ -1,20 +1,24 @@
 """Combine the events that a plugin received and the calls of the same run into one recording.
 
-A connected plugin receives everything that a call must relay before the call succeeds. So a success is an observation
-of its own: one of the signals :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. It counts only if the plugin was
-connected during the whole call. Disconnections are not recorded, and an event may be received some time after it was
-sent. So the plugin counts as connected when a call succeeded if it then receives, on the same connection, an event of a
-call that began later. If no call was given up recently, an event of any call in progress is sufficient. If the plugin
-connects again before it receives such an event, the success means nothing. After its very last event, the plugin is
-assumed to stay connected, unless it missed an event after that one. The daemon's log shows the relays that failed
-because a caller had given up its call. Such a line excuses one missing relay of one call that was in progress then.
+Before a call succeeds, a connected plugin receives all events that the call must relay. So the success of a call is
+an observation of its own: one of the signals in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. A success counts
+only if the plugin was connected during the whole call. Recordings do not show this directly, because disconnections
+are not recorded and events may arrive late. Therefore a success is kept until one of the following happens:
 
-Only calls relay events, except for the exits of containers. An event that was received while no call that relays it was
-in progress is reported at the end (:data:`fsm.runtimes.recordings.nri_events.UNASKED`). It is reported only if a
-recorded call names the entity or its pod, and no unrecorded call before the first line or after the last one can have
-caused it.
+- The plugin receives, on the same connection, an event of a call that began after the success. Then the plugin was
+  connected, and the success counts. If no call was given up recently, an event of any call in progress is sufficient.
+- The plugin connects again. Then the success does not count.
+- The recording ends. Then the plugin is assumed to have been connected, unless it missed an event after its last one.
 
-Files from different runs are rejected (:mod:`fsm.runtimes.recordings.calls_in_progress`).
+containerd's log shows which relays failed because a caller had given up its call. Each such line explains one missing
+event of one call that was in progress at that time.
+
+Only calls relay events, except for the exits of containers. If an event was received while no call that relays it was
+in progress, it is reported at the end as :data:`fsm.runtimes.recordings.nri_events.UNASKED`. It is reported only if a
+recorded call names the entity or its pod, and if no call before the first line or after the last line can have caused
+it.
+
+Files from different runs are rejected (see :mod:`fsm.runtimes.recordings.calls_in_progress`).
 """
 
 from __future__ import annotations
@@ -46,11 +50,11 @@ _ENDS: Final = frozenset(call for _, call in SUCCEEDS)
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer", "removal-succeeds"})
 _MAY_END: Final = {POD: ("StopPodSandbox", "RemovePodSandbox"), CONTAINER: ("StopContainer", "RemoveContainer")}
 _QUIET: Final = 2_000_000_000
-"""Nanoseconds for which a call that was given up may still be in progress and close a plugin."""
+"""Number of nanoseconds for which a call may continue, and close a plugin, after its caller gave it up."""
 
 
 class RecordedPoint(NamedTuple):
-    """A point in time: an event of the plugin, an observation of a call, or the end of the recorded calls."""
+    """An event of the plugin, an observation of a call, or the end of the recorded calls, with its time and line."""
 
     at: int
     line: Line
@@ -58,14 +62,14 @@ class RecordedPoint(NamedTuple):
 
 
 _Waiting: TypeAlias = tuple[Line, Observation, int]
-"""A line, an observation, and the point at which the plugin must have been connected (0 if there is no such point)."""
+"""A line, its observation, and the position at which the plugin must have been connected (0 if it need not be)."""
 
 
 class _Known(NamedTuple):
-    """The last event that the plugin received about an entity, and the connection of that event.
+    """The last event that the plugin received about an entity, and the number of the connection of that event.
 
-    ``output`` is empty if the entity was only listed. If ``started`` is true, a container may have started. The
-    entity certainly exists from the point ``since`` on.
+    ``output`` is the event, or empty if the entity was only listed. ``started`` is false if the entity is a container
+    that has certainly not been started. The entity has certainly existed since the position ``since``.
     """
 
     connection: int
@@ -75,9 +79,9 @@ class _Known(NamedTuple):
 
 
 def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
-    """Open the NRI events in the file *name* together with the *calls* of the same run.
+    """Open the NRI events in the file *name* together with the calls of the same run in the file *calls*.
 
-    Raise :class:`InputError` if a file cannot be opened, or if *calls* does not hold calls.
+    Raise :class:`InputError` if a file cannot be opened, or if *calls* does not contain calls.
     """
     check_calls(calls)
     notes = Notes()
@@ -97,7 +101,10 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
 
 def check_calls(name: str) -> None:
-    """Raise :class:`InputError` unless the file *name* holds CRI calls or a containerd log, and can be read twice."""
+    """Check that the file *name* contains CRI calls or a containerd log, and can be read twice.
+
+    Raise :class:`InputError` if it is any other file.
+    """
     hint = "give a file of the CRI calls, or the containerd log, of the same run"
     form_among(name, {CALLS, LOG}.__contains__, hint)
 
@@ -105,7 +112,7 @@ def check_calls(name: str) -> None:
 def received(
     name: str, events: NriEventReader, advanced: Callable[[int], None] = lambda _: None
 ) -> Iterator[RecordedPoint]:
-    """Yield the events that the plugin received, each with its line and a time that never decreases."""
+    """Yield the events that the plugin received, with their lines. The times of the events never decrease."""
     latest = 0
     for piece in LineReader(name=name, notes=events.notes, advanced=advanced):
         for number, line in enumerate(piece.lines, piece.first):
@@ -116,12 +123,12 @@ def received(
 
 
 def called(recording: Recording) -> Iterator[RecordedPoint]:
-    """Yield the observations of calls in *recording* with their times and lines, then a point that marks their end."""
+    """Yield the observations of calls in *recording* with their times and lines. The last point marks the end."""
     latest, last = 0, Line(recording.name, 0)
     for part in recording.batches:
         for seen, line in zip(part.observations, part.lines, strict=True):
             if seen.phase == "assumed":
-                continue  # skip assumed restarts, which no line shows
+                continue  # skip restarts that are only assumed
             latest = max(latest, nanoseconds(seen.at) or 0)
             last = Line.of(line, recording.name)
             yield RecordedPoint(latest, last, seen)
@@ -146,7 +153,7 @@ def _batches(
 
 @dataclass(slots=True, kw_only=True)
 class CombinedReader:
-    """Turns time-sorted points into the plugin's observations. ``late`` means that calls are recorded when they end."""
+    """Converts points, sorted by time, to observations. ``late`` is true if calls are recorded only when they end."""
 
     events: NriEventReader
     late: bool
@@ -154,9 +161,9 @@ class CombinedReader:
     _order: int = 0
     _connection: int = 0
     _there: bool = False
-    _connected: int = 0  # number of the latest point at which the plugin was certainly connected
+    _connected: int = 0  # position of the latest point at which the plugin was certainly connected
     _given_up: int = -_QUIET
-    """Time at which a caller last gave up a call. A plugin that the call waited for may have been closed."""
+    """Time at which a caller last gave up a call. If the call was waiting for a plugin, the plugin may be closed."""
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -200,7 +207,7 @@ class CombinedReader:
                 told = Received(point.at, point.line, seen, among)
                 asked, began = self._progress.relayed(told, judged=self._calls, returned=seen.entity in self._created)
             if seen.shows:
-                pass  # absent, so nothing about it was relayed before
+                pass  # the entity was absent, so no event about it was relayed before
             elif seen.output in _REMOVED:
                 self._known.pop(seen.entity, None)
                 if self._progress.none(seen.entity, pod, NO_ID):
@@ -208,7 +215,7 @@ class CombinedReader:
             else:
                 self._known[seen.entity] = self._known_after(seen)
                 self._received[seen.entity].append((seen.output, self._order))
-            # An output of the runtime is an event in this recording, at the time when the plugin received it.
+            # In this recording, an output of the runtime is an event. Its time is when the plugin received it.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
             what = "listed-running" if runs else seen.event
             yield point.line, structs.replace(seen, event=seen.output or what, output=""), 0
@@ -251,7 +258,7 @@ class CombinedReader:
             if seen.event == "RunPodSandbox":
                 self._running.add(seen.entity)
         if seen.event == "RemovePodSandbox" and not self._progress.none(*meant):
-            return  # if this call found no pod, another call may relay the removal
+            return  # this call may have found no pod, because another call in progress removed it
         ended_on = structs.replace(seen, entity=meant[0]) if first else seen
         lacks = self._unrelayed_events(ended_on, first, point.at) if first and not lost else []
         if ok and first is not None:
@@ -260,7 +267,7 @@ class CombinedReader:
             yield from self._unclear(point.line, seen, meant)
 
     def _possible_ids(self, identity: str) -> tuple[tuple[str, ...], bool]:
-        """Return the ids that *identity* may stand for, and whether there is certainly only one."""
+        """Return the ids that *identity* may abbreviate, and a flag that is true if there is certainly only one."""
         if len(identity) >= FULL or identity in self._created or identity in self._known:
             return (identity,), True
         created = [each for each in self._created if each.startswith(identity)]
@@ -268,7 +275,10 @@ class CombinedReader:
         return (*created, *known), len(created) == 1 and not known
 
     def _succeeded(self, point: RecordedPoint, seen: Observation, asked: Asked, lacks: list[str]) -> Iterator[_Waiting]:
-        """Yield the success of a call and its unrelayed events, if the plugin was connected during the whole call."""
+        """Yield the signals for the success of a call, if the plugin was connected during the whole call.
+
+        *lacks* holds the events of the call that the plugin has not received.
+        """
         there = asked.connection == self._connection > 0
         last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
         if not there or (lacks == [last] and self._progress.excused(last, seen.entity, pod, asked)):
@@ -290,7 +300,7 @@ class CombinedReader:
             self._created.discard(seen.entity)
 
     def _unrelayed_events(self, seen: Observation, asked: Asked, at: int) -> list[str]:
-        """Return the events of a call that the plugin has not received. A failed call may still relay them."""
+        """Return the events of a call that the plugin has not received. Even a failed call may still relay them."""
         received = self._received.get(seen.entity, [])
         lacks = [*RELAYED.get(seen.event, (seen.event,))]
         if seen.event == "StopContainer" and _was_stopped(received, asked.order):
@@ -301,7 +311,7 @@ class CombinedReader:
         elif seen.reply == "ok":
             since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in lacks]
             if seen.event == "UpdateContainerResources":
-                # Each update relays its own events, so do not count these for the next one.
+                # Each update relays its own events, so these events must not count for the next update.
                 self._received[seen.entity] = [event for event in received if event not in since]
             lacks = [each for each, it in zip(lacks, since, strict=True) if it is None]
         if at - self._given_up <= _QUIET:
@@ -312,7 +322,7 @@ class CombinedReader:
         return [identity for identity in self._known if self.events.pods.get(identity) == pod]
 
     def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
-        """Yield a "maybe" observation for each entity that the call may have ended without relaying an event."""
+        """Yield "maybe" observations: the call may have stopped or removed these entities without relaying it."""
         for identity in meant:
             for container in self._containers_in(identity) if seen.of == POD else ():
                 yield from _unclear(line, container, CONTAINER, seen)
@@ -320,7 +330,10 @@ class CombinedReader:
                 yield from _unclear(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """Yield the waiting successes if the plugin stayed connected, and then the events that no call has caused."""
+        """Yield the successes that are still waiting, and then the events that no call has caused.
+
+        Skip the successes if the plugin may have disconnected.
+        """
         held = [seen for _, seen, order in self._waiting if order]
         if any(map(self._missed_event, held)):
             self.events.notes["calls after the last event of the plugin"] += len(held)
@@ -335,14 +348,14 @@ class CombinedReader:
     def _connects(self, point: RecordedPoint) -> Iterator[_Waiting]:
         self._drop_unproved()
         if self._connection:
-            # While the plugin was not connected, anything may have happened without being recorded.
+            # While the plugin was not connected, any event may have occurred without being recorded.
             covered = self._covered and self._calls
             yield point.line, Observation(event=CONNECTS, at=point.at) if covered else Observation(phase="gap"), 0
         self._connection += 1
         self._there = False
 
     def _drop_unproved(self) -> None:
-        """Drop the waiting successes, because the plugin may not have been connected."""
+        """Drop the successes that are still waiting, because the plugin may not have been connected."""
         waiting = tuple(self._waiting)
         self._waiting.clear()
         for line, seen, order in waiting:
@@ -352,7 +365,7 @@ class CombinedReader:
                 self._waiting += _unclear(line, seen.entity, seen.of, seen)
 
     def _missed_event(self, seen: Observation) -> bool:
-        """Check whether the plugin missed the event of *seen* on this connection, so that it may have disconnected."""
+        """Check whether the plugin missed an event of the success *seen*. If so, it may have been disconnected."""
         known = self._known.get(seen.entity)
         if seen.event == UNRELAYED or known is None or known.connection != self._connection:
             return seen.event == UNRELAYED
@@ -362,7 +375,7 @@ class CombinedReader:
 
 
 def _was_stopped(received: list[tuple[str, int]], asked: int) -> bool:
-    """Check whether a stop was the last event *received* before the point *asked*, or was received after it."""
+    """Check whether a stop is the last event *received* before the position *asked*, or came after that position."""
     moved = [(name, order) for name, order in received if "Update" not in name]
     before = [name for name, order in moved if order < asked]
     return before[-1:] == ["StopContainer"] or ("StopContainer" in (name for name, order in moved if order > asked))

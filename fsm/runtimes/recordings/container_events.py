@@ -1,15 +1,18 @@
 """Check the container and pod events from GetContainerEvents against the calls of the same recording.
 
-An event counts as happening at the runtime's timestamp, which lies within the call that sends it. So an event comes
-only while a call that sends it is in progress. Each successful call sends one event, and a failed call does not send
-any. Events sent before a call began come before the events that the call sends. No call sends the exit event of a
-container. It comes at some time after the container was started and before the container has been removed.
+The rules are:
 
-Nothing is claimed about pods and containers whose creation is not recorded, or on which a call was given up, or about
-an id that may stand for several entities. Missing events are not reported while more than one stream is open or was
-open just before, because containerd 1.7 sends each event to only one stream, even to one that has hung up. Nothing
-counts as missing after the last event of a stream. An event without a call is not reported if the recording breaks off
-so early that a call that sends it may still be in progress.
+- The runtime's timestamp of an event lies within the call that sends the event.
+- Each successful call sends one event, and a failed call sends none.
+- Events that were sent before a call began arrive before the events of that call.
+- The exit event of a container is not sent by a call. It is sent at some time after the start of the container and
+  before the end of its removal.
+
+The rules are not applied to a pod or container whose creation is not recorded, on which a call was given up, or whose
+id may abbreviate several ids. Missing events are not reported while more than one stream is open, or shortly
+afterwards. The reason is that containerd 1.7 sends each event to only one stream, possibly to a stream that has hung
+up. No event counts as missing after the last event of a stream. An event without a call is not reported near the end
+of the recording, if a call that sends it may still be in progress there.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from fsm.recordings.form import Numbered
 from fsm.runtimes.names import CONTAINER, FULL, POD
 from fsm.trace import Line, Observation
 
-EVENT: Final = "event"  # ``op`` of a line with an event. Without an id, the line marks the end of its stream.
+EVENT: Final = "event"  # the ``op`` of a line with an event. If the line has no id, it marks the end of its stream.
 
 CREATED: Final = "CONTAINER_CREATED_EVENT"
 STARTED: Final = "CONTAINER_STARTED_EVENT"
@@ -34,28 +37,34 @@ MISSING: Final = "event-is-missing"
 DISORDERED: Final = "event-out-of-order"
 
 KINDS: Final = {f"event of a {each}": each for each in (CONTAINER, POD)}
-"""Maps the kinds of findings of this module, which no machine has, to the kinds of entities that they concern."""
+"""Maps each kind of finding about events to the kind of entity that it concerns. No machine has these kinds."""
 
 _SENDS: Final = {"StartContainer": STARTED, "RemoveContainer": DELETED, "RemovePodSandbox": DELETED}
 SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})  # calls that send events
 
 _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
-"""Maps each kind of entity to the events that the call which creates it sends."""
+"""Maps each kind of entity to the events that its creation sends."""
 
 _SURE: Final = 2
-"""Number of consecutive events that prove a stream the only one, because another would have received one of them."""
+"""Number of consecutive events on a stream that prove that no other stream is open.
 
-_EARLY: Final = 16  # maximum number of events to keep for an entity until the call that creates it has ended
-_EXIT: Final = 10 * 1_000_000_000  # maximum time in nanoseconds to handle an exit that a call waited for
+Another stream would have received one of these events.
+"""
+
+_EARLY: Final = 16  # maximum number of events to keep for an entity whose creation has not ended
+_EXIT: Final = 10 * 1_000_000_000  # maximum time in nanoseconds for handling an exit that a call waited for
 
 _MOST: Final = 8_192
-"""Maximum number of pods and containers to remember, at most one eighth of them removed. The oldest are forgotten."""
+"""Maximum number of pods and containers to keep. The oldest are forgotten.
 
-_LEAST: Final = 1_000_000_000  # assumed maximum duration of a call in nanoseconds, unless a recorded call takes longer
+At most one eighth of this number is kept for removed pods and containers.
+"""
+
+_LEAST: Final = 1_000_000_000  # assumed maximum duration of a call in nanoseconds, if all recorded calls are shorter
 
 
 class ToldEvent(NamedTuple):
-    """An event: its timestamp from the runtime, entity, type, stream, position among all events, and line."""
+    """A recorded event. ``at`` is its timestamp from the runtime. ``order`` is its position among all events."""
 
     at: int
     entity: str
@@ -67,7 +76,7 @@ class ToldEvent(NamedTuple):
 
 
 class EventCall(NamedTuple):
-    """One end of a call. ``answer`` is true for a success, false for a failure, and ``None`` if it is unknown."""
+    """The beginning or the end of a call. ``answer`` is true if the call succeeds, or ``None`` if unknown."""
 
     op: str
     id: str
@@ -80,7 +89,7 @@ class EventCall(NamedTuple):
 
 @dataclass(slots=True)
 class _Calls:
-    """Overlapping calls that send one type of event about an entity, with their results and their events."""
+    """A group of overlapping calls that send the same type of event about an entity, with their events."""
 
     open: int = 0
     ok: int = 0
@@ -105,7 +114,10 @@ class _Entity:
 
 @dataclass(slots=True, kw_only=True)
 class EventJudge:
-    """Judges events against calls. It takes events and both ends of calls in order of time, beginning with an event."""
+    """Checks events against calls. Its methods must be called in order of time, and first for an event.
+
+    :meth:`told` takes an event, :meth:`asked` the beginning of a call, and :meth:`replied` the end of a call.
+    """
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
     _within: dict[str, list[str]] = field(default_factory=dict)
@@ -138,7 +150,7 @@ class EventJudge:
         self._check_event(entity, event)
 
     def _missing_events(self, event: ToldEvent) -> Numbered:
-        """Track whether missing events can be recognised, and yield the events that *event* shows to be missing."""
+        """Update the state of the streams for *event*. Yield the events that are now certainly missing."""
         if not event.entity:
             self._open.pop(event.stream, None)
             self._settled.pop(event.stream, None)
@@ -159,7 +171,7 @@ class EventJudge:
             self._open[each] = 0
 
     def _check_event(self, entity: _Entity, event: ToldEvent) -> None:
-        """Check *event* against the calls on *entity*, whose creation is recorded."""
+        """Check *event* against the recorded calls on *entity*. The creation of *entity* must be recorded."""
         key = (event.stream, event.type, event.at)
         if key in entity.told:
             self._report_uncaused(event, f"{event.type} came twice")
@@ -170,7 +182,8 @@ class EventJudge:
             entity.started = event.at
         if event.type == STOPPED:
             entity.stopped = True
-            # The event may be late, because a removal that waits for the container to stop continues at the same time.
+            # The event may come after the removal of the container, because a removal that waits for the exit
+            # continues while the runtime sends the event. So the event may already count as missing.
             come = (event.entity, STOPPED)
             self._lacking = [finding for finding in self._lacking if (finding[1].entity, finding[1].output) != come]
             began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost
@@ -186,7 +199,7 @@ class EventJudge:
             self._report_uncaused(event, f"{event.type} came while no call was in progress that sends it")
 
     def _unknown(self, event: ToldEvent) -> None:
-        """Keep *event* until its entity is known. A container of a known pod must be known or being created."""
+        """Keep *event* until its entity is known. Report it if no creation in its known pod is in progress."""
         entity = self._entity_called(event.entity, POD if event.entity == event.pod else CONTAINER)
         entity.early.append(event)
         del entity.early[:-_EARLY]
@@ -317,7 +330,7 @@ class EventJudge:
                 self._check_event(entity, event)
 
     def _check_creation_events(self, entity: _Entity, call: EventCall) -> None:
-        """Check that each stream had one event of each type, in the order sent, while *call* created *entity*."""
+        """Check the events of the creation *call*: on each stream, one event of each type, in the right order."""
         first: dict[int, int] = {}
         for each in _MADE[entity.of]:
             told = [event for event in entity.early if event.type == each and call.start <= event.at <= call.end]
@@ -350,7 +363,7 @@ class EventJudge:
         return Observation(entity=event.entity, of=_kind(of), event=signal, output=event.type, at=event.at, detail=what)
 
     def _due_findings(self, now: int) -> Numbered:
-        """Yield the events without a cause that no call recorded at *now* or later can have sent."""
+        """Yield the events without a cause, except those that a call recorded at *now* or later may have sent."""
         if self._doubted and self._doubted[0][0] + 2 * self._longest < now:
             since = now - 2 * self._longest
             due = [finding for finding in self._doubted if finding[0] < since]
@@ -358,7 +371,7 @@ class EventJudge:
             yield from ((line, seen) for _, seen, line in due)
 
     def rest(self) -> Numbered:
-        """Yield the remaining events without a cause, unless a stream is open because the recording breaks off."""
+        """Yield the remaining events without a cause, except if the recording ends while a stream is open."""
         if not self._open:
             yield from ((line, seen) for _, seen, line in self._doubted)
         self._doubted.clear()
@@ -371,7 +384,7 @@ class EventJudge:
         return found
 
     def _possible_ids(self, name: str) -> list[str]:
-        """Return the ids that *name* may stand for. If there are several, calls on them no longer prove anything."""
+        """Return the ids that *name* may abbreviate. If there are several, mark their calls as uncertain."""
         if name in self._entities or len(name) in {0, FULL}:
             return [name] if name else []
         found = [each for each, entity in self._entities.items() if entity.known and each.startswith(name)]

@@ -1,7 +1,8 @@
-"""Parse the texts that containerd writes: messages in lines of a node's log, and errors.
+"""Parse log lines and error texts of containerd.
 
-containerd writes logfmt or JSON, and journald, syslog and log collectors wrap it in their own formats. This module
-unwraps each message, its timestamp and its error, and reads the code and the state from the text of an error.
+containerd writes its log as logfmt or JSON. journald, syslog and log collectors wrap each line in their own format.
+This module extracts the message, the timestamp and the error from a wrapped line, and the code and the state from the
+text of an error.
 """
 
 import re
@@ -12,17 +13,17 @@ import msgspec
 from fsm.recordings.line_reader import decoded
 from fsm.trace import ABSENT
 
-_QUOTED: Final = r'"([^"\\]*(?:\\.[^"\\]*)*)"'  # unrolled: one alternative per character takes five times as long
+_QUOTED: Final = r'"([^"\\]*(?:\\.[^"\\]*)*)"'  # one alternative per character takes five times as long
 _LOGFMT: Final = re.compile(rf'time="([^"]*)" level=\w+ msg={_QUOTED}(.*)', re.DOTALL)
 _TERMINAL: Final = re.compile(r"^(?:\x1b\[\d+m)?[A-Z]{4}(?:\x1b\[0m)?\[([^\]]+)\] (.*)", re.DOTALL)
 _FIELD: Final = re.compile(rf'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0m)?=(?:{_QUOTED}|([^\s"]\S*))')
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r"}
-_FRAMES: Final = 4  # maximum number of wrappers to remove, such as a log collector's around journald's
+_FRAMES: Final = 4  # maximum number of nested formats to unwrap, such as a log collector's and journald's
 
 
 class Entry(NamedTuple):
-    """A containerd log message: its timestamp as written, and the fields that fsm uses."""
+    """A log message of containerd: the fields that fsm uses. The timestamp is as written in the line."""
 
     message: str
     at: str
@@ -73,7 +74,7 @@ def _json(text: str, frames: int) -> Entry | None:
         return Entry(found.msg, found.time or "", found.error or "", found.version or "")
     inner = found.journal if found.journal is not None else found.log or found.message
     if isinstance(inner, list):
-        # journald writes a message as a list of bytes if it is not plain text.
+        # If a message is not plain text, journald writes it as a list of bytes.
         inner = bytes(each for each in inner if 0 <= each < 256).decode("utf-8", errors="replace")  # noqa: PLR2004
     return _opened(inner, frames - 1) if inner and frames else None
 
@@ -86,12 +87,12 @@ def _with_fields(message: str, at: str, fields: str) -> Entry:
 
 
 def unescaped(text: str) -> str:
-    r"""Return *text*, the content of a quoted Go string, with its escapes resolved.
+    r"""Resolve the escapes in *text*, which is the content of a quoted Go string.
 
     >>> unescaped(r'StopContainer for \"c1\"\n')
     'StopContainer for "c1"\n'
     """
-    if text.count("\\") == text.count('\\"'):  # nearly all messages have no other escape
+    if text.count("\\") == text.count('\\"'):  # nearly all messages contain no other escape sequences
         return text.replace('\\"', '"')
     return _ESCAPE.sub(_unescape, text)
 
@@ -122,7 +123,7 @@ _ENDED: Final = re.compile(r"\bcontext (canceled|deadline exceeded)\b")
 
 
 def split(error: str) -> tuple[str, str]:
-    """Split *error* into the code and the text that a client would receive.
+    """Split the text *error* into the gRPC code and the message that a client would receive.
 
     >>> split("rpc error: code = NotFound desc = an error occurred when try to find container")
     ('NOT_FOUND', 'an error occurred when try to find container')
@@ -135,7 +136,7 @@ def split(error: str) -> tuple[str, str]:
 
 
 def capitals(code: str) -> str:
-    """Convert the gRPC *code* from the spelling of Go or another language to the spelling of the protocol.
+    """Convert *code* from the spelling of a gRPC library, such as Go's, to the spelling in the gRPC documentation.
 
     >>> capitals("DeadlineExceeded"), capitals("CANCELLED"), capitals("OK")
     ('DEADLINE_EXCEEDED', 'CANCELED', 'OK')
@@ -144,7 +145,7 @@ def capitals(code: str) -> str:
 
 
 def meant(code: str, text: str) -> str:
-    """Return *code*, or the code of the context error in *text*, because wrapping an error loses its code.
+    """Return the code of the context error in *text*, or else *code*. A wrapped context error loses its code.
 
     >>> meant("UNKNOWN", "failed to kill container: context canceled: unknown")
     'CANCELED'
@@ -156,7 +157,7 @@ def meant(code: str, text: str) -> str:
 
 
 def met(text: str, *, pod: bool) -> str:
-    """Return the state in which the call found its entity if *text* names it, or an empty string.
+    """Return the state of the entity that an error *text* names, or an empty string if it names no state.
 
     >>> met("failed to exec in container: container is in CONTAINER_EXITED state", pod=False)
     'CONTAINER_EXITED'
@@ -168,10 +169,10 @@ def met(text: str, *, pod: bool) -> str:
 
 
 def unresolved(text: str) -> bool:
-    """Check whether *text* means that the call reached no container or pod.
+    """Check whether the error *text* means that the call reached no container or pod.
 
-    This is so if the id was ambiguous or empty, or if the call came too early or was not sent. The error texts of gRPC
-    clients in C++ and Go begin like this if the client cannot connect.
+    The id may have been ambiguous or empty, the runtime may not have been ready, or the client may not have been able
+    to connect. The texts for the last case are from the gRPC libraries for C++ and Go.
 
     >>> unresolved("an error occurred when try to find container: Prefix can't be empty")
     True
@@ -182,7 +183,7 @@ def unresolved(text: str) -> bool:
 
 
 def unanswered(code: str, text: str) -> bool:
-    """Check whether a call that ended with *code* and *text* found no runtime to answer it.
+    """Check whether *code* and *text* mean that no runtime was there to answer the call.
 
     >>> unanswered("UNKNOWN", "server is not initialized yet")
     True

@@ -1,15 +1,22 @@
-"""CRI calls recorded at the client: one JSON line per call, with its interval and its gRPC code.
+"""Read recordings of CRI calls. A client or a proxy has written one JSON line for each call.
 
-The keys are ``op`` (the RPC), ``id`` (of the container or pod; for a creation, of the new entity), ``pod``, ``start``
-and ``end`` in nanoseconds since the epoch, ``code`` and ``detail``. A line whose ``op`` is ``status`` has the state
-that the preceding ContainerStatus call returned, and ``created_at``, ``started_at``, ``finished_at``, ``exit_code``,
-``reason`` and ``message``. A line whose ``op`` is ``event`` is a GetContainerEvents message. It has ``type``, the
-runtime's timestamp ``created_at``, the arrival time ``start``, and ``stream``, which all messages of one call share.
-Without ``id`` it marks the end of the stream.
+The keys of a line are:
 
-Lines are in the order in which calls ended. Each call becomes two observations, its request and its reply, which are
-sorted by time. A client does not see whether the runtime restarted. If the answered calls leave room for a restart, an
-observation says that a restart may have happened (:mod:`fsm.recordings.time_order`).
+- ``op``: the name of the RPC
+- ``id``: the id of the container or pod; in a creation, the id of the new entity
+- ``pod``: the id of the pod in which a container is created
+- ``start`` and ``end``: the times of the request and the reply, in nanoseconds since the epoch
+- ``code`` and ``detail``: the gRPC code and the text of the reply
+
+A line whose ``op`` is ``status`` has the state that the preceding ContainerStatus call returned, and the keys
+``created_at``, ``started_at``, ``finished_at``, ``exit_code``, ``reason`` and ``message``. A line whose ``op`` is
+``event`` is a message of GetContainerEvents. It has the keys ``type``, ``created_at`` (the runtime's timestamp),
+``start`` (the time of arrival) and ``stream``, whose value is the same for all messages of one call. If it has no
+``id``, it marks the end of the stream.
+
+Lines are in the order in which the calls ended. Each call becomes two observations, its request and its reply, which
+are sorted by time. A client does not see whether the runtime restarted. If there is a time at which no answered call
+was in progress, an observation says that the runtime may have restarted (see :mod:`fsm.recordings.time_order`).
 """
 
 from collections import deque
@@ -30,19 +37,19 @@ from fsm.runtimes.recordings.pod_calls import Joiner
 from fsm.trace import Line, Nanoseconds, Observation
 
 LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
-"""Codes after which the call may still be in progress, because the client gave up or lost the connection."""
+"""Codes after which a call may still be in progress, because the client gave it up or lost the connection."""
 
-_READS: Final = 1_024  # maximum number of status calls whose intervals are kept for the lines with their results
+_READS: Final = 1_024  # maximum number of status calls to keep until the lines with their results are read
 
 
 _STATUS: Final = ("created", "started", "finished", "exit_code", "reason", "message")
-"""Status fields other than the state."""
+"""Names of the fields of a container's status, except the state."""
 
 
 class CriCallLine(
     msgspec.Struct, gc=False, rename={"created": "created_at", "started": "started_at", "finished": "finished_at"}
 ):
-    """One line of a recording."""
+    """A line of a recording of CRI calls."""
 
     op: str
     id: str = ""
@@ -72,7 +79,7 @@ class CriCallLine(
 
 
 class _Point(msgspec.Struct, gc=False):
-    """The request or the reply of a call. A call with an empty ``op`` concerns no container or pod."""
+    """The request or the reply of a call. If ``op`` is empty, the call concerns no container or pod."""
 
     at: int
     call: CriCallLine
@@ -85,11 +92,11 @@ DECODER: Final = msgspec.json.Decoder(CriCallLine)
 
 @dataclass(slots=True, kw_only=True)
 class CriCallReader:
-    """Turns the lines of one recording into observations, sorted by time.
+    """Converts the lines of one recording to observations that are sorted by time.
 
-    If ``as_called`` is true, the effects of calls on entities that they do not name are left out. When a growing file
-    is followed, each line is expected within ``settle`` nanoseconds after its call began. If it comes later, its
-    entities have already been judged without it, so their state is unknown from then on.
+    If ``as_called`` is true, only the entities that a call names are observed. When a growing file is followed, the
+    line of a call must arrive within ``settle`` nanoseconds after the beginning of the call. If it arrives later, the
+    entities of the call have already been judged without it. Their state is then unknown.
     """
 
     notes: Notes = field(default_factory=Notes)
@@ -109,7 +116,7 @@ class CriCallReader:
         self._stretches = Stretches(restarts=self.restarts)
 
     def observations(self, line: bytes, number: int | Line) -> Numbered:
-        """Yield the observations whose order is final once *line* is read, each with its line number."""
+        """Read *line*, and yield the observations whose order is now final, with their line numbers."""
         if not line.strip():
             return
         call = decoded(line, DECODER)
@@ -141,7 +148,7 @@ class CriCallReader:
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
         if self.settle is not None and start < self._points.final:
-            self.notes["calls told too late"] += 1  # overlapping calls have already been judged without it
+            self.notes["calls told too late"] += 1  # overlapping calls have already been judged without this call
             for each, kind in self._joiner.concerned(*_named_entity(call)) if call.op else ():
                 yield number, Observation(entity=each, of=kind, phase="gap")
         self._points.add(start, _Point(start, call, number, asks=True))
@@ -150,7 +157,7 @@ class CriCallReader:
             yield from self._observe_points(self._points.settled())
 
     def _add_event(self, call: CriCallLine, number: int | Line) -> Numbered:
-        """Add an event at the runtime's timestamp. ``end`` becomes its position among all events."""
+        """Add an event at its timestamp from the runtime. Its ``end`` becomes its position among all events."""
         self._told += 1
         self.notes["container events"] += bool(call.id)
         came = call.start if call.start is not None else self._latest
@@ -164,12 +171,12 @@ class CriCallReader:
             yield from self._observe_points(self._points.settled())
 
     def paused(self, quiet: int) -> Numbered:
-        """Yield the observations that are final after *quiet* nanoseconds without a line, if lines are awaited."""
+        """When a file is followed, yield the observations that are final after *quiet* nanoseconds without a line."""
         if self.settle is not None:
             yield from self._observe_points(self._points.due(self.settle, quiet))
 
     def gap(self) -> Numbered:
-        """Yield the remaining observations, then a gap, because lines are missing."""
+        """Yield the remaining observations, and then a gap, because lines are missing."""
         yield from self.rest()
         self._joiner, self._stretches = Joiner(), Stretches(restarts=self.restarts)
         self._events = EventJudge()
@@ -177,7 +184,7 @@ class CriCallReader:
         yield 0, Observation(phase="gap")
 
     def _status_call(self, shown: CriCallLine) -> CriCallLine | None:
-        """Return the status call whose result is *shown*. The call may have used a shortened id."""
+        """Return the call whose result the status line *shown* contains. The call may have used an abbreviated id."""
         for read in reversed(self._reads):
             if read.id and shown.id.startswith(read.id):
                 self._reads.remove(read)
@@ -193,7 +200,7 @@ class CriCallReader:
         for point in points:
             call = point.call
             if call.op == EVENT:
-                # Calls are held back until a restart before them is decided. Recorded events stay in order with them.
+                # Calls wait until it is decided whether a restart precedes them. Events wait too, to keep the order.
                 if self.as_called:
                     yield from self._observe_calls(self._stretches.take(point.at, point))
                 else:
@@ -259,7 +266,7 @@ def _reply(call: CriCallLine) -> Observation:
 
 
 def _named_entity(call: CriCallLine) -> tuple[str, str]:
-    """Return the id that *call* names, and its kind. RunPodSandbox names no id, because the new pod has no id."""
+    """Return the id that the request of *call* names, and its kind. The id is empty for RunPodSandbox."""
     if call.op in MAKES:
         return call.pod if call.op == "CreateContainer" else "", POD
     return call.id, POD if call.op in POD_CALLS else CONTAINER

@@ -1,4 +1,4 @@
-"""Report illegal GetContainerEvents events as violations by the containers and pods that they concern."""
+"""Report illegal events from GetContainerEvents as violations of the machines for containers and pods."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
@@ -29,14 +29,14 @@ CLAUSES: Final = {
 
 
 class EventFindings:
-    """Adds findings about events to the monitor for the same kind of entity."""
+    """Passes each finding about an event to the monitor for the kind of entity that the event concerns."""
 
     def __init__(self, monitors: Sequence[Monitor], file: str) -> None:
         self._monitors = {monitor.machine.entity: monitor for monitor in monitors}
         self._file = file
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Yield *batch*, then add the findings of its events to the monitors."""
+        """Yield *batch*, and then add the findings in it to the monitors."""
         yield batch
         for seen, line in zip(batch.observations, batch.lines, strict=True):
             if monitor := self._monitors.get(KINDS.get(seen.of, "")):
@@ -45,7 +45,7 @@ class EventFindings:
 
 
 def broken_by(seen: Observation, machine: str, place: Line, before: Collection[str] = ()) -> Violation:
-    """Return the event *seen* at *place* as a violation of *machine*."""
+    """Convert the finding *seen* about an event at *place* to a violation of *machine*."""
     return Violation(
         machine=machine,
         cause=Cause.EVENT,

@@ -1,8 +1,11 @@
-"""Edits of a recording of a container runtime that make it certainly illegal.
+"""Edit a recording of a container runtime in ways that make the recording certainly illegal.
 
-After such an edit, and not before it, an entity in the edited lines contradicts its contract in the strict reading
-(:mod:`fsm.mutation.strict_reading`); a container is started in a pod that has been stopped; two statuses show different
-times or exit codes; or a plugin receives the event of a call only after the reply, or never.
+An edit makes a recording illegal if the edited recording has one of these errors, and the original does not have it:
+
+- An entity in the edited lines contradicts its contract in the strict reading (:mod:`fsm.mutation.strict_reading`).
+- A container is started in a pod that has been stopped.
+- Two statuses of a container show different times or exit codes.
+- A plugin receives the event of a call only after the reply, or never.
 """
 
 import re
@@ -35,7 +38,7 @@ from fsm.runtimes.recordings.recorded_acts import (
 from fsm.runtimes.recordings.runtime_forms import CALLS, EVENTS, LOG
 
 STATES: Final = (b"CONTAINER_CREATED", b"CONTAINER_RUNNING", b"CONTAINER_EXITED", b"CONTAINER_UNKNOWN")
-LATE: Final = 1_000_000  # number of nanoseconds by which a late event follows the end of its call
+LATE: Final = 1_000_000  # number of nanoseconds from the end of a call to its delayed event
 
 _CODES: Final = {"UNKNOWN": "Unknown", "NOT_FOUND": "NotFound"}
 _FIXED: Final = (b"created_at", b"started_at", b"finished_at", b"exit_code")
@@ -49,11 +52,11 @@ _ERROR: Final = re.compile(rb'"error":"(?:[^"\\]|\\.)*",|(?<=failed") error="(?:
 _TIME: Final = re.compile(rb'(?:time(?:=|":)"|"ts": )[^",}]*')
 
 _Timed: TypeAlias = Callable[[EditedLines, EditedLines], EditedLines]
-"""A function that returns its first argument with the times of its second argument."""
+"""A function that returns the lines in its first argument with the times of the lines in its second argument."""
 
 
 class _Unit(NamedTuple):
-    """Lines that are edited together: an event, or a call and the status it read. ``identity`` is the entity's id."""
+    """A group of lines that are edited together: an event, or a call and the status that it returned."""
 
     event: str
     identity: bytes
@@ -62,7 +65,7 @@ class _Unit(NamedTuple):
 
 
 def edits_of_calls(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
-    """Yield edits of recorded CRI calls."""
+    """Yield edits of a recording of CRI calls."""
     units: list[_Unit] = []
     reads: dict[str, int] = {}
     for number, call, _, _ in timed(lines):
@@ -101,7 +104,7 @@ def _data_edits(index: int, line: bytes) -> Iterator[RecordingEdit]:
 
 
 def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
-    """Yield edits of the lines about calls in a containerd log."""
+    """Yield edits of a containerd log. Each edit changes lines about calls."""
     units: list[_Unit] = []
     for index, line in enumerate(lines):
         found, ids = _LOGGED.search(line), ID.findall(line)
@@ -125,7 +128,7 @@ def _as_failure(line: bytes, code: str) -> bytes:
 
 
 def edits_of_events(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> Iterator[RecordingEdit]:
-    """Yield edits of a plugin's events, including edits that delay an event until after the end of one of *calls*."""
+    """Yield edits of a recording of NRI events. Some edits delay an event until its call in *calls* has ended."""
     units: list[_Unit] = []
     made = [(call.id, start, end) for _, call, start, end in calls if call.code == "OK"]
     events = {index: event for index, line in enumerate(lines) if (event := decoded(line, DECODER))}
@@ -157,7 +160,7 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
             others = tuple(lines[index] for index in later.indices)
             moved = {unit.indices[0]: timed_as(others, own), later.indices[0]: timed_as(own, others)}
             changes = dict.fromkeys((*unit.indices, *later.indices), ()) | moved
-            # Two requests of the same call may be identical, and if either has no time, neither can be moved.
+            # Do not move identical lines or lines without times, because this would not change the recording.
             if moved[unit.indices[0]] != own and moved[later.indices[0]] != others:
                 yield _edit("lines moved", f"{unit.event} and {later.event}", changes)
         alike = (
@@ -170,9 +173,9 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
 
 
 def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
-    """Return *lines* with the times of the call *of*. If *of* has no times, return *of* itself.
+    """Return the lines of a call with the times of the call *of*. If *of* has no times, return *of* itself.
 
-    Lines after the first are statuses, whose time is the end of the call.
+    All lines after the first are statuses. The time of a status is the end of the call.
     """
     starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
     if not starts or not ends:
@@ -200,11 +203,11 @@ CONTRACTS: Final = {
     LOG.name: {CONTAINER: "cri-container", POD: "cri-pod"},
     EVENTS.name: {CONTAINER: "plugin-container", POD: "plugin-pod"},
 }
-"""Maps each form of recording to the contracts for its strict reading. A log is read as the calls in it."""
+"""Maps the name of each form of recording to the contracts for its strict reading, by kind of entity."""
 
 
 def _lines(name: str, *, json: bool = True) -> list[bytes]:
-    """Return the lines of the file *name*. In JSON lines, add the spaces after colons and commas that edits expect."""
+    """Return the lines of the file *name*. If *json* is true, add spaces after colons and commas, as edits expect."""
     lines = (line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines) if name else ()
     return [_spaced(line) if json else line for line in lines]
 
@@ -217,7 +220,7 @@ def _spaced(line: bytes) -> bytes:
 
 
 class StrictReading:
-    """The strict reading of the recording in the file *name*, together with the *calls* of the same run."""
+    """The strict reading of the recording in the file *name*, and of the recording *calls* of the same run."""
 
     def __init__(self, name: str, form: RecordingForm, calls: str, profile: str | None, assume: Assume) -> None:
         self.form = form
@@ -247,7 +250,7 @@ class StrictReading:
         return edits_of_log(self.lines)
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
-        """Return why *edit*, which results in *lines*, is certainly illegal, or ``None`` if it may be legal."""
+        """Return the reason why the result *lines* of *edit* is certainly illegal, or ``None`` if it may be legal."""
         read, touched = self._read(lines), edit.touched(self.lines)
         for entity in sorted({*self.before.acts, *read.acts}):
             if entity[1] in touched or read.pods.get(entity[1]) in touched:
@@ -282,13 +285,13 @@ class StrictReading:
         )
 
     def _contradiction(self, read: RecordedActs, entity: Entity) -> Contradiction | None:
-        """Return a contradiction in the acts on *entity*, or ``None``."""
+        """Return a contradiction between the acts on *entity*, or ``None`` if there is none."""
         of, identity = entity
         machine, fresh = self.machines[of], entity in read.fresh
         if self.form is LOG and of == CONTAINER:
             fresh &= (POD, read.pods.get(identity, "")) in read.fresh
         if self.form is not CALLS and not fresh:
-            return None  # logs and events do not show the initial state and pending calls of older entities
+            return None  # the initial states of older entities and the calls in progress on them are unknown
         acts, unseen = read.during(entity), ["exit"]
         if self.form is EVENTS:
             acts, unseen = read.acts.get(entity, []), []

@@ -1,4 +1,7 @@
-"""Number the templates of log lines in order of occurrence, and locate the variable parts of each line."""
+"""Number the templates of log lines, and find out how the lines of each template are to be read.
+
+Lines that differ only in their variable parts, such as ids and times, have the same template.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,12 +21,18 @@ from fsm.trace import Batch, Columns, Key, Line, Made, Observation, key
 
 
 class Scanned(NamedTuple):
-    """The result of scanning lines: the template, ids and timestamps of each line.
+    """The result of scanning lines. Each row of the arrays belongs to one line.
 
-    A row of ``ids`` has the numbers of a line's ids, padded with 0. A timestamp consists of its nanoseconds, its start
-    and its end. ``begins`` has the start of each line and, as its last element, the start of the next line. ``places``
-    has the start of each id, beginning with number 1. ``spans`` has the kind, start and end of each part cut out of the
-    last line. ``known`` is the number of templates, and ``anew`` is the number of times that they have been renumbered.
+    Attributes:
+        data: The text of all lines.
+        begins: The position of each line in the text. The last element is the end of the text.
+        templates: The number of each line's template.
+        ids: The numbers of the ids in each line, padded with 0.
+        times: The first timestamps in each line. Each has the time in nanoseconds, its start and its end in the text.
+        places: The position of each id in the text, in the order of the ids' numbers, which begin with 1.
+        spans: The kind, start and end of each variable part of the last line.
+        known: The number of templates so far.
+        anew: The number of times that the templates have been renumbered.
     """
 
     data: bytes
@@ -41,7 +50,10 @@ class Scanned(NamedTuple):
 
 
 class Templates:
-    """The templates of all lines so far. They are renumbered before there can be more than *most*, a power of two."""
+    """The templates of all lines so far. At most *most* templates are kept, which must be a power of two.
+
+    Before there are more templates, all templates are forgotten, and numbering begins again.
+    """
 
     def __init__(self, most: int) -> None:
         self.most, self._words = most, 64 * most
@@ -52,7 +64,7 @@ class Templates:
         self._table = np.zeros(4 * self.most, np.uint64)
         self._pool = np.zeros(self._words + LONGEST, np.uint64)
         self._line = np.zeros(LONGEST // 8 + 8, np.uint64)
-        self._pool[0] = 2  # the first two words are the number of words in use and the number of templates
+        self._pool[0] = 2  # the pool begins with the number of words in use and the number of templates
         self._anew += 1
 
     @property
@@ -61,11 +73,11 @@ class Templates:
 
     @property
     def full(self) -> bool:
-        """Whether room for new templates may soon run out."""
+        """True if more than half of the space for templates is in use."""
         return 2 * self.count > self.most or 2 * int(self._pool[0]) > self._words
 
     def scan(self, data: bytes, count: int) -> Scanned:
-        """Scan *data*, which consists of *count* lines."""
+        """Scan *data*, which must consist of *count* lines."""
         if self.full:
             self._begin()
         found = np.zeros((count, 1 + IDS), np.int32)
@@ -84,21 +96,24 @@ class Templates:
 
 
 NOTHING, BESIDE, QUIET, SAYS, SLOW = range(5)
-"""Effects of a line.
+"""The possible effects of a line.
 
-``NOTHING``: no lifecycle event. ``BESIDE``: no lifecycle event, but a time. ``QUIET``: only its time matters. ``SAYS``:
-an observation. ``SLOW``: the log has to read the line.
+``NOTHING``: the line is not a lifecycle event.
+``BESIDE``: the line is not a lifecycle event, but it has a time.
+``QUIET``: the line is a lifecycle event, but only its time matters.
+``SAYS``: the line is one observation.
+``SLOW``: the log itself must read the line.
 """
 
 AT: Final = "time of the line"
 ERROR: Final = "error of the line"
-"""Placeholders for the time and error of each line, in observations that represent many lines."""
+"""Placeholders in an observation that represents many lines. Each line has its own time and its own error."""
 
 EITHER: Final = "pod or container"
 
 
 class Span(NamedTuple):
-    """A part cut out of a line: its kind, start and end."""
+    """A variable part of a line: its kind, start and end."""
 
     kind: int
     start: int
@@ -106,12 +121,16 @@ class Span(NamedTuple):
 
 
 class LineForm(NamedTuple):
-    """The effect of the lines of a template.
+    """The effect that all lines of a template have.
 
-    ``seen`` is the observation, if the lines contain one about one of their ids. ``moment`` is the index of the line's
-    own time among its timestamps. ``entity`` and ``pod`` are the indices, among its ids, of the entity and of the pod
-    in which it was created (-1 if there is none). ``named`` is true if the line contains the entity's name. If
-    ``always`` is false, the observation is a different one if the request of its call was logged.
+    Attributes:
+        does: The effect, such as ``SAYS``.
+        moment: The index of the line's own time among the timestamps in the line.
+        entity: The index of the observed entity's id among the ids in the line.
+        pod: The index of the id of the pod in which the entity was created, or -1 if the line has no such id.
+        named: True if the line contains the name of the entity.
+        always: False if the observation depends on whether the request of the call was logged.
+        seen: The observation, or ``None`` if the lines contain no observation of an entity whose id is in the line.
     """
 
     does: int
@@ -130,7 +149,7 @@ _REPLACEMENTS: Final = {
     log_scanner.NAME: (b"q", b"a-7.failed"),
     log_scanner.MIXED: (b"x7q", b"9f0b"),
 }
-"""Maps each kind of span, except ids, to two other values that it might have."""
+"""Maps each kind of variable part, except ids, to two example values."""
 
 
 class _Either(Joiner):
@@ -146,21 +165,21 @@ class _Asked(Counter[tuple[str, str]]):
 
 
 def spans(line: bytes) -> list[Span]:
-    """Return the spans cut out of *line*, or an empty list if the line is unfit."""
+    """Return the variable parts of *line*, or an empty list if the line has no template."""
     scanned = Templates(1).scan(line, 1)
     cut = scanned.spans[: int(np.count_nonzero(scanned.spans[:, 0])) if scanned.templates[0] >= 0 else 0]
     return [Span(*row[:3]) for row in cut.tolist()]
 
 
 def form(line: bytes) -> LineForm:
-    """Return the form of all lines with the same template as *line*."""
+    """Return the form of the template of *line*. It is ``SLOW`` if lines of the template have different effects."""
     cut = spans(line)
     tried = [_form_of(changed, found) for changed, found in _variants(line, cut)]
     return tried[0] if all(each == tried[0] for each in tried) else LineForm(SLOW)
 
 
 def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Span]]]:
-    """Yield *line* and then versions of it with other ids, times, numbers and names, each with its spans."""
+    """Yield *line* and versions of it with other values of the variable parts, each with its variable parts."""
     yield line, list(cut)
     for turn in (1, 2):
         changed, found, at, ids = b"", [], 0, dict[bytes, bytes]()
@@ -169,7 +188,7 @@ def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Sp
             if span.kind == log_scanner.ID:
                 new = ids.setdefault(old, b"%064x" % (16**63 * (3 * turn + len(ids)) + 7 * turn))
             else:
-                # The times in a line get different values, to show which of them the log uses.
+                # The times in a line get different values, which shows the time that the log uses.
                 new = _REPLACEMENTS[span.kind][turn - 1].replace(b"SS", b"%02d" % (number % 60))
             changed += line[at : span.start]
             found.append(Span(span.kind, len(changed), len(changed) + len(new)))
@@ -179,7 +198,7 @@ def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Sp
 
 
 def _form_of(line: bytes, cut: Sequence[Span]) -> LineForm:
-    """Return the form of *line*, with placeholders for its time and error."""
+    """Return the form of *line*, with placeholders for the time and the error of the line."""
     if RELEVANT.search(line) is None:
         return LineForm(NOTHING)
     found = entry(line)
@@ -214,10 +233,10 @@ T = TypeVar("T")
 
 
 class Variants:
-    """Numbers recurring observations.
+    """A numbering of observations that occur repeatedly.
 
-    A kind is an observation without its entity, time and detail, as in :class:`Columns`. A variant is a kind together
-    with a time and a detail, or placeholders for them.
+    A kind is an observation without its entity, time and detail, as in :class:`Columns`. A variant is a kind with a
+    time and a detail, which may be placeholders.
     """
 
     def __init__(self) -> None:
@@ -228,7 +247,7 @@ class Variants:
         self._variants: dict[tuple[str, Key, object, str], int] = {}
 
     def number(self, seen: Observation) -> int:
-        """Return the variant number of *seen*, ignoring its entity. Add the variant if it is new."""
+        """Return the number of the variant of *seen*. Add the variant if it is new. The entity is ignored."""
         what = (seen.of, key(seen), seen.at, seen.detail)
         found = self._variants.get(what)
         if found is None:
@@ -243,9 +262,9 @@ class Variants:
 
 @dataclass(slots=True)
 class Found:
-    """Observations found in some lines, as parallel lists of variant numbers, id numbers and rows.
+    """The observations in some lines, as parallel lists of variant numbers, id numbers and rows.
 
-    Variant -1 marks an observation made by the log itself, which is in ``own``. Id number 0 is the empty id. The
+    Variant -1 marks an observation that the log itself has made. It is in ``own``. Id number 0 is the empty id. The
     replies among the first ``replied`` observations have already been reported to the log.
     """
 
@@ -258,7 +277,7 @@ class Found:
     replied: int = 0
 
     def number(self, identity: str) -> int:
-        """Return the number of *identity*, adding it if it is new."""
+        """Return the number of the id *identity*. Add the id if it is new."""
         if not self.numbers:
             self.numbers.update(zip(self.ids, range(len(self.ids)), strict=True))
         found = self.numbers.setdefault(identity, len(self.ids))
@@ -273,10 +292,10 @@ class Found:
 
 
 class ScannedLines(NamedTuple):
-    """Scanned lines, with the effect, the entity number and the time of each.
+    """Scanned lines, with the effect, the entity and the time of each line.
 
-    Entity numbers are indices into ``ids``. Each row of ``moments`` has a time in nanoseconds, and its start and end in
-    ``text``.
+    ``entities`` holds indices into ``ids``. Each row of ``moments`` has the time in nanoseconds, and its start and
+    end in ``text``.
     """
 
     cut: Scanned
@@ -298,7 +317,7 @@ class _Kept(Made[T]):
 
 
 def batch_of(said: Variants, scanned: ScannedLines, first: int, file: str, seen: Found) -> Batch:
-    """Return the observations *seen* in the *scanned* lines as a batch. *first* is the number of the first line."""
+    """Convert the observations *seen* in the *scanned* lines to a batch. *first* is the number of the first line."""
     variants, numbers = np.array(seen.variants, np.int64), np.array(seen.rows, np.int64) + first
     moments, all_said = scanned.moments[seen.rows], said.variants
 

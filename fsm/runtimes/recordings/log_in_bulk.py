@@ -1,9 +1,9 @@
-"""Read a log in bulk. The observations are the same as line by line, but are derived from line templates.
+"""Read a log in bulk, by means of line templates. The observations are the same as when the log reads each line.
 
-Compiled code scans the lines. Lines of most templates mean nothing. For the other templates, the observation is known
-except for its id. Calls on pods whose containers are all known are joined through the table of
-:mod:`fsm.runtimes.recordings.pod_shapes`, and other calls by the joiner itself. If the lines of a template do not all
-have the same meaning, the log reads them.
+Compiled code scans the lines and determines their templates. Lines of most templates mean nothing. For each of the
+other templates, the observation is known except for its id. The effects of a call on the containers of its pod are
+looked up in the table of :mod:`fsm.runtimes.recordings.pod_shapes` if all containers of the pod are known. If not,
+the joiner determines them. If the lines of a template do not all have the same meaning, the log itself reads them.
 """
 
 from collections.abc import Container, Sequence
@@ -42,15 +42,15 @@ from fsm.trace import LATEST, Batch, Observation
 
 _TEMPLATES: Final = 8_192
 
-_SLOW: Final = 0.1  # if the log must read more than this share of the lines of a piece, it reads them all
+_SLOW: Final = 0.1  # maximum share of lines that the log itself may have to read in bulk reading
 _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Saying(NamedTuple):
-    """The meaning of the lines of a template: the observation ``seen``, which has the number ``symbol``.
+    """The meaning of the lines of a template: the observation ``seen``, whose number is ``symbol``.
 
-    If the observation is of a call on one container, ``removed`` is the number of the variant to use once the container
-    has been removed. Otherwise, ``removed`` is -1.
+    If the observation is a call on a container, ``removed`` is the variant to use after the container has been
+    removed. If it is anything else, ``removed`` is -1.
     """
 
     symbol: int
@@ -64,9 +64,10 @@ def _others(joiner: Joiner) -> tuple[Container[str], ...]:
 
 
 class _Plain(NamedTuple):
-    """The symbols of a template's lines for a pod and for a container, and the variant for a removed container.
+    """The meaning of a template's lines if it depends only on the id of the entity.
 
-    The symbols are -1 if the id is not sufficient, and the variant is -1 if the joiner is needed.
+    ``pod`` and ``container`` are the symbols for a pod and for a container, or -1 if the meaning depends on more than
+    the id. ``removed`` is the variant for a removed container, or -1 if the joiner must determine it.
     """
 
     pod: int
@@ -78,7 +79,7 @@ _NOT_PLAIN: Final = _Plain(-1, -1, -1)
 
 
 class Bulk:
-    """Reads lines of *log* in bulk."""
+    """Reads many lines of *log* together."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -97,19 +98,19 @@ class Bulk:
         self._plain: list[_Plain] = []
         self._plain_unless_asked: list[_Plain] = []
         self._waiting: set[int] = set()
-        # The last row is for lines without a template, whose number is -1.
+        # The last row is for lines without a template. Their template number is -1, which is the index of this row.
         self._does = np.full(_TEMPLATES + 1, SLOW, np.int8)
         self._moments = np.zeros(_TEMPLATES + 1, np.int64)
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)
 
     def scan(self, lines: Sequence[bytes]) -> Scanned | None:
-        """Scan *lines*, possibly in another thread. Return ``None`` if there are too few."""
+        """Scan *lines*. Return ``None`` if there are too few lines. This method may run in another thread."""
         if len(lines) < _FEW:
             return None
         return self._templates.scan(lines.data if isinstance(lines, LineSequence) else b"\n".join(lines), len(lines))
 
     def batch(self, cut: Scanned | None, first: int, file: str = "") -> Batch | None:
-        """Return the observations in the scanned lines *cut*, or ``None`` if the log should read them one by one."""
+        """Return the observations in the scanned lines *cut*, or ``None`` if the log itself should read each line."""
         if cut is None:
             self.give_back()
             return None
@@ -143,7 +144,7 @@ class Bulk:
         return ScannedLines(cut, self._does[cut.templates], entities, moments, text, ids)
 
     def _learn(self, cut: Scanned) -> None:
-        """Find the forms of the templates that have now occurred twice."""
+        """Determine the forms of the templates that have now occurred at least twice."""
         before, now, templates = len(self._forms), cut.known, cut.templates
         if now == before and not self._waiting:
             return
@@ -171,7 +172,10 @@ class Bulk:
                     self._plain[template] = plain if found.always else _NOT_PLAIN
 
     def _saying(self, seen: Observation, *, made: bool, either: bool) -> _Saying:
-        """Return the meaning of *seen*. *made* marks a creation, *either* an id that may be of a pod or a container."""
+        """Return the meaning of *seen*.
+
+        *made* is true if *seen* is a creation. *either* is true if the id may belong to a pod or to a container.
+        """
         found = self._sayings.get((seen, made, either))
         if found is None:
             removed = self._variants.number(seen) if seen.of == CONTAINER and not made else -1
@@ -179,7 +183,7 @@ class Bulk:
         return found
 
     def _late_rows(self, scanned: ScannedLines, start: int) -> NDArray[np.int64]:
-        """Return the rows from *start* on at which the joiner may find that all calls from before the log are over."""
+        """Return the rows, from *start* on, whose times may show that all calls from before the log have ended."""
         joiner = self.log.joiner
         if joiner.beginning is None:
             return np.empty(0, np.int64)
@@ -190,7 +194,7 @@ class Bulk:
         return late if joiner.began is not None else late[:1]
 
     def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901, PLR0912  (run for every line)
-        """Read the lines from row *start* on. Return the row from which to continue with a new state of the joiner."""
+        """Read the lines from row *start* on. Stop if the joiner changes its state, and return the next row."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
         beginning, asked, late = joiner.beginning, bool(log.asked), self._late_rows(scanned, start)
         concern = scanned.does >= SAYS
@@ -232,7 +236,7 @@ class Bulk:
                         seen.rows.append(row)
                         continue
                 elif variant >= 0 and identity in removed and identity not in pod_of and identity not in unrecorded:
-                    # The joiner knows nothing more about a removed container, so it would return the call itself.
+                    # The joiner would return the call unchanged, because it knows nothing about a removed container.
                     if beginning is None:
                         seen.variants.append(variant)
                         seen.entities.append(entity)
@@ -244,7 +248,7 @@ class Bulk:
         return len(scanned.does)
 
     def _doubted(self, variant: int, entity: int, row: int, seen: Found, beginning: Beginning) -> None:
-        """Add what is certain about a removed container while unrecorded calls on it may be open."""
+        """Add the certain part of an observation of a removed container while unrecorded calls may be in progress."""
         key = (CONTAINER, seen.ids[entity])
         step = (variant, beginning.calls.get(key))
         if step not in self._doubts:
@@ -276,7 +280,7 @@ class Bulk:
                 return
             one = says[of == POD]
         pod = self._pod(home or identity)
-        # Steps do not apply if a creation names a container as its pod, or an entity that is already known.
+        # Steps do not apply if a creation names a container as its pod, or if the new entity is already known.
         unlike = pod and home and (home != pod.ids[0] or identity in self._pods or self._is_known(identity))
         if pod is not None and not unlike:
             place = len(pod.ids) if home else pod.ids.index(identity)
@@ -321,7 +325,7 @@ class Bulk:
             self._give_back(ids[0])
 
     def _make_room(self) -> None:
-        """Give back the pod that the joiner may forget next. Even after its removal, calls on it may be in progress."""
+        """Give back the pod that the joiner forgets next. Calls on it may be in progress even after its removal."""
         removed = self.log.joiner.removed[POD]
         if len(removed) >= pod_calls.UNRECORDED:
             self._give_back(next(iter(removed)))
@@ -331,7 +335,7 @@ class Bulk:
         return identity in joiner.removed[CONTAINER] or any(identity in each for each in _others(joiner))
 
     def _pod(self, identity: str) -> Pod | None:
-        """Return the pod that *identity* is or belongs to, if steps can handle the pod's calls."""
+        """Return the pod that *identity* is or belongs to, or ``None`` if the joiner must handle the pod's calls."""
         pod = self._pods.get(identity)
         if pod is None and (pod := self._shapes.take(self.log.joiner, identity)) is not None:
             for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):
@@ -360,7 +364,7 @@ class Bulk:
             seen.add(-1, each.entity, row)
 
     def _report_replies(self, seen: Found) -> None:
-        """Report the latest replies to the log, which doubts them after a crash."""
+        """Report the latest replies to the log. If the runtime crashes, the log doubts them."""
         replies: list[tuple[str, str]] = []
         at = len(seen.variants)
         while at > seen.replied and len(replies) < DOUBTFUL:

@@ -1,8 +1,8 @@
-"""Compiled scanner for log lines. It cuts out the variable parts, so that the rest is the template of the line.
+"""A compiled scanner for log lines. It cuts the variable parts out of a line. The rest is the template of the line.
 
-The variable parts are timestamps, 64-digit ids, numbers, names of pods and containers, and words of digits and
-lowercase letters. A line is *unfit* if it is too long, has too many variable parts, or contains control characters or
-numeric escapes.
+The variable parts are timestamps, 64-digit ids, numbers, names of pods and containers, and words that consist of
+digits and lowercase letters. A line is *unfit* and has no template if it is too long, has too many variable parts, or
+contains control characters or numeric escapes.
 """
 
 from typing import Final
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from fsm.compiled import Bytes, Number, Numbers, compiled_nogil, inner
 
-UNFIT: Final = -1  # template number of a line without a template
+UNFIT: Final = -1  # number that a line without a template has instead of a template number
 MOMENTS: Final = 2  # maximum number of timestamps in a line whose positions are recorded
 IDS: Final = 4  # maximum number of distinct ids in a line
-SPANS: Final = 128  # maximum number of parts cut out of a line
+SPANS: Final = 128  # maximum number of variable parts in a line
 LONGEST: Final = 8_192  # maximum length in bytes of a line with a template
 
 ID, TIME, NUMBER, ZEROS, NAME, MIXED = 1, 2, 3, 4, 5, 6
-"""Kinds of parts that are cut out. ``ZEROS`` is a number with leading zeros, which JSON does not allow."""
+"""Kinds of variable parts. ``ZEROS`` is a number with leading zeros, which JSON does not allow."""
 
 _DIGIT, _HEX, _SMALL, _OTHER = 1, 2, 4, 8
 _BACKSLASH, _CONTROL = 16, 32
@@ -29,12 +29,12 @@ _NEWLINE, _PLUS, _COMMA, _MINUS, _DOT, _ZERO, _NINE, _COLON, _CLOSING = map(ord,
 _T, _Z, _SMALL_A, _SMALL_X, _SMALL_U, _U = map(ord, "TZaxuU")
 _FULL: Final = 64
 _YEAR: Final = 4
-_LAST: Final = 2261  # last year whose times all fit in 64 bits as nanoseconds since the epoch
-_LONG: Final = 18  # maximum number of digits that every number parser accepts. The number fits in 64 bits.
+_LAST: Final = 2261  # last year in which every time in nanoseconds since the epoch fits in 64 bits
+_LONG: Final = 18  # maximum number of digits of a number that certainly fits in 64 bits
 _DATE, _SECONDS, _ZONE, _NANOSECONDS = 10, 19, 6, 9
-"""Lengths in characters of a date, a time down to the second, a UTC offset, and the longest fraction of a second."""
+"""Lengths in characters: a date, a date with a time in seconds, a UTC offset, the longest fraction of a second."""
 _OFFSET: Final = np.int64(719_469)
-"""Days from 0000-03-01 to 1970-01-01, plus one because days of the month are counted from one."""
+"""Number of days from 0000-03-01 to 1970-01-01, plus one, because days of a month are counted from one."""
 
 
 def _kinds() -> NDArray[np.uint8]:
@@ -56,7 +56,7 @@ _NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b
 
 @inner
 def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
-    """Parse the *size* digits at *at*. Return -1 if they are not all digits, or if the number exceeds *most*."""
+    """Parse the *size* digits at *at* as a number. Return -1 if some are not digits or the number exceeds *most*."""
     found = np.int64(0)
     for index in range(at, at + size):
         digit = np.int64(data[index]) - _ZERO
@@ -68,7 +68,7 @@ def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
 
 @inner
 def _day(data: Bytes, at: Number) -> Number:
-    """Parse the date ``YYYY-MM-DD`` at *at* to days since 1970-01-01. Return -1 if it is invalid or out of range."""
+    """Return the number of days from 1970-01-01 to the date ``YYYY-MM-DD`` at *at*, or -1 if it is invalid."""
     year, month, day = _number(data, at, 4, _LAST), _number(data, at + 5, 2, 12), _number(data, at + 8, 2, 31)
     if data[at + 4] != _MINUS or data[at + 7] != _MINUS or year < 1970 or month < 1 or day < 1:  # noqa: PLR2004
         return -1
@@ -84,7 +84,7 @@ def _day(data: Bytes, at: Number) -> Number:
 
 @inner
 def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
-    """Parse the RFC 3339 time at *at*. Return its end and its nanoseconds since the epoch, or zeros if invalid."""
+    """Return the end and the nanoseconds since the epoch of the RFC 3339 time at *at*, or zeros if it is invalid."""
     if end - at <= _SECONDS or data[at + _DATE] != _T or data[at + 13] != _COLON or data[at + 16] != _COLON:
         return 0, 0
     day = _day(data, at)
@@ -120,7 +120,7 @@ def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
 
 @inner
 def _named(data: Bytes, at: Number, stop: Number) -> bool:
-    """Check whether data[at:stop] is ``Name``, ``Uid`` or ``Namespace``, and is followed by a colon."""
+    """Check whether data[at:stop] is ``Name``, ``Uid`` or ``Namespace``, with a colon after it."""
     if stop >= len(data) or data[stop] != _COLON:
         return False
     for word in (_NAME, _UID, _NAMESPACE):
@@ -226,7 +226,7 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
 
 @inner
 def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
-    """Store the 64 hex digits at *at* in four *words*."""
+    """Convert the 64 hexadecimal digits at *at* to four 64-bit words, and store them in *words*."""
     for index in range(4):
         word = np.uint64(0)
         for place in range(at + 16 * index, at + 16 * index + 16):
@@ -239,7 +239,7 @@ def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
 def _numbered(
     words: NDArray[np.uint64], at: Number, known: NDArray[np.uint64], places: Numbers, table: Numbers
 ) -> Number:
-    """Return the number of the id *words*, adding it to *known* if it is new. Return -1 if there is no room."""
+    """Return the number of the id *words*. If the id is new, add it to *known*. Return -1 if there is no room."""
     mask = len(table) - 1
     slot = np.int64((words[0] ^ (words[1] >> np.uint64(7))) & np.uint64(mask))
     while table[slot]:
@@ -265,7 +265,7 @@ def _numbered(
 
 @inner
 def _template(text: NDArray[np.uint64], size: Number, forms: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Number:
-    """Return the number of the template text[:size], adding it if it is new. Return ``UNFIT`` if there is no room."""
+    """Return the number of the template text[:size]. Add it if it is new. Return ``UNFIT`` if there is no room."""
     seen = np.uint64(0xCBF29CE484222325)
     for index in range(size):
         seen = (seen ^ text[index]) * np.uint64(0x9E3779B97F4A7C15)
@@ -310,12 +310,12 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     text: Bytes,
     digits: NDArray[np.uint64],
 ) -> None:
-    """For each line of *data*, find its start, its template, the numbers of its ids, and its first timestamps.
+    """Find the start, the template, the numbers of the ids, and the first timestamps of each line of *data*.
 
     A timestamp is stored as its nanoseconds, its start and its end. ``forms`` and ``pool`` hold the templates of all
-    lines so far. ``table``, ``known`` and ``places`` hold the ids of these lines. ``spans`` holds the parts cut out of
-    the last line. ``words`` and ``text`` are the same line buffer, as words and as bytes. ``digits`` is a buffer for an
-    id.
+    lines so far. ``table``, ``known`` and ``places`` hold the ids in *data*. ``spans`` holds the variable parts of
+    the last line. ``words`` and ``text`` are the same buffer for a line, as words and as bytes. ``digits`` is a
+    buffer for an id.
     """
     end, line = len(data), 0
     start: Number = 0
@@ -342,8 +342,8 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
                 if which == ids:
                     found[line, 1 + ids] = number
                     ids += 1
-                # The template includes the position of this id among the line's ids. Spans are in the order of their
-                # placeholders.
+                # The template also contains the position of each id among the ids of the line. So lines that repeat
+                # an id have another template. Spans are in the order of their placeholders.
                 spans[index, 3] = which
         if size >= 0:
             order = np.uint64(1)

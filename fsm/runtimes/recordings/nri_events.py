@@ -1,8 +1,8 @@
-"""Events that an NRI plugin received, one JSON line each, as outputs of the runtime's NRI layer.
+"""Read recordings of the events that an NRI plugin received. Each event is a JSON line, and an output of the runtime.
 
-The keys are ``event``, ``pod`` and ``container``. ``event`` is the name of the RPC, or the enum name of the event if it
-was sent as StateChange. ``Configure`` begins a connection, after which earlier knowledge may no longer hold.
-``Synchronize`` lists the existing pods and containers.
+The keys of a line are ``event``, ``pod`` and ``container``. ``event`` is the name of the RPC. If the event was sent
+as StateChange, it is the enum name of the event. ``Configure`` begins a connection. Before it, the plugin may have
+missed events. ``Synchronize`` lists the pods and containers that exist.
 """
 
 from collections import OrderedDict
@@ -16,11 +16,11 @@ from fsm.recordings.line_reader import Notes, decoded
 from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, POD_EVENTS
 from fsm.trace import ABSENT, Line, Nanoseconds, Observation
 
-CONNECTS: Final = "connects"  # signal that a new connection of the plugin begins
-UNASKED: Final = "unasked"  # signal that an event was relayed although no call that relays it was in progress
+CONNECTS: Final = "connects"  # signal for the beginning of a new connection of the plugin
+UNASKED: Final = "unasked"  # signal for an event that was relayed while no call that relays it was in progress
 
 UNRELAYED: Final = "success-unrelayed"
-"""Signal that a call succeeded although not all of its events were relayed after its request."""
+"""Signal for a call that succeeded before all of its events were relayed."""
 
 SUCCEEDS: Final = {
     (POD, "StopPodSandbox"): "stop-succeeds",
@@ -28,16 +28,16 @@ SUCCEEDS: Final = {
     (CONTAINER, "StopContainer"): "stop-succeeds",
     (CONTAINER, "RemoveContainer"): "removal-succeeds",
 }
-"""Maps an entity kind and a call to the signal for the call's success, which a plugin cannot observe."""
+"""Maps a kind of entity and a call to the signal for the success of the call. A plugin cannot observe this signal."""
 
 SHOWN: Final = frozenset(
     {CONNECTS, UNASKED, UNRELAYED, *SUCCEEDS.values(), "listed", "listed-running"}
     | {"sync-created", "sync-running", "sync-stopped", "sync-gone"}
 )
-"""Signals that can be observed, assuming that the recorded plugin is the only one."""
+"""Signals that a recording shows, if the recorded plugin is the only plugin."""
 
 REMEMBERED: Final = 65_536
-"""Maximum number of removed containers to keep in ``pods``, because events are judged only after they are read."""
+"""Maximum number of removed containers in ``pods``. They are kept because events are judged after they are read."""
 
 LISTED: Final = {
     "CONTAINER_CREATED": "sync-created",
@@ -45,11 +45,11 @@ LISTED: Final = {
     "CONTAINER_PAUSED": "sync-running",
     "CONTAINER_STOPPED": "sync-stopped",
 }
-"""Maps the listed state of a container to a signal. Containers in all other states count as ``sync-gone``."""
+"""Maps the state of a container in Synchronize to a signal. In all other states, the signal is ``sync-gone``."""
 
 
 class NriEvent(msgspec.Struct, gc=False):
-    """One line of a recording."""
+    """A line of a recording of NRI events."""
 
     event: str
     ts: Nanoseconds | None = None
@@ -69,7 +69,7 @@ DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 @dataclass(slots=True, kw_only=True)
 class NriEventReader:
-    """Turns lines into observations. ``pods`` maps containers to pods, including some removed containers."""
+    """Converts lines to observations. ``pods`` maps containers, including some removed containers, to pods."""
 
     notes: Notes = field(default_factory=Notes)
     pods: dict[str, str] = field(default_factory=dict)
@@ -78,10 +78,10 @@ class NriEventReader:
     _there: dict[str, None] = field(default_factory=dict)
     _over: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _new: dict[str, set[str]] = field(default_factory=dict)
-    """Maps each pod that was started on this connection to its containers so far. Any other container in it is new."""
+    """Maps each pod that was started on this connection to its containers so far. Its other containers are new."""
 
     def observations(self, line: bytes, number: int | Line) -> Iterator[Observation]:
-        """Yield the observations in *line*. A new connection is a gap, because what happened before it is unknown."""
+        """Yield the observations in *line*. A new connection is a gap, because the plugin may have missed events."""
         event = self.read(line, number)
         if event is None:
             return
@@ -93,7 +93,7 @@ class NriEventReader:
         self._begun = True  # the first connection is not a gap, because nothing was recorded before it
 
     def paused(self, quiet: int) -> Iterator[tuple[int, Observation]]:
-        """Yield nothing, because no event is held back."""
+        """Yield nothing, because this class never delays an observation."""
         del quiet
         yield from ()
 
@@ -103,9 +103,9 @@ class NriEventReader:
         yield 0, Observation(phase="gap")
 
     def read(self, line: bytes, number: int | Line) -> NriEvent | None:
-        """Return the event in *line*, or ``None`` if the line is blank, foreign or damaged.
+        """Return the event in *line*, or ``None`` if the line is blank or is not a valid event.
 
-        A foreign or damaged line is noted with its *number*.
+        An invalid line is added to the notes with its *number*.
         """
         if not line.strip():
             return None

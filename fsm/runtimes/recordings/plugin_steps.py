@@ -1,4 +1,4 @@
-"""The events that a plugin received, and the calls of the same run, without anything inferred from them."""
+"""Read the events that a plugin received, and the calls of the same run. Nothing is inferred from them."""
 
 import heapq
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from fsm.trace import Observation
 
 
 def as_recorded(name: str, calls: str) -> AsRecorded:
-    """Open the NRI events in the file *name*, with the *calls* of the same run if they are given."""
+    """Open the NRI events in the file *name* and, if *calls* is not empty, the calls of the same run in *calls*."""
     if calls:
         check_calls(calls)
     events = NriEventReader()
@@ -42,7 +42,7 @@ def _points(points: Iterator[RecordedPoint], events: NriEventReader) -> Iterator
                 for seen in events.observed(event):
                     if seen.output:
                         yield RecordedStep(point.line, seen)
-                    elif seen.event:  # listed by Synchronize when the plugin connected
+                    elif seen.event:  # Synchronize listed the entity when the plugin connected
                         yield RecordedStep(
                             point.line, structs.replace(seen, output=f"Synchronize: {seen.event.removeprefix('sync-')}")
                         )

@@ -1,10 +1,11 @@
-"""Derive the effects of pod calls on containers, and resolve shortened ids.
+"""Derive the effects of pod calls on containers, and resolve abbreviated ids.
 
-StopPodSandbox stops the containers of the pod and RemovePodSandbox removes them, without a log line for each container.
-This module turns calls on pods and containers into observations of each entity, in order.
+StopPodSandbox stops the containers of the pod, and RemovePodSandbox removes them. The log has no line for each
+container. This module converts calls on pods and containers to observations of each entity, in order.
 
-A container whose creation was not recorded may belong to any pod whose start was not recorded, so calls on such a pod
-*may* have reached it. Calls on a pod that overlap with a creation in it may also have reached the new container.
+If the creation of a container was not recorded, the container may belong to any pod whose start was not recorded.
+Calls on such a pod *may* have reached the container. If a call on a pod overlaps with a creation in the pod, the call
+may also have reached the new container.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from fsm.runtimes.recordings.open_calls import Beginning
 from fsm.trace import ABSENT, Observation, Phase, nanoseconds
 
 UNRECORDED: Final = 65_536
-"""Maximum number of remembered containers of unrecorded origin, and of such pods. The oldest are forgotten first."""
+"""Maximum number of containers, and of pods, to keep if their creation was not recorded. The oldest are dropped."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
-    """A call in progress on a pod, the containers that it certainly reaches, and the containers that it may reach."""
+    """A call in progress on a pod. It certainly reaches the containers ``certain``, and may reach ``perhaps``."""
 
     call: str
     certain: tuple[str, ...]
@@ -35,9 +36,9 @@ class Reached:
 
 @dataclass(slots=True, kw_only=True)
 class Joiner:
-    """Tracks which containers belong to which pod, and turns calls into observations.
+    """Tracks the containers of each pod, and converts calls to observations.
 
-    ``beginning`` is set while calls from before the recording may be in progress.
+    ``beginning`` is not ``None`` while calls from before the recording may be in progress.
     """
 
     beginning: Beginning | None = None
@@ -68,10 +69,11 @@ class Joiner:
         return CONTAINER if identity in self.pod_of or identity in self.unrecorded[CONTAINER] else ""
 
     def _possible_ids(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
-        """Return the full ids that *identity* may stand for, and whether there is certainly only one.
+        """Return the full ids that *identity* may abbreviate, and a flag that is true if there is certainly only one.
 
-        Every call accepts an unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be ambiguous
-        here, because some existing entities are unknown here and some known entities may no longer exist.
+        Every call accepts an unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be
+        ambiguous in a recording: some entities of the runtime are not recorded, and some recorded entities may no
+        longer exist.
         """
         if FULL_ID.fullmatch(identity):
             return (identity,), True
@@ -81,21 +83,21 @@ class Joiner:
         return (*mine, *unrecorded), len(mine) == 1 and not unrecorded
 
     def concerned(self, identity: str, of: str) -> list[tuple[str, str]]:
-        """Return id and kind of each entity that a call on *identity* may concern, including containers of a pod."""
+        """Return id and kind of each entity that a call on *identity* may affect, including containers of a pod."""
         meant, _ = self._possible_ids(identity, of) if identity else ((), False)
         inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reach(pod)]
         return [*((each, of) for each in meant), *inner]
 
     def joined(self, seen: Observation) -> list[Observation]:
-        """Return all observations that *seen* implies. The entity of *seen* is the id as given in the call."""
+        """Return all observations that *seen* implies. The entity of *seen* may be an abbreviated id."""
         match seen.event:
             case "" | "exit" | "oom":
                 return [seen]
             case "restart":
                 return self._restarted(seen)
             case _ if not seen.entity:
-                return []  # RunPodSandbox has no id while it is in progress or if it failed
-            case "RunPodSandbox":  # all containers of the new pod will be known
+                return []  # RunPodSandbox has no id until it has succeeded
+            case "RunPodSandbox":  # the recording contains all creations of containers in the new pod
                 self.containers.setdefault(seen.entity, {})
                 self.whole.add(seen.entity)
                 return [structs.replace(seen, phase="", detail="")]
@@ -112,7 +114,7 @@ class Joiner:
         found = self._track_short_id(what, meant)
         if certain:
             return [*found, *self._on_entity(structs.replace(call, entity=meant[0]))]
-        # The id is ambiguous or unknown. Judge the reply on its own, because the call may concern any of the entities.
+        # The id is ambiguous or unknown. Judge the reply separately, because the call may concern any of these ids.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
@@ -122,7 +124,7 @@ class Joiner:
         return found
 
     def _track_short_id(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
-        """Track a pod call under its short id if the id matches no known pod, or did not match one at the request."""
+        """Track a pod call under its abbreviated id if no known pod matched the id when the call was requested."""
         if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self.reached):
             return []
         return [*self._inner_requests(seen), *self._inner_ends(seen)]
@@ -143,7 +145,7 @@ class Joiner:
         return [*met, *self._certain_part(seen, pod), *self._late_start(seen, pod)]
 
     def _late_start(self, seen: Observation, pod: str) -> list[Observation]:
-        """Return an observation of a successful start that was requested while *pod* was stopped or not ready."""
+        """Return an observation if a successful start was requested after *pod* was stopped or shown as not ready."""
         if seen.event != "StartContainer" or not pod:
             return []
         starts = self.starts.setdefault(seen.entity, [])
@@ -152,7 +154,8 @@ class Joiner:
             return []
         if seen.phase != "reply" or not starts:
             return []
-        # If several starts are in progress or were given up, the reply may belong to any, so all must have been late.
+        # If several starts are in progress or were given up, the reply may belong to any of them. So report it only
+        # if all of them were requested too late.
         late = seen.reply == "ok" and all(starts)
         starts.remove(max(starts))
         how = "stopped" if pod in self.stopped else "shown as not ready"
@@ -160,7 +163,7 @@ class Joiner:
         return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at, detail=what)] if late else []
 
     def _closed(self, pod: str) -> bool:
-        """Check whether all containers of *pod* are known. This remains true after its removal."""
+        """Check whether all containers of *pod* are known. This remains true after the pod has been removed."""
         return pod in self.whole or pod in self.removed[POD]
 
     def _doubtful(self, pod: str) -> bool:
@@ -168,11 +171,11 @@ class Joiner:
         return self.beginning is not None and not self._closed(pod)
 
     def _certain_part(self, seen: Observation, pod: str) -> list[Observation]:
-        """Return *seen*, or only its certain part if the entity of *seen* may predate the recording."""
+        """Return *seen*, or only its certain part if the entity of *seen* may have existed before the recording."""
         return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
 
     def _meet_unrecorded(self, seen: Observation) -> list[Observation]:
-        """Remember an entity of unrecorded origin while it may exist. Return the requests that may have reached it."""
+        """Track an entity whose creation was not recorded. Return the pod requests that may have reached it."""
         unrecorded = self.unrecorded[seen.of]
         if seen.entity in self.removed[seen.of]:
             return []
@@ -196,14 +199,14 @@ class Joiner:
             unrecorded.popitem(last=False)
 
     def _candidates(self, pod: str) -> tuple[str, ...]:
-        """Return the containers of unrecorded origin that may belong to *pod*."""
+        """Return the containers that may belong to *pod* although their creation in it was not recorded."""
         since = self.leaks.get(pod) if self._closed(pod) else 0
         if since is None:
             return ()
         return tuple(each for each, met in self.unrecorded[CONTAINER].items() if met > since)
 
     def _requests_container_missed(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
-        """Return the requests on *container* implied by calls in progress on *pod*, which may or may not reach it."""
+        """Return requests on *container* for the calls in progress on *pod*, which may or may not reach it."""
         found: list[Observation] = []
         for reached in self.reached.get(pod, ()):
             reached.perhaps = (*reached.perhaps, container)
@@ -217,7 +220,7 @@ class Joiner:
             return
         met = self.creating.get(pod) or [self.met]
         if seen.phase == "lost":
-            self.leaks.setdefault(pod, met[0])  # there may be a container with an unknown id
+            self.leaks.setdefault(pod, met[0])  # the pod may now contain a container with an unknown id
         del met[0]
         if not met:
             self.creating.pop(pod, None)
@@ -256,17 +259,17 @@ class Joiner:
         return [seen]
 
     def may_restart(self) -> None:
-        """Forget which pods are not ready, because the runtime may have restarted here and recovered them."""
+        """Forget that pods were not ready, because the runtime may have restarted and recovered them."""
         self.not_ready.clear()
 
     def begun(self, at: str) -> list[Observation]:
-        """End the unrecorded calls if *at* is later than they can last. Return the observations that follow."""
+        """End the unrecorded calls if they must have ended before *at*. Return the resulting observations."""
         now = nanoseconds(at) if self.beginning else None
         if self.beginning is None or now is None:
             return []
         self.began = now if self.began is None else self.began
         since = now - self.began
-        closed = map(self._closed, self.reached)  # lazy: evaluated only if needed
+        closed = map(self._closed, self.reached)  # evaluated only if needed
         if since <= WINDOW or (since <= 2 * WINDOW and not (all(closed) and self.beginning.quiet())):
             return []
         found = self.beginning.over()
@@ -290,7 +293,7 @@ class Joiner:
             self.containers.get(pod, {}).pop(container, None)
 
     def _inner_requests(self, seen: Observation) -> list[Observation]:
-        """Return the requests on containers that a request on their pod implies."""
+        """Return the requests on containers that the pod request *seen* implies."""
         if seen.event not in INNER or seen.phase != "request":
             return []
         pod = seen.entity
@@ -301,7 +304,7 @@ class Joiner:
         return _inner_calls(seen.event, (*mine, *others), "request", at=seen.at)
 
     def _inner_ends(self, seen: Observation) -> list[Observation]:
-        """Return the ends of the implied requests on containers, once the call on their pod has ended."""
+        """Return the replies on containers that the end *seen* of a pod call implies."""
         if seen.event not in INNER or seen.phase not in {"reply", "lost"}:
             return []
         pod = seen.entity
@@ -311,7 +314,7 @@ class Joiner:
         reached = next((call for call in calls if call.call == seen.event), None)
         found: list[Observation] = []
         if reached is None:
-            # The request was not recorded, or its pod was unknown at the time.
+            # The request was not recorded, or its pod was unknown at the time of the request.
             reached = Reached(call=seen.event, certain=(), perhaps=())
             reach = () if self._doubtful(pod) else self._reach(pod)
             found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]
@@ -328,7 +331,7 @@ class Joiner:
             for each in reached.certain:
                 self.forget(each)
             for each in self.containers.pop(pod, {}):
-                # It was created while its pod was being removed, so it may outlive the pod.
+                # This container was created while its pod was being removed, so it may outlive the pod.
                 self.forget(each)
                 self._remember(each, CONTAINER)
                 self.removed[CONTAINER].pop(each, None)

@@ -1,9 +1,9 @@
-"""A table of the joiner's steps for a pod and its containers, filled on demand.
+"""A table of the effects of calls on a pod and its containers. The table is filled on demand.
 
-A :class:`Shape` is the joiner's knowledge about a pod that was removed, or whose containers are all known. Pods about
-which it knows the same share a shape. To find the step from one shape to the next, the joiner itself runs once with a
-sample pod that has made-up ids. The step is then reused for all pods of that shape. An observation that concerns more
-than one pod has no step.
+A :class:`Shape` is the joiner's knowledge about a pod that was removed, or whose containers are all known. If the
+joiner knows the same about two pods, they have the same shape. To find the step that a call causes in a shape, the
+joiner itself runs once with a sample pod whose ids are invented. The step is then reused for all pods of that shape.
+There is no step for an observation that concerns more than one pod.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fsm.runtimes.recordings.pod_calls import Joiner, Reached
 from fsm.trace import Observation
 
 _MOST: Final = 32
-"""Maximum sum of a pod's ids and calls in progress. Above it, there are too many combinations for a table."""
+"""Maximum number of ids and calls in progress of a pod in the table. With more, there are too many combinations."""
 
 _SHAPES: Final = 16_384  # maximum number of shapes to keep
 
@@ -27,7 +27,10 @@ _NAMES: Final = tuple(f"{number:064x}" for number in range(3 * _MOST))
 
 
 class _Known(NamedTuple):
-    """Knowledge about a pod. Place 0 is the pod, followed by its containers and then by removed containers."""
+    """The joiner's knowledge about a pod, with places instead of ids.
+
+    Place 0 is the pod. The next places are the containers of the pod, and the last places are removed containers.
+    """
 
     containers: int
     starts: tuple[tuple[bool, ...], ...]
@@ -40,13 +43,18 @@ class _Known(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The effect of an observation on a pod of some shape.
+    """The effect of an observation on the pods of a shape.
 
-    ``seen`` has the resulting observations as pairs of a variant number and the place of the entity. ``to`` is the next
-    shape. ``comes`` has the old place for each new place, unless no place changes. ``removed`` has the places of
-    removed containers. ``gone`` is true if this step removes the pod. The first ``ended`` creations in progress have
-    ended, and ``begun`` new ones have begun. If the only result is one observation of the entity itself, and neither
-    ids nor creations change, ``one`` is its variant number. Otherwise, ``one`` is -1.
+    Attributes:
+        one: The variant number of the only resulting observation, if it is about the same entity and neither ids nor
+            creations change. In all other cases, -1.
+        seen: The resulting observations. Each is a pair of a variant number and the place of the entity.
+        to: The next shape of the pod.
+        comes: The old place for each new place, or an empty tuple if no place changes.
+        removed: The places of the containers that have been removed.
+        gone: True if this step removes the pod.
+        ended: The number of creations in progress that have ended, beginning with the first.
+        begun: The number of creations that have begun.
     """
 
     one: int
@@ -61,10 +69,10 @@ class Step(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """The joiner's knowledge about a pod, and the steps found so far.
+    """The joiner's knowledge about a pod, and the steps that have been found so far.
 
-    ``steps`` maps the symbol of an observation and the place of its entity to a step. ``rests`` is true for a removed
-    pod on which no call is in progress.
+    ``steps`` maps the symbol of an observation and the place of its entity to a step. ``rests`` is true if the pod
+    has been removed and no call on it is in progress.
     """
 
     known: _Known
@@ -74,7 +82,7 @@ class Shape:
 
 @dataclass(slots=True, eq=False)
 class Pod:
-    """A pod whose calls are handled by steps: its shape, the id at each place, and its creations in progress."""
+    """A pod whose calls are handled by steps. ``ids`` has the id at each place."""
 
     shape: Shape
     ids: list[str]
@@ -83,13 +91,16 @@ class Pod:
 
 @dataclass(slots=True)
 class Shapes:
-    """The shapes of pods. ``number`` returns the variant number of an observation."""
+    """The table of all shapes. ``number`` returns the variant number of an observation."""
 
     number: Callable[[Observation], int]
     _known: dict[_Known, Shape] = field(default_factory=dict)
 
     def take(self, joiner: Joiner, identity: str) -> Pod | None:
-        """Take the pod that *identity* is or belongs to out of *joiner*, or return ``None`` if the pod has no shape."""
+        """Remove the pod that *identity* is or belongs to from *joiner*, and return it with its shape.
+
+        Return ``None`` if the pod has no shape.
+        """
         is_pod = identity in joiner.containers or identity in joiner.removed[POD]
         name = identity if is_pod else joiner.pod_of.get(identity, "")
         pod = self._frozen(joiner, name)
@@ -103,9 +114,12 @@ class Shapes:
         return pod
 
     def step(self, pod: Pod, seen: Observation, place: int, *, made: bool) -> Step | None:
-        """Return the step for *seen* at *place*, or ``None`` if it involves other entities. *made* marks a creation."""
+        """Return the step for *seen* at *place*, or ``None`` if *seen* concerns entities outside the pod.
+
+        *made* is true if *seen* is the creation of a container in the pod.
+        """
         if (seen.of == POD) != (place == 0):
-            # A container call that names a pod, or a pod call that names a container, concerns an unknown entity.
+            # If a container call names a pod, or a pod call names a container, the call concerns an unknown entity.
             return None
         known = pod.shape.known
         joiner = Joiner()
@@ -119,7 +133,7 @@ class Shapes:
         joiner.met = known.creating
         found = joiner.joined(structs.replace(seen, entity=_NAMES[place], detail=_NAMES[0] if made else seen.detail))
         after = self._frozen(joiner, _NAMES[0])
-        if after is None or joiner.met != known.creating:  # it would have found another entity
+        if after is None or joiner.met != known.creating:  # the joiner would have tracked another entity
             return None
         removed = tuple(map(_NAMES.index, joiner.removed[CONTAINER]))
         ended = next((at for at in range(known.creating) if at in after.creating), known.creating)
@@ -179,7 +193,7 @@ class Shapes:
 
 
 def put_back(joiner: Joiner, pod: Pod) -> None:
-    """Put the knowledge about *pod* back into *joiner*."""
+    """Return the knowledge about *pod* to *joiner*."""
     _thaw(joiner, pod.shape.known, pod.ids, pod.creating)
 
 

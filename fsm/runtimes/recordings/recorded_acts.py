@@ -1,7 +1,7 @@
-"""Extract the acts on each entity of a recording, for :mod:`fsm.mutation.strict_reading`.
+"""Extract the acts on each entity from a recording, for :mod:`fsm.mutation.strict_reading`.
 
-The acts are read from the lines, independently of observations. Uncertain facts are left open, such as shortened ids,
-containers whose pod is unknown, and calls that the client gave up on.
+The acts are read directly from the lines. The code for observations is not used. Acts are marked as uncertain if the
+id is abbreviated, if the pod of the container is unknown, or if the client gave up the call.
 """
 
 import re
@@ -33,7 +33,7 @@ _TOLD: Final = RELAYED | {
 
 @dataclass(slots=True, kw_only=True)
 class RecordedActs:
-    """The acts on each entity, and the intervals (``rooms``) in which the runtime may have restarted.
+    """The acts on each entity. The runtime may have restarted in each of the intervals ``rooms``.
 
     ``fresh`` holds the entities that did not exist before the recording. ``pods`` maps containers to their pods.
     """
@@ -52,9 +52,10 @@ class RecordedActs:
             self.pods.setdefault(identity, pod)
 
     def started_once_stopped(self) -> Iterator[RecordedAct]:
-        """Yield successful starts of containers whose pod had already been stopped.
+        """Yield the successful starts of containers whose pod had already been stopped.
 
-        No start that began before the stop was still in progress, so no such start explains the success.
+        A start is not yielded if an earlier start, which began before the stop, may have been in progress. In that
+        case, the success may belong to the earlier start.
         """
         for (of, identity), acts in self.acts.items():
             pod = self.acts.get((POD, self.pods.get(identity, "")), [])
@@ -66,7 +67,7 @@ class RecordedActs:
                     yield start
 
     def during(self, entity: Entity) -> list[RecordedAct]:
-        """Return all acts on *entity*, including calls on its pod, or calls on any pod if its pod is unknown."""
+        """Return all acts on *entity* and the calls on its pod. If the pod is unknown, include calls on all pods."""
         kind, identity = entity
         own = self.acts.get(entity, [])
         if kind == POD:
@@ -88,7 +89,7 @@ class RecordedActs:
 
 
 class TimedCall(NamedTuple):
-    """A client's call, with its time interval and line number."""
+    """A client's call or a status line, with its line number, its start and its end."""
 
     line: int
     call: CriCallLine
@@ -97,7 +98,7 @@ class TimedCall(NamedTuple):
 
 
 def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
-    """Yield the calls in *lines* that have a time, and the statuses that they read."""
+    """Yield the calls and statuses in *lines* that have a time."""
     for number, line in enumerate(lines, 1):
         call = decoded(line, DECODER)
         if call is not None and call.start is not None:
@@ -105,10 +106,10 @@ def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
 
 
 def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
-    """Return the acts of a client's calls.
+    """Return the acts in a recording of CRI calls.
 
-    If *restarts* allows it, the runtime may have restarted between answered calls, if the gap is long or if a call in
-    it got no answer.
+    If *restarts* allows it, the runtime may have restarted between two answered calls, if the time between them is
+    long or if a call in that time found no runtime.
     """
     found = RecordedActs()
     busy: list[tuple[int, int]] = []
@@ -139,7 +140,7 @@ def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
 
 
 def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str]]:
-    """Return each (container id, field) whose value differs in two statuses without a restart in between."""
+    """Return each (container id, field) whose value changed between two statuses without a restart in between."""
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], tuple[int, int | str]] = {}
     for _, call, start, _ in timed(lines):
@@ -155,7 +156,7 @@ def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str
 
 
 def _act(event: str, entity: str, start: int, end: int, code: str, line: int) -> RecordedAct:
-    """Return the act of a call that ended with *code*. A call that the client gave up on may act at any later time."""
+    """Return the act of a call that ended with *code*. A call that the client gave up may act at any later time."""
     reply = "" if code in LOST else "ok" if code == "OK" else code
     of = POD if event in POD_CALLS else CONTAINER
     return RecordedAct(
@@ -183,8 +184,8 @@ def _restart_windows(busy: Sequence[tuple[int, int]], down: Sequence[int], resta
 def of_log(lines: Sequence[bytes]) -> RecordedActs:
     """Return the acts of the calls in a log, with line numbers as times.
 
-    Calls on one entity cannot be told apart if their requests and replies overlap. Each of them may have acted at any
-    time from the first request to the last reply.
+    If equal calls on one entity overlap, the log does not show which reply belongs to which request. Each of these
+    calls may have acted at any time between the first request and the last reply.
     """
     found = RecordedActs()
     asked: dict[tuple[str, str], list[RecordedAct]] = {}
@@ -219,7 +220,7 @@ def of_log(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def _end_calls(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAct]], at: int) -> None:
-    """Add the calls in *asked*, which get no more replies. Each may have acted from the first request until *at*."""
+    """Add the calls in *asked*, which get no further reply. They may have acted from the first request until *at*."""
     for calls in asked.values():
         for act in calls:
             found.acts[act.of, act.entity].append(replace(act, start=calls[0].start, end=at))
@@ -227,10 +228,11 @@ def _end_calls(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAc
 
 
 def of_events(lines: Sequence[bytes]) -> RecordedActs:
-    """Return the acts of a plugin's events, with line numbers as times.
+    """Return the acts of the events that a plugin received, with line numbers as times.
 
-    Only the connection that first mentions an entity counts. A pod is fresh if the plugin was notified of its start.
-    The pod's containers are fresh if they are first mentioned on the same connection.
+    For each entity, only the events on the first connection that mentions it are used. A pod is fresh if the plugin
+    received the event of its start. The containers of such a pod are fresh if they are first mentioned on the same
+    connection.
     """
     found = RecordedActs()
     connection: dict[Entity, int] = {}
@@ -253,11 +255,12 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
-    """Map each call, by name, id and start, to whether a plugin received its event before the reply.
+    """Map the name, id and start of each call to a flag: true if the plugin received its events before the reply.
 
-    Only calls count that succeeded between a synchronisation of the plugin and its last event before it reconnects. A
-    stop or a removal counts only if the plugin was notified in that time of the entity's creation, and if the client
-    did not give up on a call that may have ended the entity silently.
+    A call is included if it succeeded after a synchronisation of the plugin and before the plugin's last event on
+    that connection. A stop or a removal is included only if the plugin has also received the creation of the entity
+    on that connection, and if the client has not given up a call that may have stopped or removed the entity without
+    an event.
     """
     spans: list[tuple[int, int]] = []
     times: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -281,7 +284,7 @@ def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, 
         begun = any(span[0] < at for name in ("CreateContainer", "RunPodSandbox") for at in times[name, call.id])
         if ends and (not begun or given_up & {call.id, pods.get(call.id, "")}):
             continue
-        since = 0 if ends else start  # a repeated stop or removal succeeds without an event
+        since = 0 if ends else start  # a stop or removal also succeeds without an event if it was already done
         found[call.op, call.id, start] = all(
             any(since <= ts <= end for ts in times[name, call.id]) for name in _TOLD[call.op]
         )

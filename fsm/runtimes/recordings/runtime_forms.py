@@ -26,7 +26,7 @@ _PATTERNS: Final = (
     "containers/*/status",
     "io.containerd.grpc.v1.cri/containers/*/status",
 )
-"""Glob patterns for the checkpoints in the directory of a container, a directory of copies, or containerd's root."""
+"""Glob patterns of checkpoints in a container's directory, in a directory of copies, or in containerd's root."""
 
 _SUFFIX: Final = ".status.json"
 
@@ -60,15 +60,15 @@ def files(name: str) -> list[Path]:
         if path.is_file():
             return [path] if path.name == "status" or path.name.endswith(_SUFFIX) else []
         found = {each for pattern in _PATTERNS for each in path.glob(pattern) if each.is_file()}
-    except OSError:  # opening it will report the error
+    except OSError:  # opening the file later reports the error
         return []
     return sorted(found) if name != "-" else []
 
 
 def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
-    """Yield the state shown by each of the files *found*. The container is named after the file or its directory.
+    """Yield an observation of the state in each checkpoint of *found*. The path contains the container's name.
 
-    Raise :class:`InputError` listing all files that containerd could not read.
+    Raise :class:`InputError` with all files that containerd could not read.
     """
     problems = []
     for path in found:
@@ -94,7 +94,7 @@ def _read(path: Path) -> _Status:
     if not data.strip() or len(data) > LONGEST:
         raise ValueError(f"it has {len(data):,} bytes{'' if data.strip() else ', and no record in them'}")
     raw = decode(data, _ANYTHING)
-    # Go ignores the case of keys, and treats null like a missing key.
+    # Like Go's JSON decoder, ignore the case of keys, and treat null like a missing key.
     status = msgspec.convert({key.casefold(): value for key, value in raw.items() if value is not None}, _Status)
     if status.version != "v1":
         version = f"of version {status.version!r}" if status.version else "without a version"
@@ -103,8 +103,7 @@ def _read(path: Path) -> _Status:
 
 
 RESTART: Final = frozenset({"restart"})
-"""Signals that happen only where an observation reports them. Exits are not among them: containerd 1.6 does not log
-them."""
+"""Signals that never occur without an observation. Exits are not among them: containerd 1.6 does not log exits."""
 
 STATUS: Final = "ContainerStatus"
 
@@ -126,7 +125,7 @@ _TIMES: Final = msgspec.json.Decoder(_Times)
 
 
 def _is_log(head: bytes) -> bool:
-    return entry(first_line(head)) is not None  # fields of containerd's log may have any name, even "event" and "op"
+    return entry(first_line(head)) is not None  # a log may also have fields named "event" or "op"
 
 
 def _are_calls(head: bytes) -> bool:
@@ -145,13 +144,13 @@ def _time_of_entry(line: bytes) -> int | None:
 
 
 def _time(line: bytes) -> int | None:
-    """Return the time in *line* in nanoseconds since the epoch. For a call, this is the time at which it ended."""
+    """Return the time in *line*, in nanoseconds since the epoch. The time of a call is the time at which it ended."""
     times = decoded(line, _TIMES)
     return None if times is None else times.ts or times.end or times.start
 
 
 def _at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
-    """Split *pieces* before each line with *mark*, because another version may have written the lines after it."""
+    """Split *pieces* before each line with *mark*, because another version may have written the later lines."""
     for piece in pieces:
         if isinstance(piece.lines, LineSequence) and mark not in piece.lines.data:
             yield piece
@@ -163,7 +162,7 @@ def _at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
 
 
 def named(version: str) -> str:
-    """Return the name of the program that wrote a recording, such as ``containerd 1.7.24``, or an empty string."""
+    """Return the name and version of the recorded runtime, such as ``containerd 1.7.24``, or an empty string."""
     return f"containerd {version}" if version else ""
 
 

@@ -1,8 +1,9 @@
 """The reference implementation: objects with data and effects, driven by machines.
 
-The machine decides what may happen, which state follows and which reply a call gets. The code here changes the data and
-reports which outcome occurred. Methods for calls raise :class:`~fsm.runtimes.reference.driven.CallError` for an error
-reply, and :class:`~fsm.machine.driver.CannotHappenError` if the machine has no reply. Each package is a part of
-containerd. In a package, ``upstream`` implements the behaviour of containerd if it differs from the intention of the
-machine. ``sut`` modules put the package under test and inject failures.
+The machine decides which events may happen, which state follows, and which reply a call gets. The code here changes
+the data and reports which outcome occurred. The method of a call raises
+:class:`~fsm.runtimes.reference.driven.CallError` for an error reply, and
+:class:`~fsm.machine.driver.CannotHappenError` if the machine defines no reply. Each package implements a part of
+containerd. If containerd does not behave as the machine intends, the module ``upstream`` of a package implements
+containerd's behaviour. The ``sut`` modules test their package and inject failures.
 """

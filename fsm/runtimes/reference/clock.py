@@ -1,4 +1,7 @@
-"""Clocks, one of which is turned by hand so that tests need not sleep, and tasks and threads of event loops."""
+"""Clocks, and helpers for the tasks and threads of event loops.
+
+Tests advance a :class:`TurnedClock` by hand, so that they need not sleep.
+"""
 
 import asyncio
 import threading
@@ -21,23 +24,23 @@ class Clock:
     """
 
     def now(self) -> float:
-        """Return the number of seconds since an arbitrary moment. It never decreases."""
+        """Return the number of seconds since an arbitrary moment. The number never decreases."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Let other tasks of the event loop run for *seconds*."""
+        """Sleep for *seconds* while other tasks of the event loop run."""
         await asyncio.sleep(seconds)
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
-        """Block the thread until *ready()* is true or the time is *until*. Return the last result of *ready()*.
+        """Block the thread until *ready()* is true or the clock reaches *until*. Return the last result of *ready()*.
 
-        The caller holds *changed*, which is notified whenever the result of *ready()* may have changed.
+        The caller must hold *changed*, which is notified whenever the result of *ready()* may have changed.
         """
         return changed.wait_for(ready, max(0.0, until - self.now()))
 
 
 class TurnedClock(Clock):
-    """A clock that stays at ``time`` until it is turned. If ``hurried``, every wait turns it immediately.
+    """A clock that shows ``time`` until it is advanced by hand. If ``hurried``, every wait advances it immediately.
 
     >>> clock, changed = TurnedClock(), threading.Condition()
     >>> clock.turn(2)
@@ -61,7 +64,7 @@ class TurnedClock(Clock):
         return self.time
 
     async def sleep(self, seconds: float) -> None:
-        """Let other tasks run until *seconds* have passed. A ``hurried`` clock advances itself immediately."""
+        """Sleep until the clock has advanced by *seconds*. A ``hurried`` clock advances itself immediately."""
         until = self.time + seconds
         if self.hurried:
             self.turn(seconds)
@@ -155,7 +158,7 @@ class LoopThread:
         return self.start(coroutine).result(seconds)
 
     def close(self) -> None:
-        """Cancel the tasks that are left, and end the thread. May be called again."""
+        """Cancel the remaining tasks, and end the thread. A second call has no effect."""
         if not self.closed:
             self.run(cancel_others())
             self.loop.call_soon_threadsafe(self.loop.stop)

@@ -22,14 +22,14 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import UnsupportedError, drained
 
 ABSENT: Final = "absent"
-"""State of an entity that does not exist, in every machine of objects."""
+"""Name of the state in which an entity does not exist. All machines of entities use this name."""
 
 UNKNOWN: Final = "UNKNOWN"
 """Error code used when containerd returns no specific code."""
 
 
 class ReplyError(Exception):
-    """A call is answered with the error ``code``."""
+    """Raised to answer a call with the error ``code``."""
 
     code: str = UNKNOWN
 
@@ -55,7 +55,7 @@ def driver(name: str, profile: str = "") -> Driver:
 
 
 class Driven:
-    """An object driven by a machine. Its state is the state of its ``position``.
+    """An object that a machine drives. The state of the object is the state of its ``position``.
 
     >>> exited = Driven(driver("container-status", "containerd-1.6").position("exited"))
     >>> exited.state, exited.offered("stop"), exited.is_noop("stop"), exited.take("stop").reply
@@ -73,30 +73,31 @@ class Driven:
 
     @property
     def shows(self) -> str:
-        """The state as an observer sees it."""
+        """The state that an observer sees."""
         return self.position.shows
 
     def choices(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-        """Return the outcomes of *event*, or of the end of a call if *ends*, from which code can choose.
+        """Return the outcomes among which the code can choose.
 
-        Deviations are excluded, because the world of an entity decides whether it deviates. An absent entity has no
-        world, so if it has deviations, only these are returned.
+        They are outcomes of *event* or, if *ends* is true, of the end of the call *event*. Deviations are excluded,
+        because the environment of an entity decides whether the entity deviates. An absent entity has no environment.
+        If an absent entity can deviate, only its deviations are returned.
         """
         ways = self.position.outcomes(event, ends=ends)
         deviating = self.position.shows == ABSENT and any(way.deviation for way in ways)
         return tuple(way for way in ways if bool(way.deviation) == deviating)
 
     def offered(self, event: str) -> set[str]:
-        """Return the names of the outcomes from which code can choose."""
+        """Return the names of the outcomes of *event* among which the code can choose."""
         return {way.name for way in self.choices(event)}
 
     def is_noop(self, event: str) -> bool:
-        """Check whether *event* must leave the entity's state unchanged, so that it has no effect on data."""
+        """Check whether *event* must leave the entity's state unchanged. Such an event has no effect on data."""
         ways = self.choices(event)
         return len(ways) == 1 and ways[0].to == self.state
 
     def refusal(self, event: str) -> Outcome | None:
-        """Return a deviation that refuses *event*. Return ``None`` if there is none or if the entity is absent.
+        """Return a deviation that refuses *event*, or ``None`` if there is none. An absent entity has none.
 
         >>> refused = Driven(driver("container-status", "containerd-1.6").position("exited")).refusal("stop")
         >>> refused and refused.reply
@@ -109,7 +110,7 @@ class Driven:
         )
 
     def take(self, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
-        """Let *event* happen with *outcome*, by default with the only possible outcome."""
+        """Let *event* happen with *outcome*. By default, use the only possible outcome."""
         if not outcome and len(ways := self.choices(event, ends=ends)) == 1:
             outcome = ways[0].name
         return self.position.take(event, outcome, ends=ends)
@@ -141,18 +142,18 @@ EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rm
 """Python audit events of operations that change the disk."""
 
 DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
-"""Damage that a crash may do to a file: truncate it to half, delete it, or empty it."""
+"""Kinds of damage that a crash may do to a file: the file is cut in half, deleted, or emptied."""
 
 
 class CrashedError(BaseException):
-    """The process crashes here. Not an :class:`Exception`, so that no error handler catches it."""
+    """Raised where the process crashes. It is not an :class:`Exception`, so that no error handler catches it."""
 
 
 class Faults(set[str]):
-    """The names of the points that fail, and a crash of the process under test before one of its effects.
+    """The names of the points that fail, and an optional crash of the process under test.
 
-    An effect changes the process's world, or the disk below *home*. Once ``crashed``, every further effect fails too,
-    so that cleanup has no effect either.
+    The process crashes before one of its effects. An effect changes the environment of the process or the disk below
+    *home*. Once ``crashed`` is true, every further effect fails too, so that cleanup has no effect either.
     """
 
     def __init__(self, home: Path | None = None) -> None:
@@ -170,7 +171,7 @@ class Faults(set[str]):
 
     @contextmanager
     def crash_at(self, effect: int) -> Iterator[None]:
-        """Crash before effect number *effect*, counted from 0, among the effects of this thread in the context."""
+        """Within the context, crash this thread before its effect number *effect*. Effects are counted from 0."""
         _audit()
         self._left, self.crashed = effect, False
         _THREAD.faults = self
@@ -181,7 +182,7 @@ class Faults(set[str]):
             self._left = None
 
     def effect(self) -> None:
-        """Count an imminent effect. Raise :class:`CrashedError` if the process crashes before it."""
+        """Count an effect that will happen next. Raise :class:`CrashedError` if the process must crash before it."""
         if self._left is None:
             return
         if self._left == 0:
@@ -205,7 +206,7 @@ _THREAD: Final = _Thread()
 
 @cache
 def _audit() -> None:
-    """Install the audit hook only once, because it cannot be removed and slows down the whole process."""
+    """Install the audit hook at the first call only. The hook cannot be removed, and slows down the whole process."""
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event in EFFECTS and _THREAD.faults is not None:
@@ -215,7 +216,7 @@ def _audit() -> None:
 
 
 def damage(file: Path, how: Damage) -> None:
-    """Replace the content of *file* with the result of *how* for it. Delete the file if the result is ``None``."""
+    """Replace the content of *file* with the result of *how(content)*. Delete the file if the result is ``None``."""
     data = how(file.read_bytes())
     if data is None:
         file.unlink()
@@ -236,7 +237,7 @@ def restore(folder: Path) -> None:
 
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
-"""An in-memory file system, where syncing is free. It outlives a crashing process as a disk does."""
+"""An in-memory file system, where syncing is free. Like a disk, it survives a crash of the process."""
 
 Action = Callable[[], object]
 
@@ -246,8 +247,9 @@ K = TypeVar("K")
 class ReferenceSUT(Generic[K]):
     """A SUT that makes events happen through ``_actions`` and collects their outputs in ``_outputs``.
 
-    ``_scope`` is closed at each reset and at the end. ``faults`` apply to one event. The SUT tests *kind*, which may
-    have planted bugs. By default, this is the last of ``kinds`` under one of ``profiles``, and the first otherwise.
+    ``_scope`` is closed at each reset and at the end. ``faults`` apply to one event. *kind* is the class under test,
+    which may have planted bugs. By default, it is the last class in ``kinds`` if *profile* includes one of
+    ``profiles``, and the first class in ``kinds`` if it does not.
     """
 
     machine: ClassVar[str]
@@ -284,7 +286,7 @@ class ReferenceSUT(Generic[K]):
         return actions[event]()
 
     def _actions(self) -> Mapping[str, Action]:
-        """Map each event to a function, which may be a coroutine function if there is an event loop."""
+        """Map each event to the function that makes it happen. On an event loop, this may be a coroutine function."""
         raise NotImplementedError
 
     def _reply(self, event: str, act: Action) -> str:
@@ -307,7 +309,7 @@ class ReferenceSUT(Generic[K]):
         return code if known.kind == "call" else ""
 
     def _crash(self, event: str, point: int) -> None:
-        """Crash before effect number *point* of *event*. A crash in a task of the object under test is not raised."""
+        """Let *event* happen, but crash before its effect number *point*. :class:`CrashedError` is not raised."""
         with self.faults.crash_at(point), suppress(CrashedError):
             self._attempt(event, lambda: self._happen(event))
 
@@ -321,7 +323,7 @@ class ReferenceSUT(Generic[K]):
 class LoopSUT(ReferenceSUT[K]):
     """A SUT whose events happen on one event loop. After each event, the loop runs ``turns`` turns.
 
-    ``_lasting`` is closed only at the end.
+    The resources in ``_lasting`` are released only when the SUT is closed.
     """
 
     turns: ClassVar[int] = 0
@@ -348,7 +350,7 @@ class LoopSUT(ReferenceSUT[K]):
 
 
 def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -> dict[str, Action]:
-    """Map each of *events* to the method of *subject* with the same name, called with *arguments*.
+    """Map each event in *events* to a function that calls the method of *subject* with that name and *arguments*.
 
     >>> methods([3, 4], "count", arguments=(4,))["count"]()
     1

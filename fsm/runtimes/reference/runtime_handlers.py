@@ -24,11 +24,11 @@ USER: Final = "user"
 
 
 class IntrospectionError(Exception):
-    """A runtime could not be introspected."""
+    """The features of a runtime could not be determined."""
 
 
 class PanicError(Exception):
-    """containerd would have crashed."""
+    """Raised where containerd would crash."""
 
 
 class Document(BaseModel):
@@ -91,7 +91,7 @@ class Packed(BaseModel):
 
 
 class RuntimeInfo(BaseModel):
-    """A runtime as its shim describes it."""
+    """The description of a runtime that its shim returns."""
 
     name: str = ""
     features: Packed | None = None
@@ -116,14 +116,14 @@ class RuntimeHandlerFeatures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeHandler:
-    """A handler in the list. The default handler has no name, and ``features`` may be unknown."""
+    """A handler in the list of runtime handlers. The default handler has no name. ``features`` may be unknown."""
 
     name: str
     features: RuntimeHandlerFeatures | None = None
 
 
 def cri_userns(features: Features) -> str:
-    """Return the outcome that says whether pods can use user namespaces, which also require idmapped mounts.
+    """Return the outcome for user namespaces. Pods can use them only with idmapped mounts.
 
     >>> cri_userns(Features())
     'no-linux'
@@ -139,12 +139,13 @@ def cri_userns(features: Features) -> str:
 
 @dataclass(kw_only=True)
 class Introspection(Driven):
-    """The introspection of one runtime, up to its entry in ``handlers``, under *profile*, such as ``upstream``.
+    """The introspection of one runtime, which adds its entry to ``handlers``.
 
-    ``plugin_info`` asks the runtime at a path, with options. It returns the ``Extra`` field of the answer, if there is
-    one, or raises :class:`IntrospectionError`. ``kernel_has_rro`` says whether the kernel has recursive read-only
-    mounts, as Linux has since 5.12. ``failures`` lists the reasons why nothing is known about a runtime, as containerd
-    logs them.
+    If ``profile`` is not empty, the machine behaves as under that profile, for example ``upstream``.
+    ``plugin_info(path, options)`` asks the runtime for its features. It returns the ``Extra`` field of the answer, or
+    ``None`` if the answer has no such field. It raises :class:`IntrospectionError` if it fails. ``kernel_has_rro`` is
+    true if the kernel supports recursive read-only mounts, as Linux does since 5.12. ``failures`` lists the reasons
+    why nothing is known about a runtime. containerd logs these reasons.
 
     >>> runc = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda *_: None, kernel_has_rro=True)
     >>> runc.run()
@@ -189,7 +190,7 @@ class Introspection(Driven):
                     raise PanicError(f"the introspection of runtime {self.name!r} crashes containerd: {self._why}")
 
     def stage(self, event: str) -> str:
-        """Do one stage, named as in the machine. Return its outcome."""
+        """Do the stage *event*, which is named as in the machine. Return the outcome of the stage."""
         self._names = {way.name for way in self.position.outcomes(event)}
         before = self.position.state
         way = self.position.take(event, self._stages[event]())
@@ -296,7 +297,7 @@ EXTRAS: Final[Mapping[str, Packed | None]] = {
     "no-features": _packed(None),
     "other-features": _packed(Packed(type_url=FEATURES, value='["rro"]')),
 }
-"""Maps the outcome of decoding the runtime's answer to the answer."""
+"""Maps each outcome of the event ``decode`` to an answer of the runtime that leads to it."""
 
 
 def _linux(namespace: str = USER, *, idmap: bool = True) -> Linux:
@@ -304,7 +305,10 @@ def _linux(namespace: str = USER, *, idmap: bool = True) -> Linux:
 
 
 LINUX: Final = {"supported": _linux(), "no-namespace": _linux("network"), "no-idmap": _linux(idmap=False)}
-"""Maps the outcome for user namespaces to the Linux part of the features document. Other outcomes need none."""
+"""Maps an outcome for user namespaces to the Linux part of a features document that leads to it.
+
+For all other outcomes, the document has no Linux part.
+"""
 
 NOT_UPSTREAM: Final = frozenset(
     {("runtime-type", "other"), ("request", "by-type"), ("request", "by-path"), ("user-namespaces", "no-linux")}
@@ -383,7 +387,7 @@ class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
         return tuple(outputs)
 
     def shows(self) -> str:
-        """Return the features in the list, which must be the same in all entries."""
+        """Return the features in the list of handlers. All entries in the list must have the same features."""
         shown = {_shown(handler.features) for handler in self.introspection.handlers}
         if len(shown) > 1:
             raise BrokenError(f"the entries of one runtime differ: {', '.join(sorted(shown))}")

@@ -1,6 +1,6 @@
-"""Protocols on sockets: CRI, NRI and streams, with their messages, clients and servers."""
+"""Clients and servers for CRI, NRI and command streams on sockets, and the messages of these protocols."""
 
 import os
 
-# When a peer goes away, gRPC prints text from the peer on the terminal, including control characters.
+# Silence gRPC: when a peer disconnects, gRPC would print text from the peer, including control characters.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -1,7 +1,7 @@
 """A CRI client on a Unix socket, and the methods of CRI by name.
 
-Every result of a call is a value: :class:`CallAnswer` has the status code and text as they appear in recordings. Only
-an address without a runtime raises an error.
+A failed call does not raise an error: its :class:`CallAnswer` has the status code and the text, as they appear in
+recordings. An error is raised only if there is no runtime at the address.
 """
 
 import time
@@ -19,12 +19,12 @@ from fsm.runtimes.sockets.cri_pb2 import DESCRIPTOR, VersionRequest, VersionResp
 from fsm.runtimes.sockets.unix_sockets import CHANNEL_OPTIONS, reached, target
 
 OLDER: Final = "/runtime.v1alpha2.RuntimeService/Version"
-"""Path of Version in the API before v1, which was the only API of runtimes until 2021."""
+"""Path of the method Version in the API v1alpha2, which was the only API of runtimes until 2021."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One method. ``streams`` is true if it answers with any number of messages."""
+    """A CRI method. ``streams`` is true if the method answers with a stream of messages."""
 
     name: str
     path: str
@@ -48,7 +48,7 @@ def _methods() -> Mapping[str, Method]:
     }
 
 
-METHODS: Final = _methods()  # the methods of both services by name. No name occurs in both services.
+METHODS: Final = _methods()  # maps the names of methods to methods. No name occurs in both services.
 
 
 CODE: Final = "FSM604"
@@ -73,14 +73,14 @@ class CallAnswer:
 
     @property
     def reply(self) -> str:
-        """``ok``, or the code as models write it."""
+        """The reply as models write it: ``ok`` or the error code."""
         return "ok" if self.code == "OK" else self.code
 
 
 class CriClient:
     """A connection to the runtime at *address*. Each call may take *timeout* seconds.
 
-    If *seen* is given, it is called with each answer of a unary call. Threads may share a client.
+    *seen* is called with the answer to each unary call. Threads may share a client.
     """
 
     def __init__(
@@ -106,11 +106,11 @@ class CriClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection. Calls in progress end as cancelled. May be called again."""
+        """Close the connection, which cancels the calls in progress. Further calls have no effect."""
         self._channel.close()
 
     def call(self, op: str, request: Message | None = None, *, timeout: float | None = None) -> CallAnswer:
-        """Call the method *op* with *request* (default: empty). A gRPC error is an answer, not an exception."""
+        """Call the method *op* with *request* (default: an empty request). Return even a gRPC error as an answer."""
         asked = METHODS[op].request() if request is None else request
         start = time.time_ns()
         code, detail, message = "OK", "", None
@@ -128,12 +128,12 @@ class CriClient:
         return answer
 
     def events(self, *, timeout: float) -> "EventStream":
-        """Return the stream of container events from now on, for at most *timeout* seconds."""
+        """Open a stream of the container events from now on. It ends after *timeout* seconds."""
         name = "GetContainerEvents"
         return EventStream(self._calls[name](METHODS[name].request(), timeout=timeout))
 
     def version(self) -> VersionResponse:
-        """Return the runtime's Version. Raise :class:`InputError` if the answer is not from a CRI v1 runtime."""
+        """Return the answer to Version. Raise :class:`InputError` if the runtime does not support CRI v1."""
         answer = self.call("Version", VersionRequest(version="v1"))
         if answer.code == "OK" and isinstance(answer.message, VersionResponse) and answer.message.runtime_name:
             return answer.message
@@ -163,7 +163,7 @@ class CriClient:
 
 
 class EventStream:
-    """An iterator over container events. After the end, ``code`` and ``detail`` describe how the stream ended."""
+    """An iterator over container events. ``code`` and ``detail`` are the status with which the stream has ended."""
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401  (a call of gRPC)
         self._stream = stream
@@ -179,16 +179,16 @@ class EventStream:
             self.code = "OK"
 
     def close(self) -> None:
-        """End the stream and any iteration over it."""
+        """End the stream. An iteration over it ends too."""
         self._stream.cancel()
 
 
 def connected(
     address: str, *, timeout: float = TIMEOUT, seen: Callable[[CallAnswer], object] | None = None
 ) -> tuple[CriClient, VersionResponse]:
-    """Return a client of the runtime at *address*, and the runtime's Version.
+    """Connect to the runtime at *address*. Return a client and the runtime's answer to Version.
 
-    Raise :class:`InputError` if nothing listens there, or if the listener does not speak CRI v1.
+    Raise :class:`InputError` if nothing listens at *address*, or if the listener does not support CRI v1.
     """
     reached(address)
     client = CriClient(address, timeout=timeout, seen=seen)

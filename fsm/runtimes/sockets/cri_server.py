@@ -1,9 +1,10 @@
-"""The reference node as a CRI server on a Unix socket, with all methods of both services that it can answer.
+"""A CRI server on a Unix socket that answers calls by means of the reference node.
 
-Errors have the gRPC code of the machines' replies, and containerd's messages. Other methods are UNIMPLEMENTED.
+Errors have the codes that the models prescribe and the messages of containerd. Methods that the node does not support
+are answered with ``UNIMPLEMENTED``.
 """
 
-# ruff: noqa: N802  (methods have the names of CRI, as in every servicer of gRPC)
+# ruff: noqa: N802  (methods have the same names as in CRI, as in every gRPC servicer)
 
 import json
 import time
@@ -34,21 +35,21 @@ if TYPE_CHECKING:
 
 Entry = TypeVar("Entry", cri.PodSandbox, cri.Container)
 
-PULLING: Final = 0.02  # number of seconds that it takes to pull a missing image
+PULLING: Final = 0.02  # number of seconds that the pull of a missing image takes
 GRACE: Final = 1.0  # number of seconds within which calls in progress may end when the server stops
 
 CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for each in grpc.StatusCode}
 
 
 class CriServer:
-    """Answers CRI calls by calling *node*. A method that returns ``None`` answers with an empty message."""
+    """Answers CRI calls by calling *node*. If a method returns ``None``, the answer is an empty message."""
 
     def __init__(self, node: ServedNode) -> None:
         self.node = node
         self._streams: NodeStreams | None = None
 
     def handlers(self) -> list[grpc.GenericRpcHandler]:
-        """Return the handlers of both services, for a server on the event loop."""
+        """Return handlers of both CRI services for an asyncio server."""
         services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
         for method in METHODS.values():
             answer = getattr(self, method.name, None)
@@ -68,7 +69,7 @@ class CriServer:
         return [grpc.method_handlers_generic_handler(*each) for each in services.items()]
 
     async def close(self) -> None:
-        """Close the streams of commands and ports."""
+        """Close the streams for Exec, Attach and PortForward."""
         if self._streams:
             await self._streams.close()
 
@@ -108,7 +109,7 @@ class CriServer:
         except QueueShutError as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         try:
-            await context.send_initial_metadata(())  # from here on, the caller misses no event
+            await context.send_initial_metadata(())  # tells the caller that it misses no later event
             async for event in subscription:
                 yield node_messages.event(event)
         finally:
@@ -231,7 +232,7 @@ class CriServer:
         self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")
 
     def _selected(self, entries: Iterable[Entry], asked: Message, known: Mapping[str, object]) -> list[Entry]:
-        """Return the *entries* that the CRI filter *asked* accepts. The filter may shorten ids of *known* entities."""
+        """Return the *entries* that match the CRI filter *asked*. The filter may abbreviate the ids in *known*."""
         wanted = {field.name: value for field, value in asked.ListFields()}
         if "id" in wanted:
             wanted["id"] = _whole(wanted["id"], known)
@@ -309,9 +310,10 @@ def _whole(given: str, known: Mapping[str, object]) -> str:
 
 @asynccontextmanager
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
-    """Serve *node* at *address*, on a socket that only this user may use. At the end, stop everything on the node.
+    """Serve *node* at the socket *address* within the context. At its end, stop everything on the node.
 
-    Raise :class:`InputError` if the socket cannot be made. See :func:`~fsm.runtimes.sockets.unix_sockets.listening`.
+    Only the current user may use the socket. Raise :class:`InputError` if the socket cannot be made. See
+    :func:`~fsm.runtimes.sockets.unix_sockets.listening`.
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

@@ -1,7 +1,6 @@
-"""Just enough HTTP/2 frame, header block and gRPC message parsing for a relay.
+"""Parse HTTP/2 frames, header blocks and gRPC messages, as far as a proxy needs them.
 
-Libraries exist for HTTP/2 endpoints, but a relay isn't one: it forwards bytes between two endpoints unchanged and reads
-them as they pass.
+HTTP/2 libraries implement endpoints. A proxy is not an endpoint: it only reads the bytes that two endpoints exchange.
 """
 
 import struct
@@ -12,7 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 from hpack import Decoder, Encoder, HeaderTuple
 from hpack.exceptions import HPACKError
 
-PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # the first bytes that a client sends
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # first bytes that a client sends on a connection
 
 DATA: Final = 0
 HEADERS: Final = 1
@@ -26,8 +25,8 @@ END_HEADERS: Final = 0x4
 _PADDED: Final = 0x8
 _PRIORITY: Final = 0x20
 
-CANCEL: Final = 8  # error code that resets a stream because nobody needs it
-LARGEST: Final = 16 << 20  # maximum number of bytes kept from a message. No client or runtime accepts longer messages.
+CANCEL: Final = 8  # error code for resetting a stream that is no longer needed
+LARGEST: Final = 16 << 20  # maximum size in bytes of a message. No client or runtime accepts longer messages.
 
 _HEADER: Final = struct.Struct(">HBBBI")
 _HEAD: Final = 9
@@ -39,11 +38,11 @@ Headers: TypeAlias = "Sequence[tuple[bytes, bytes]]"
 
 
 class UnreadableError(Exception):
-    """The data is not HTTP/2, or headers cannot be decoded, so no data after it can be read."""
+    """The data is not HTTP/2, or its headers cannot be decoded. Data that follows it cannot be read either."""
 
 
 class Frame(NamedTuple):
-    """One frame. ``whole`` includes its header."""
+    """An HTTP/2 frame. ``whole`` is the complete frame, including its header."""
 
     kind: int
     flags: int
@@ -51,7 +50,7 @@ class Frame(NamedTuple):
     whole: bytes
 
     def payload(self) -> bytes:
-        """Return the payload without padding and priority."""
+        """Return the payload without the padding and the priority."""
         start, end = _HEAD, len(self.whole)
         if self.flags & _PADDED and self.kind in {DATA, HEADERS}:
             if end == start:
@@ -63,11 +62,11 @@ class Frame(NamedTuple):
         return self.whole[start:end]
 
     def ends(self) -> bool:
-        """Check whether the frame is the last of its stream in its direction."""
+        """Check whether the frame is the last frame of its stream in this direction."""
         return self.kind in {DATA, HEADERS} and bool(self.flags & END_STREAM)
 
     def counted(self) -> int:
-        """Return the number of bytes that count for flow control."""
+        """Return the number of bytes in the frame that count for flow control."""
         return len(self.whole) - _HEAD if self.kind == DATA else 0
 
 
@@ -86,7 +85,7 @@ def reset(stream: int) -> bytes:
 
 
 def credit(size: int) -> bytes:
-    """Return the frame that lets the peer send *size* more bytes on the connection, or no bytes if *size* is 0."""
+    """Return a frame that allows the peer to send *size* more bytes. If *size* is 0, return no bytes."""
     return frame(WINDOW_UPDATE, 0, size.to_bytes(4, "big")) if size else b""
 
 
@@ -96,7 +95,7 @@ def farewell() -> bytes:
 
 
 class FrameSplitter:
-    """Splits bytes, received in any pieces, into whole frames. *preface* comes before the first frame.
+    """Splits bytes that arrive in pieces of any size into frames. *preface* comes before the first frame.
 
     >>> splitter = FrameSplitter()
     >>> [each.stream for byte in reset(3) + reset(5) for each in splitter.frames(bytes([byte]))]
@@ -108,16 +107,16 @@ class FrameSplitter:
 
     @property
     def greets(self) -> bool:
-        """Whether the preface has not been received yet."""
+        """True until the preface has been received."""
         return bool(self._preface)
 
     @property
     def between(self) -> bool:
-        """Whether the last frame is complete."""
+        """True if the data received so far ends with a complete frame."""
         return not self._rest and not self._preface
 
     def frames(self, data: bytes) -> list[Frame]:
-        """Return the frames that *data* completes. Raise :class:`UnreadableError` if the preface is wrong."""
+        """Add *data* and return the frames that it completes. Raise :class:`UnreadableError` for a wrong preface."""
         data = self._rest + data if self._rest else data
         at = 0
         if self._preface:
@@ -140,7 +139,7 @@ class FrameSplitter:
 
 
 class HeaderBlocks:
-    """Header blocks in one direction of a connection. Each must be decoded, because later ones refer to it."""
+    """Decodes the header blocks in one direction of a connection. Later blocks may refer to earlier blocks."""
 
     def __init__(self) -> None:
         self._decoder = Decoder(max_header_list_size=LARGEST)
@@ -149,9 +148,9 @@ class HeaderBlocks:
         self._ends = False
 
     def add(self, part: Frame) -> tuple[Headers, bool] | None:
-        """Return the headers that *part* completes and whether they end the stream, or ``None``.
+        """Add the frame *part*. If it completes a header block, return the headers and whether they end the stream.
 
-        Raise :class:`UnreadableError` if they cannot be decoded.
+        Return ``None`` if the block is not complete yet. Raise :class:`UnreadableError` if it cannot be decoded.
         """
         if part.kind == HEADERS:
             self._block, self._ends = b"", part.ends()
@@ -167,14 +166,14 @@ class HeaderBlocks:
 
 
 class HeaderWriter:
-    """Writes header blocks that do not refer to each other, so that any of them may be left out."""
+    """Writes header blocks that do not refer to earlier blocks, so that each block may be left out."""
 
     def __init__(self) -> None:
         self._encoder = Encoder()
         self._encoder.header_table_size = 0
 
     def frames(self, stream: int, headers: Headers, *, ends: bool) -> bytes:
-        """Return the frames of *headers* on *stream*. If *ends* is true, they end the stream."""
+        """Return frames that carry *headers* on *stream*. If *ends* is true, the headers end the stream."""
         kept = [each if isinstance(each, HeaderTuple) else HeaderTuple(*each) for each in headers]
         block = self._encoder.encode(kept, huffman=False)
         cuts = range(0, len(block), _PIECE)
@@ -190,7 +189,10 @@ class HeaderWriter:
 
 
 class Messages:
-    """The first gRPC message in one direction of a stream, or *each* message, if *keep* is true."""
+    """Collects gRPC messages in one direction of a stream: only the first, or all if *each* is true.
+
+    If *keep* is false, nothing is collected.
+    """
 
     __slots__ = ("_data", "_each", "_keep", "complete")
 
@@ -203,14 +205,14 @@ class Messages:
             self._measure()
 
     def _measure(self) -> None:
-        if len(self._data) >= 5:  # noqa: PLR2004  (a byte for compression, four for the length)
+        if len(self._data) >= 5:  # noqa: PLR2004  (one byte for the compression, four bytes for the length)
             self.complete = len(self._data) >= 5 + int.from_bytes(self._data[1:5], "big")
             self._keep = int.from_bytes(self._data[1:5], "big") <= LARGEST
             if not self._keep:
                 self._data.clear()
 
     def taken(self) -> Iterator[bytes | None]:
-        """Yield each complete message, like :meth:`first`, and drop it."""
+        """Yield all complete messages in the same form as :meth:`first`, and forget them."""
         while self.complete:
             yield self.first()
             del self._data[: 5 + int.from_bytes(self._data[1:5], "big")]
@@ -218,7 +220,7 @@ class Messages:
             self._measure()
 
     def first(self) -> bytes | None:
-        """Return the first message, decompressed, or ``None`` if it is incomplete, too long or not valid gzip."""
+        """Return the first message, decompressed. Return ``None`` if it is incomplete, too long or not valid gzip."""
         if not self.complete or not self._keep:
             return None
         size = int.from_bytes(self._data[1:5], "big")

@@ -1,4 +1,4 @@
-"""One connection between a runtime and a plugin, as both sides need it, and the names and numbers of NRI events."""
+"""The connection between a runtime and a plugin, for use by both sides, and the numbers of NRI events."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from fsm.runtimes.sockets.ttrpc import Client, Handler, ProtocolError, Server
 LONGEST: Final = 10 + (4 << 20)  # maximum size of a frame's payload in bytes: the longest ttrpc message with its header
 
 FIRST: Final = 4_096
-"""Size in bytes of the first frame of a longer message, and of the buffer into which NRI in Go reads it."""
+"""Size in bytes of the first frame of a long message. NRI's Go library reads it into a buffer of this size."""
 
-LINGER: Final = 1.0  # number of seconds within which a peer may read what was sent before the close
-RESERVED: Final = 0  # reserved number that no connection may have
+LINGER: Final = 1.0  # number of seconds that a peer has for reading the last data before the connection is closed
+RESERVED: Final = 0  # reserved number, which no connection may have
 
 _HEADER: Final = struct.Struct(">II")
 _CHUNK: Final = 65_536
 
 Taker: TypeAlias = "Callable[[bytes], Awaitable[None]]"
-"""Takes the next bytes of a connection, and returns when it can take more."""
+"""A function that processes the next bytes of a connection. When it returns, it may be called with more bytes."""
 
 
 class FrameError(Exception):
-    """The peer sent an invalid frame, so nothing after it can be read."""
+    """The peer has sent an invalid frame. Data that follows it cannot be read."""
 
 
 def frames(connection: int, data: bytes) -> bytes:
-    """Return the frames that carry *data*. If there are several, the first has :data:`FIRST` bytes.
+    """Split *data* into frames of *connection*. If there are several frames, the first carries :data:`FIRST` bytes.
 
     >>> frames(1, b"abc").hex(" ")
     '00 00 00 01 00 00 00 03 61 62 63'
@@ -46,7 +46,7 @@ def frames(connection: int, data: bytes) -> bytes:
 
 
 class FrameDecoder:
-    """Decodes bytes, received in any pieces, into parts of the streams of each connection.
+    """Decodes frames that arrive in pieces of any size into the data for each connection.
 
     >>> decoder = FrameDecoder()
     >>> [piece for byte in frames(2, b"ab") for piece in decoder.pieces(bytes([byte]))]
@@ -59,7 +59,7 @@ class FrameDecoder:
         self._left = 0
 
     def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield connection numbers with the bytes for them. Raise :class:`FrameError` for invalid frames."""
+        """Yield pairs of a connection's number and data for it. Raise :class:`FrameError` for an invalid frame."""
         at = 0
         while at < len(data):
             if self._left:
@@ -81,12 +81,12 @@ class FrameDecoder:
 
     @property
     def within(self) -> bool:
-        """Whether a frame is incomplete."""
+        """True if the data received so far ends within a frame."""
         return bool(self._left or self._header)
 
 
 class Multiplexer:
-    """Connections over one byte stream. First :meth:`open` them, then :meth:`run`."""
+    """Carries several connections over one byte stream. Call :meth:`open` for each connection, then :meth:`run`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -95,16 +95,17 @@ class Multiplexer:
         self._turn = asyncio.Lock()
 
     def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
-        """Return a function that sends bytes on *connection*. Incoming bytes go to *received*, one call at a time.
+        """Open *connection*, and return a function that sends bytes on it. Incoming bytes are passed to *received*.
 
-        Sending waits while the peer does not read, and raises :class:`ConnectionError` if the peer has disconnected.
+        *received* is called again only after it has returned. The returned function waits while the peer does not
+        read, and raises :class:`ConnectionError` if the peer has disconnected.
         """
         if connection == RESERVED or connection in self._opened:
             raise ValueError(f"connection {connection} is {'in use' if connection else 'reserved'}")
         self._opened[connection] = received
 
         async def send(data: bytes) -> None:
-            async with self._turn:  # keep the frames of a message together
+            async with self._turn:  # do not mix the frames of different messages
                 if self._writer.is_closing():
                     raise ConnectionResetError("the connection is closed")
                 self._writer.write(frames(connection, data))
@@ -113,7 +114,7 @@ class Multiplexer:
         return send
 
     async def run(self) -> None:
-        """Read until the peer closes. Raise :class:`FrameError` for an invalid or unfinished frame."""
+        """Read until the peer closes the stream. Raise :class:`FrameError` for an invalid or unfinished frame."""
         decoder = FrameDecoder()
         with suppress(ConnectionError):
             while data := await self._reader.read(_CHUNK):
@@ -124,7 +125,7 @@ class Multiplexer:
             raise FrameError("the connection ended in the middle of a frame")
 
     async def close(self) -> None:
-        """Close the stream after giving the peer a moment to read what was sent. May be called again."""
+        """Close the stream after the peer has had some time to read the last data. Further calls have no effect."""
         self._writer.close()
         try:
             async with asyncio.timeout(LINGER):
@@ -141,23 +142,26 @@ CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}  # maps each service to the number 
 VERSION: Final = "v0.12.0"  # the version of NRI that both sides implement and report to each other
 
 NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(REQUESTS, 1)}
-"""Maps the RPC name of each event to its number."""
+"""Maps the name of each event's RPC to the number of the event in NRI's event mask."""
 BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.items()}
 ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
 """Events that a plugin may answer with changes. They are never relayed as StateChange."""
 ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
-"""Events of the first version of NRI. A runtime of that version refuses a plugin that subscribes to other events."""
+"""Events of the first version of NRI. A runtime with that version refuses plugins that subscribe to other events."""
 
 Answer = TypeVar("Answer", bound=Message)
 
 
 class NriError(Exception):
-    """The other side violated NRI. The text begins in lower case and says what that side did."""
+    """The other side has violated NRI. The message begins in lower case and describes the violation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedEvent:
-    """An event relayed to a plugin. ``name`` is its RPC, and ``sent`` the RPC or StateChange enum name received."""
+    """An event relayed to a plugin. ``name`` is the name of its RPC.
+
+    ``sent`` is the name under which the plugin received the event: the RPC's name, or the enum name in a StateChange.
+    """
 
     name: str
     pod: PodSandbox
@@ -168,7 +172,7 @@ class RelayedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginChanges:
-    """The changes in a plugin's answer. An ``adjustment`` applies to the container that is being created."""
+    """The changes that a plugin's answer requests. ``adjustment`` applies to the container that is being created."""
 
     adjustment: ContainerAdjustment | None = None
     updates: tuple[ContainerUpdate, ...] = ()
@@ -184,25 +188,29 @@ def mask(events: Collection[str]) -> int:
 
 
 class NriLink:
-    """A stream between both sides. This side provides the *served* service and calls the service of the other side."""
+    """A connection between a runtime and a plugin.
+
+    This side provides the service *served*, and calls the service of the other side.
+    """
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, served: str, methods: Mapping[str, Handler]
     ) -> None:
         self._mux = Multiplexer(reader, writer)
         self._called = RUNTIME if served == PLUGIN else PLUGIN
-        # The sender that `open` returns is needed to make the object that receives.
+        # `open` needs a receiver, but the receiving object can be created only with the sender that `open` returns.
+        # So the receivers are lambdas.
         send = self._mux.open(CONNECTIONS[served], lambda data: self._server.received(data))  # noqa: PLW0108
         self._server = Server(send, {served: methods})
         send = self._mux.open(CONNECTIONS[self._called], lambda data: self._client.received(data))  # noqa: PLW0108
         self._client = Client(send)
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
-        """Return the other side's answer. Raise the errors of :meth:`.ttrpc.Client.call`."""
+        """Call *method* of the other side and return its answer. Raise the errors of :meth:`.ttrpc.Client.call`."""
         return await self._client.call(self._called, method, request, answer, seconds)
 
     async def run(self) -> None:
-        """Read and answer until the other side closes. Raise :class:`NriError` if it violates a protocol."""
+        """Answer requests until the other side disconnects. Raise :class:`NriError` if it violates the protocol."""
         try:
             await self._mux.run()
         except (FrameError, ProtocolError) as error:
@@ -211,12 +219,12 @@ class NriLink:
             await self.close()
 
     async def leave(self) -> None:
-        """Close the connection when all calls in progress have been answered, or after the time limit of a request."""
+        """Close the connection when all calls in progress have been answered or their time limit is over."""
         await self._server.finish(REQUEST)
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection and end every call in progress. May be called again."""
+        """Close the connection and end all calls in progress. Further calls have no effect."""
         self._client.close()
         await self._server.close()
         await self._mux.close()

@@ -1,6 +1,6 @@
 """The plugin side of NRI. A plugin registers, is configured and synchronised, and receives pod and container events.
 
-:class:`NriPlugin` passes each of these to an :class:`NriHandlers`, which implements the plugin's purpose.
+:class:`NriPlugin` passes these requests to an :class:`NriHandlers` object, which contains the logic of the plugin.
 """
 
 from __future__ import annotations
@@ -30,32 +30,33 @@ from fsm.runtimes.sockets.nri_link import (
 from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
 AGAIN: Final = (0.01, 0.5)
-"""Initial and maximum number of seconds between attempts to connect. The interval doubles with each attempt."""
-LISTED: Final = 100_000  # maximum number of pods and containers that a plugin may be synchronised with
+"""Minimum and maximum number of seconds between attempts to connect. The time doubles after each attempt."""
+LISTED: Final = 100_000  # maximum number of pods and containers that a plugin accepts when it is synchronised
 
 
 class NriHandlers(Protocol):
-    """Handlers of a plugin's requests. No handler may take longer than the runtime waits."""
+    """Handlers for the requests that a plugin receives. A handler must return within the runtime's time limit."""
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
-        """Return the RPC names of the events to subscribe to. Called first on every connection."""
+        """Return the names of the events to subscribe to. This is the first request on every connection."""
 
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        """Receive the pods and containers that exist when the plugin connects. Return the updates to request."""
+        """Handle the list of pods and containers when the plugin connects. Return the updates to request."""
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
-        """Receive an event. Return the changes to request, if the event allows any."""
+        """Handle *event*. Return the changes to request, if the event allows changes."""
 
     async def shut_down(self) -> None:
         """Handle the runtime's notice that it is shutting down."""
 
 
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
-    """Return the events that the runtime can relay, according to its configuration request.
+    """Return the events that the runtime can relay, according to its Configure *request*.
 
-    Runtimes that report their NRI version support pod updates. Other runtimes may not, and they refuse unknown events.
+    A runtime that reports its NRI version supports pod updates. Other runtimes may not support them, and they refuse
+    plugins that subscribe to unknown events.
 
     >>> "UpdatePodSandbox" in offered(nri.ConfigureRequest(NRI_version="v0.12.2")), len(offered(nri.ConfigureRequest()))
     (True, 11)
@@ -64,7 +65,7 @@ def offered(request: nri.ConfigureRequest) -> frozenset[str]:
 
 
 class NriPlugin:
-    """A plugin called *name*. *index* is two digits, by which runtimes order plugins."""
+    """A plugin called *name*. Runtimes order plugins by *index*, which consists of two digits."""
 
     def __init__(self, name: str, index: str, handlers: NriHandlers) -> None:
         self.name = name
@@ -77,11 +78,11 @@ class NriPlugin:
     async def run(
         self, address: str, *, patient: bool = False, lost: Callable[[Exception | None], None] = lambda _why: None
     ) -> None:
-        """Stay connected to the socket at *address* until :meth:`leave`, reconnecting when the runtime has gone.
+        """Connect to the runtime at the socket *address*. Reconnect after each disconnection, until :meth:`leave`.
 
-        *lost* is called after each lost connection with the reason, or with ``None`` if the runtime just closed it.
-        Raise :class:`NriError` if the plugin is refused. Unless *patient*, raise :class:`OSError` if the first attempt
-        to connect fails.
+        *lost* is called after each disconnection. Its argument is the error, or ``None`` if the runtime simply closed
+        the connection. Raise :class:`NriError` if the runtime refuses the plugin. If *patient* is false, raise
+        :class:`OSError` if the first attempt to connect fails.
         """
         path = unix_sockets.path(address)
         wait, most = AGAIN
@@ -113,7 +114,7 @@ class NriPlugin:
         return None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection from registration to its end. Raise :class:`NriError` if the runtime violates NRI."""
+        """Register, and serve one connection until its end. Raise :class:`NriError` if the runtime violates NRI."""
         session = _Session(self._handlers)
         link = NriLink(reader, writer, served=PLUGIN, methods=session.methods())
         self._link = link
@@ -141,14 +142,14 @@ class NriPlugin:
         except RpcError as error:
             raise RefusedError(f"the runtime has not registered the plugin: {error.message}") from error
         except ClosedError:
-            return  # the runtime has disconnected again, and the reader will notice
+            return  # the runtime has already disconnected, and the task that reads reports it
 
     async def update_containers(
         self, updates: Sequence[nri.ContainerUpdate], *, seconds: float = REQUEST
     ) -> tuple[nri.ContainerUpdate, ...]:
-        """Request *updates* outside of an event. Return the updates that failed.
+        """Request *updates* of containers without an event. Return the updates that failed.
 
-        Raise :class:`NriError` if there is no connection or no answer.
+        Raise :class:`NriError` if the plugin is not connected or the runtime does not answer.
         """
         if self._link is None:
             raise NriError("the plugin is not connected")
@@ -160,14 +161,14 @@ class NriPlugin:
         return tuple(answer.failed)
 
     async def leave(self) -> None:
-        """Close the connection after the answers in progress, and do not reconnect. Any task may call this."""
+        """Complete the answers in progress, close the connection, and do not reconnect. Any task may call this."""
         self._left.set()
         if self._link is not None:
             await self._link.leave()
 
 
 class RefusedError(NriError):
-    """The runtime refuses the plugin permanently."""
+    """The runtime has refused to register the plugin. The plugin does not try again."""
 
 
 class _Session:
@@ -214,7 +215,7 @@ class _Session:
 
     async def _state_change(self, request: nri.StateChangeEvent) -> Message:
         name = BY_NUMBER.get(request.event)
-        if name is None:  # an event of a later version, which this plugin has not subscribed to
+        if name is None:  # an event of a later NRI version, to which this plugin has not subscribed
             return nri.Empty()
         container = request.container if request.HasField("container") else None
         sent = nri.Event.Name(request.event)

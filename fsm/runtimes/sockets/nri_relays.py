@@ -1,4 +1,4 @@
-"""The served node's side of NRI: it relays the node's events to plugins, and applies the changes they request."""
+"""Relay the events of the served reference node to NRI plugins, and apply the changes that the plugins request."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -24,11 +24,11 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "cpu_period": ("cpu", "period"),
     "memory_limit_in_bytes": ("memory", "limit"),
 }
-"""Maps the CRI names of numeric limits to the message and field of NRI."""
+"""Maps the CRI name of each numeric limit to the NRI message and field that contain it."""
 
 
 class NodePlugins:
-    """The plugins of a node. If *older* is true, events are relayed as in runtimes before NRI v0.11."""
+    """The plugins of a served node. If *older* is true, relay events in the same way as runtimes before NRI v0.11."""
 
     def __init__(self, *, older: bool = False) -> None:
         self.node: ServedNode | None = None
@@ -37,7 +37,7 @@ class NodePlugins:
         )
 
     async def send(self, request: Request) -> Relayed:
-        """Relay *request* to the plugins, and apply their updates of other containers."""
+        """Relay *request* to the plugins, and apply the updates of other containers that the plugins request."""
         event = RelayedEvent(
             name=request.event,
             pod=self._pod(request.pod),
@@ -52,7 +52,7 @@ class NodePlugins:
         return relayed
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
-        """Return the pods and containers for the synchronisation of a plugin, and remember their states as relayed."""
+        """Return the pods and containers for synchronising a plugin. Treat their states as relayed."""
         node = self._node()
         told = node.containers_for_plugins()
         node.relays.synchronise(told)
@@ -60,7 +60,7 @@ class NodePlugins:
         return [self._pod(each) for each in node.pods_for_plugins()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply unsolicited *updates* from a plugin. Return the updates that failed without ``ignore_failure``."""
+        """Apply unsolicited *updates* from a plugin. Return the failed updates that do not set ``ignore_failure``."""
         del plugin
         return [
             update
@@ -83,7 +83,7 @@ class NodePlugins:
             yield
 
     def _node(self) -> ServedNode:
-        assert self.node is not None  # noqa: S101  (nobody connects before the node is set)
+        assert self.node is not None  # noqa: S101  (plugins can connect only after the node is set)
         return self.node
 
     def _pod(self, pod: Pod) -> nri.PodSandbox:
@@ -132,7 +132,7 @@ class NodePlugins:
 
 @asynccontextmanager
 async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> AsyncIterator[None]:
-    """Serve the plugins of *node* at the socket *address*. Raise :class:`InputError` if it cannot be made."""
+    """Serve the plugins of *node* at the socket *address*. Raise :class:`InputError` if the socket cannot be made."""
     plugins.node = node
     at = path(address)
     try:
@@ -148,7 +148,7 @@ async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> 
 
 
 def limits(resources: nri.LinuxResources) -> dict[str, int]:
-    """Return the limits that are set, as a mapping from CRI name to value.
+    """Map the CRI name of each limit that *resources* sets to the limit's value.
 
     >>> limits(nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=512))))
     {'cpu_shares': 512}
@@ -166,7 +166,7 @@ def _resources(fields: Fields) -> nri.LinuxResources:
     for name, (part, field) in NUMBERS.items():
         if value := fields.get(name):
             getattr(getattr(resources, part), field).value = value
-    return resources  # type: ignore[no-any-return]  # its parts are found by name
+    return resources  # type: ignore[no-any-return]  # its fields are accessed by name
 
 
 def _answer(plugin: str, changes: PluginChanges) -> Answer:
@@ -182,7 +182,7 @@ def _answer(plugin: str, changes: PluginChanges) -> Answer:
 
 
 def _adjusted(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
-    """Yield what an adjustment sets, by field. Two plugins may not set the same field."""
+    """Yield each field that *adjustment* sets, with its value. Two plugins must not set the same field."""
     yield from limits(adjustment.linux.resources).items()
     for key, value in adjustment.annotations.items():
         yield f"annotation.{key}", value

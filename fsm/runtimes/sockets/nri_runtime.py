@@ -1,7 +1,7 @@
-"""The runtime side of NRI: it accepts and synchronises plugins, and relays to each the events it subscribes to.
+"""The runtime side of NRI. It accepts and synchronises plugins, and relays events to their subscribers.
 
 The caller provides an :class:`NriDomain`, which lists the pods and containers and applies the updates that plugins
-request. Each plugin's answers are passed on unchanged. They are neither merged nor checked for conflicts here.
+request. This module passes on the answers of the plugins unchanged. It does not merge them or check for conflicts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams, bound
 M = TypeVar("M", bound=Message)
 
 BATCH: Final = LONGEST - (64 << 10)
-"""Maximum size of the pods and containers in one synchronisation message, with room for the rest of the message."""
+"""Maximum size in bytes of the pods and containers in one Synchronize message, which also has other fields."""
 
 _NOBODY: Final = "-"  # name used for a plugin that has not registered
 _REPLIES: Final[Mapping[str, type[Message]]] = {
@@ -47,10 +47,10 @@ _REPLIES: Final[Mapping[str, type[Message]]] = {
 
 
 class NriDomain(Protocol):
-    """The pods and containers of a runtime, and the updates that it makes for plugins."""
+    """A provider of the pods and containers of a runtime. It applies the updates that plugins request."""
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
-        """Return the pods and containers that a plugin is synchronised with."""
+        """Return the pods and containers for synchronising a plugin."""
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
         """Apply the *updates* that *plugin* requests. Return the updates that failed."""
@@ -58,14 +58,14 @@ class NriDomain(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginLost:
-    """A plugin that is no longer connected. ``why`` is empty if it just closed its connection."""
+    """A plugin that is no longer connected. ``why`` is the error, or empty if the plugin closed its connection."""
 
     plugin: str
     why: str
 
 
 class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest, Sequence[nri.ContainerUpdate]]):
-    """The session of a plugin at *stream* of *runtime*. ``why`` says what the plugin did wrong, if anything."""
+    """The session of a plugin with *runtime* on *stream*. ``why`` describes the plugin's error, or is empty."""
 
     def __init__(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], runtime: NriRuntime) -> None:
         super().__init__(runtime.terms)
@@ -81,7 +81,7 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
         self.running = asyncio.create_task(self.link.run())
 
     async def registering(self, request: nri.RegisterPluginRequest) -> Message:
-        """Answer RegisterPlugin."""
+        """Answer the plugin's call RegisterPlugin."""
         try:
             self.register(request.plugin_name, request.plugin_idx)
         except RegistrationError as error:
@@ -93,7 +93,7 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
         return nri.Empty()
 
     async def updating(self, request: nri.UpdateContainersRequest) -> Message:
-        """Answer UpdateContainers."""
+        """Answer the plugin's call UpdateContainers."""
         try:
             failed = await self.request_updates(lambda: self._runtime.domain.update(self.name, request.update))
         except NRIError as error:
@@ -178,10 +178,11 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 
 
 class NriRuntime:
-    """A runtime called *name*, to which plugins connect. ``plugins`` receive events in their order.
+    """A runtime called *name*, to which plugins connect. Plugins receive each event in the order of ``plugins``.
 
-    *joining* is a context manager entered around each plugin's synchronisation. If *state_changes*, events are relayed
-    as by runtimes before NRI v0.11: as StateChange, unless their answers may contain changes.
+    Each plugin is synchronised within the context manager that *joining* returns. If *state_changes* is true, events
+    are relayed in the same way as by runtimes before NRI v0.11: they use StateChange for every event whose answer
+    cannot contain changes.
     """
 
     def __init__(
@@ -212,23 +213,23 @@ class NriRuntime:
 
     @property
     def lost(self) -> tuple[PluginLost, ...]:
-        """The plugins that were connected or tried to connect, but are not connected now."""
+        """The plugins that have disconnected or failed to connect."""
         return tuple(
             PluginLost(plugin=session.name if session.index else _NOBODY, why=session.why) for session in self._lost
         )
 
     async def listen(self, path: str) -> Acceptor:
-        """Accept plugins at the socket at *path*, which :func:`bound` makes."""
+        """Create a socket at *path* with :func:`bound`, and accept plugins on it."""
         return accept_streams(bound(path), self.accept)
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connected plugin in a separate task."""
+        """Start a task that serves a plugin on a new connection."""
         self._serving.start(self.serve((reader, writer)))
 
     async def serve(
         self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], launched_as: tuple[str, str] | None = None
     ) -> None:
-        """Serve one plugin until its connection ends. *launched_as* is the name and index of a started plugin."""
+        """Serve one plugin until it disconnects. If the runtime started it, *launched_as* is its name and index."""
         plugin = PluginSession(stream, self)
         if launched_as:
             plugin.launch(launched_as)
@@ -252,7 +253,7 @@ class NriRuntime:
             step = "Configure"
             await plugin.configure()
             step = "Synchronize"
-            async with self._joining(), self._turn:  # no event is relayed between the listing and the subscription
+            async with self._joining(), self._turn:  # relay no event before the plugin is added
                 updates = await plugin.synchronise(synchronisation(*self.domain.listed()))
                 self.plugin_list.join(plugin)
                 if updates:
@@ -264,9 +265,9 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait for at most *seconds* until *plugins* plugins are connected. Return whether they are connected.
+        """Wait at most *seconds* until *plugins* plugins are connected. Return true if they are connected.
 
-        Stop waiting when a registered plugin is lost.
+        Stop waiting if a registered plugin disconnects.
         """
         before = len(self._lost)
         with suppress(TimeoutError):
@@ -279,24 +280,24 @@ class NriRuntime:
     async def relay(
         self, event: RelayedEvent, add: Callable[[str, PluginChanges], object] = lambda _plugin, _changes: None
     ) -> bool:
-        """Relay *event* to its subscribers, and pass each plugin's name and changes to *add*.
+        """Relay *event* to the plugins that subscribe to it. Call *add* with the name and changes of each plugin.
 
-        Raise :class:`NRIError` if a plugin refuses the event, or *add* refuses its changes. A plugin that has gone, or
-        does not answer in time, is disconnected, and the others still receive the event. Return whether a plugin was
-        lost.
+        Return true if a plugin was lost. A plugin is lost if it has disconnected or does not answer in time. The
+        other plugins still receive the event. Raise :class:`NRIError` if a plugin refuses the event, or if *add*
+        refuses the changes of a plugin.
         """
         async with self._turn:
             return await self.plugin_list.relay(event.name, lambda: event, add)
 
     def lose(self, plugin: PluginSession) -> None:
-        """Close the connection of *plugin* after the answers in progress."""
+        """Close the connection of *plugin* after the answers in progress have been sent."""
         if plugin not in self._lost:
             self._lost.append(plugin)
             self._closing.start(plugin.link.leave())
             self._changed.set()
 
     async def close(self) -> None:
-        """Close every connection and end the tasks of :meth:`accept`. Calls of :meth:`serve` return too."""
+        """Close all connections, and end the tasks that :meth:`accept` started. All calls of :meth:`serve` return."""
         self.plugin_list.close()
         await self._serving.cancel()
         await asyncio.gather(*self._closing)
@@ -305,7 +306,7 @@ class NriRuntime:
 def synchronisation(
     pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
 ) -> list[nri.SynchronizeRequest]:
-    """Return messages of acceptable length that list all pods and containers. All except the last set ``more``.
+    """Split the list of all pods and containers into messages that are not too long. All but the last set ``more``.
 
     >>> [(len(each.pods), len(each.containers), each.more) for each in synchronisation([nri.PodSandbox(id="a")], [])]
     [(1, 0, False)]

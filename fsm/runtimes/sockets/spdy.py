@@ -1,7 +1,8 @@
-"""The parts of SPDY/3.1 that Kubernetes uses for streams: conversion between frames and bytes, without I/O.
+"""Encode and decode the parts of SPDY/3.1 that Kubernetes uses for streams. This module does no I/O.
 
-A control frame has a type, flags and a length before its body. A data frame has its stream number instead of a type.
-Headers are compressed, with one state for each direction. There is no flow control, as in Kubernetes' own library.
+A control frame has a type, flags and a length before its body. A data frame has the number of its stream instead of a
+type. Headers are compressed. The state of the compression is separate for each direction. There is no flow control,
+as in the library that Kubernetes uses.
 """
 
 import zlib
@@ -19,8 +20,8 @@ GOAWAY: Final = 7
 
 FIN: Final = 1  # flag of the last frame of a stream in one direction
 CONTROL: Final = 1 << 31
-LARGEST: Final = 1 << 20  # maximum size in bytes of an accepted frame, and of its headers
-PART: Final = 1 << 15  # maximum size in bytes of a frame that is sent
+LARGEST: Final = 1 << 20  # maximum size in bytes of a received frame and of its decompressed headers
+PART: Final = 1 << 15  # maximum size in bytes of the data in a frame that this side sends
 
 _HEAD: Final = Struct(">II")
 _NUMBER: Final = Struct(">I")
@@ -35,7 +36,7 @@ NAMES: Final = (
     "user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
     "keep-alive origin"
 )
-"""Words of the header compression dictionary. In the dictionary, each word follows its length."""
+"""Words in the first part of the dictionary for header compression. There, each word follows its length."""
 TEXT: Final = (
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
     "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
@@ -44,19 +45,19 @@ TEXT: Final = (
     "chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/javascript,"
     "publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
 )
-"""The rest of the dictionary."""
+"""The second part of the dictionary for header compression."""
 DICTIONARY: Final = (
     b"".join(_NUMBER.pack(len(each)) + each.replace("_", " ").encode() for each in NAMES.split()) + TEXT.encode()
 )
 
 
 class SpdyError(Exception):
-    """The data received is not SPDY, or exceeds a limit."""
+    """The received data is not valid SPDY, or exceeds a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A stream was opened, or its opening was answered, with ``headers``. If ``over``, no data follows on it."""
+    """The other side has opened or accepted a stream. If ``over`` is true, it sends no data on the stream."""
 
     stream: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamData:
-    """Data of a stream. If ``over``, no data follows on it."""
+    """The other side has sent data on a stream. If ``over`` is true, no more data follows."""
 
     stream: int
     data: bytes
@@ -74,21 +75,21 @@ class StreamData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinged:
-    """A ping. The side that receives it must return it, unless that side sent it first."""
+    """The other side has sent a ping, which must be returned, or has returned a ping that this side sent."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """The other side is going away."""
+    """The other side has announced that it is closing the connection."""
 
 
 SpdyEvent: TypeAlias = Opened | StreamData | Pinged | Left
 
 
 class Spdy:
-    r"""One side of a connection.
+    r"""The state of one side of a SPDY connection. It converts between bytes and events.
 
     >>> client, server = Spdy(), Spdy()
     >>> sent = client.open(1, {"streamtype": "stdin"}) + client.data(1, b"hello", over=True)
@@ -106,7 +107,7 @@ class Spdy:
         self._expand = zlib.decompressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[SpdyEvent]:
-        """Yield the events that *data* completes. Raise :class:`SpdyError` for invalid data."""
+        """Add received *data*, and yield the events that it completes. Raise :class:`SpdyError` for invalid data."""
         self._held += data
         while len(self._held) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._held)
@@ -127,15 +128,15 @@ class Spdy:
                 yield from self._control(first & 0xFFFF, body, over=over)
 
     def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
-        """Return the frame that opens a stream. Clients use odd numbers."""
+        """Return a frame that opens the stream with the number *stream*. Clients must use odd numbers."""
         return self._frame(SYN_STREAM, _SYN.pack(stream, 0, 0) + self._packed(headers))
 
     def reply(self, stream: int) -> bytes:
-        """Return the frame that accepts a stream opened by the other side."""
+        """Return a frame that accepts *stream*, which the other side has opened."""
         return self._frame(SYN_REPLY, _NUMBER.pack(stream) + self._packed({}))
 
     def data(self, stream: int, data: bytes, *, over: bool = False) -> bytes:
-        """Return the frames of *data*. If *over*, they end the stream."""
+        """Return frames that carry *data* on *stream*. If *over* is true, the last frame ends the stream."""
         parts = [data[at : at + PART] for at in range(0, max(len(data), 1), PART)]
         last = len(parts) - 1
         return b"".join(
@@ -147,7 +148,7 @@ class Spdy:
         return self._frame(PING, _NUMBER.pack(number))
 
     def leave(self, last: int = 0) -> bytes:
-        """Return the GOAWAY frame. *last* is the last stream that was accepted."""
+        """Return a GOAWAY frame. *last* is the number of the last stream that this side accepted."""
         return self._frame(GOAWAY, _HEAD.pack(last, 0))
 
     def _control(self, kind: int, body: bytes, *, over: bool) -> Iterator[SpdyEvent]:

@@ -1,4 +1,4 @@
-"""The channels of one command, which carry its input, output and result, over SPDY or WebSocket."""
+"""Channels over SPDY or WebSocket that carry the input, the output and the result of a command."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
@@ -16,25 +16,25 @@ from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 
 BUFFER: Final = 1 << 16
 HELD: Final = 64 << 20
-"""Maximum number of bytes that may wait for a client. A client that does not read is disconnected."""
-LINGER: Final = 2.0  # number of seconds within which a client may read the last data
+"""Maximum number of bytes that may wait for a client. A client that reads too slowly is disconnected."""
+LINGER: Final = 2.0  # number of seconds that a client has for reading the last data
 
 
 class Link(Protocol):
-    """Carries bytes or messages in both directions."""
+    """A connection that carries bytes or messages in both directions."""
 
     def received(self) -> AsyncIterator[bytes]:
-        """Yield the data received until the end."""
+        """Yield the received data until the client closes the connection."""
 
     def send(self, data: bytes) -> None:
-        """Send *data*, or do nothing if the link is closed."""
+        """Send *data*. Do nothing if the link is closed."""
 
     async def close(self) -> None:
         """Send all pending data, and close the link."""
 
 
 class SocketLink:
-    """Bytes on a socket. *held* are bytes already read from it."""
+    """A link that carries bytes on a socket. *held* are the bytes that have already been read from the socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: bytes = b"") -> None:
         self.reader, self.writer = reader, writer
@@ -67,10 +67,10 @@ class SocketLink:
 
 
 class WebSocketLink:
-    """WebSocket messages on the socket of *link*, requested with *headers*, in one of the *protocols*.
+    """A link that carries WebSocket messages on *link*. *headers* and *path* are from the client's request.
 
-    ``protocol`` is the first of these that the client knows, or empty if it does not know any. Raise
-    :class:`wsproto.utilities.ProtocolError` for an invalid request.
+    ``protocol`` is the first of *protocols* that the client supports, or empty if the client supports none of them.
+    Raise :class:`wsproto.utilities.ProtocolError` if the request is invalid.
     """
 
     def __init__(self, link: SocketLink, headers: Headers, path: str, protocols: Sequence[str]) -> None:
@@ -112,36 +112,39 @@ class WebSocketLink:
 
 INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
 NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
-"""The channels, indexed by their number in WebSocket messages. The next number is for terminal sizes."""
+"""Names of the channels in the order of their numbers in WebSocket messages. Number 4 is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
-"""Connects to a port, sends it the reader's data, and passes on its answers. Raises :class:`OSError`."""
-CLOSES: Final = 255  # channel number of a message that closes the channel whose number follows
+"""A function that connects a stream to a port, or raises :class:`OSError`.
+
+Its arguments are the number of the port, a reader for the data to send, and a callback for the data received.
+"""
+CLOSES: Final = 255  # first byte of a message that closes a channel. The second byte is the number of the channel.
 
 
 class Channels(Protocol):
-    """Channels of a command. ``given`` is its standard input. ``ready`` is set once all channels are open."""
+    """The channels of a command. ``given`` is its standard input. ``ready`` is set once all channels are open."""
 
     given: asyncio.StreamReader
     ready: asyncio.Event
 
     async def read(self) -> None:
-        """Read what the client sends, until it closes the connection."""
+        """Read the data that the client sends, until it closes the connection."""
 
-    def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (the interface of whoever runs commands)
-        """Send what a command has written."""
+    def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (its callers pass it by position)
+        """Send the output of the command. If *error* is true, *data* is from its standard error."""
 
     def finish(self, result: bytes) -> None:
-        """Send *result*, which says how the command ended, and close all channels."""
+        """Send *result*, which describes how the command ended, and close all channels."""
 
 
 class MessageChannels:
-    """Channels over WebSocket. The first byte of a message is its channel number."""
+    """The channels of a command over WebSocket. The first byte of each message is the number of its channel."""
 
     def __init__(self, link: Link) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
         self._link = link
         self.ready.set()
-        self.write(b"", False)  # noqa: FBT003  (clients wait for it as a sign that the stream works)
+        self.write(b"", False)  # noqa: FBT003  (clients wait for a first message before they send)
 
     async def read(self) -> None:
         async for each in self._link.received():
@@ -159,7 +162,7 @@ class MessageChannels:
 
 
 class SpdyChannels:
-    """Channels over SPDY. Each is a stream that the client opens. It must open all *wanted* channels."""
+    """The channels of a command over SPDY. The client must open a stream for each of the *wanted* channels."""
 
     def __init__(self, link: Link, wanted: Collection[str]) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -189,7 +192,7 @@ class SpdyChannels:
 
 
 class ForwardedPorts:
-    """Connections to ports of a pod over SPDY. Each has a stream for data and one for errors."""
+    """Connections to the ports of a pod over SPDY. Each connection has one stream for data and one for errors."""
 
     def __init__(self, link: Link, connect: Connect) -> None:
         self._link, self._spdy, self._connect = link, Spdy(), connect
@@ -198,7 +201,7 @@ class ForwardedPorts:
         self._forwarding = Tasks()
 
     async def serve(self) -> None:
-        """Forward until the client closes the connection."""
+        """Forward data between the client and the ports until the client closes the connection."""
         try:
             async for event in _events(self._link, self._spdy):
                 if isinstance(event, Opened):
@@ -259,7 +262,10 @@ def _feed(to: asyncio.StreamReader, data: bytes) -> None:
 
 
 async def connected(port: int, given: asyncio.StreamReader, send: Callable[[bytes], None]) -> None:
-    """Send *given* to *port* of this machine, and pass the data received to *send*, until the port closes."""
+    """Connect to *port* of this machine. Forward *given* to the port, and pass the port's data to *send*.
+
+    Return when the port closes the connection.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
     async def passed() -> None:

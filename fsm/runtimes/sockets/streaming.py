@@ -1,6 +1,7 @@
-"""Server of the Exec, Attach and PortForward streams: HTTP on loopback, upgraded to SPDY or WebSocket.
+"""A server for the streams of Exec, Attach and PortForward.
 
-Each stream has an unguessable URL that can be used once.
+Clients connect by HTTP on the loopback interface and upgrade the connection to SPDY or WebSocket. Each stream has a
+URL that cannot be guessed and that can be used only once.
 """
 
 import asyncio
@@ -45,19 +46,22 @@ from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams
 HOST: Final = "127.0.0.1"
 SPDY: Final = "SPDY/3.1"
 COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""Protocols of commands, newest first. In both, the result is JSON."""
+"""Protocols for the streams of commands, newest first. In both protocols, the result is JSON."""
 PORTS: Final = "portforward.k8s.io"
-TUNNELLED: Final = f"{SPDY}+{PORTS}"  # protocol of ports over WebSocket, whose messages carry SPDY bytes
-PATIENCE: Final = 30.0  # number of seconds within which a client must send its request, and open its channels
+TUNNELLED: Final = f"{SPDY}+{PORTS}"  # protocol for port forwarding over WebSocket. The messages carry SPDY frames.
+PATIENCE: Final = 30.0  # number of seconds that a client has for sending its request and for opening its channels
 VALID: Final = 60.0  # number of seconds for which a URL is valid
 
 CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
-"""Runs a command, or attaches to one, with its standard streams. Returns its exit code."""
+"""A function that runs a command or attaches to it, and returns its exit code.
+
+Its arguments are a callback for the output and a reader for the input.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedCommand:
-    """The streams of a command: *run*, and the standard streams that were requested."""
+    """A command whose streams are offered to a client. The flags tell which standard streams the client requested."""
 
     run: CommandRun
     input: bool = False
@@ -73,13 +77,13 @@ class OfferedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedPorts:
-    """A port-forward stream. *connect* connects to each port."""
+    """A pod whose ports are offered to a client. *connect* connects to a port."""
 
     connect: Connect
 
 
 class StreamServer:
-    """Serves the offered streams. The server starts at the first offer."""
+    """A server for offered streams. It starts when the first stream is offered."""
 
     def __init__(self) -> None:
         self._offers: dict[str, OfferedCommand | OfferedPorts] = {}
@@ -125,7 +129,7 @@ class StreamServer:
     async def _upgraded(
         self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Link:
-        """Serve the requested stream, or refuse it. Return its link, which the caller must close."""
+        """Serve or refuse the stream that *asked* requests. Return its link, which the caller must close."""
         socket = SocketLink(reader, writer, http.trailing_data[0])
         path = asked.target.decode()
         offered = self._offers.pop(path.partition("?")[0], None)
@@ -204,12 +208,12 @@ async def _serve_stream(
 
 
 async def _run(offered: OfferedCommand, channels: Channels) -> bytes:
-    """Run the *offered* command. Return its result in Kubernetes' format."""
+    """Run the *offered* command. Return its result in the format of Kubernetes."""
     write: Write = channels.write
     given = channels.given if offered.input else None
     terminal = Tasks()
     if offered.terminal:
-        # A terminal merges both outputs, and uses its own line endings.
+        # A terminal merges standard output and standard error, and ends each line with CR LF.
         typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
         if typed:
             given = asyncio.StreamReader()
@@ -231,7 +235,7 @@ def _status(message: str, reason: str, **more: object) -> bytes:
 
 
 async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
-    """Pass on typed data and echo it, like a terminal. Ctrl-C and Ctrl-D also end the input."""
+    """Pass on typed data and echo it, as a terminal does. Ctrl-C and Ctrl-D end the input."""
     while data := await typed.read(BUFFER):
         data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
         given.feed_data(data.replace(b"\r", b"\n"))
@@ -244,7 +248,7 @@ async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write:
 async def run_in(
     containers: NodeContainers, identity: str, words: tuple[str, ...], write: Write, given: asyncio.StreamReader | None
 ) -> int:
-    """Run a command in the container *identity* with its standard streams. Return its exit code.
+    """Run a command in the container *identity*, and connect its standard streams. Return its exit code.
 
     Raise :class:`~fsm.runtimes.reference.driven.CallError` if the container is not running, or
     :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
@@ -257,10 +261,10 @@ async def run_in(
 
 
 async def attach(containers: NodeContainers, identity: str, write: Write, given: asyncio.StreamReader | None) -> int:
-    """Connect the standard streams of the first process of the container *identity* until it exits. Return 0.
+    """Connect to the standard streams of the main process in the container *identity* until it exits. Return 0.
 
-    The end of the client's input ends the process's input only if the latter was made for a single client. Raise the
-    same errors as :func:`run_in`.
+    When the client's input ends, the process's input ends only if the container was created with ``stdin_once``.
+    Raise the same errors as :func:`run_in`.
     """
     found = containers.find(identity, "attach")
     workload = found.world.workload
@@ -285,14 +289,14 @@ async def _feed(workload: Workload, given: asyncio.StreamReader | None, *, ends:
 
 
 class NodeStreams(StreamServer):
-    """Serves the streams of the containers and pods of *node*."""
+    """A server for the streams of the containers and pods on *node*."""
 
     def __init__(self, node: ServedNode) -> None:
         super().__init__()
         self._node = node
 
     async def command(self, container: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
-        """Return the URL of the streams for *request*."""
+        """Offer the streams that *request* asks for, and return their URL."""
         kind, run = "attach", partial(attach, self._node.containers, container)
         if isinstance(request, cri.ExecRequest):
             kind, run = "exec", partial(run_in, self._node.containers, container, tuple(request.cmd))
@@ -302,9 +306,10 @@ class NodeStreams(StreamServer):
         return await self.offer(kind, offered)
 
     async def ports(self) -> str:
-        """Return the URL of a port-forward stream.
+        """Offer a stream for port forwarding, and return its URL.
 
-        It connects to ports of this machine if the node runs real processes. Otherwise, every connection is refused.
+        If the node runs real processes, the stream forwards to ports of this machine. If it simulates them, every
+        connection is refused.
         """
         return await self.offer("portforward", OfferedPorts(connect=connected if self._node.processes else _refused))
 

@@ -1,10 +1,10 @@
-"""Both sides of ttrpc over a byte stream: :class:`Server` answers calls, :class:`Client` makes them.
+"""The two sides of ttrpc over a byte stream: a :class:`Server` answers calls, and a :class:`Client` makes calls.
 
-A message is a ten-byte header (length, stream, kind, flags; big-endian), and *length* bytes of data.
+A message has a ten-byte header (length, stream, kind, flags; big-endian), which *length* bytes of data follow.
 
-Both sides get a function that sends bytes, and the caller passes incoming bytes to ``received``. Neither trusts its
-peer. Memory for the peer's data is limited by the constants here, and invalid data raises :class:`ProtocolError` or is
-answered with an error.
+Each side is created with a function for sending bytes. Its caller passes incoming bytes to ``received``. Neither side
+trusts its peer: constants in this module limit the memory for the peer's data, and invalid data raises
+:class:`ProtocolError` or is answered with an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEADER: Final = struct.Struct(">IIBB")
 
 
 class MessageKind(IntEnum):
-    """The kind of a message. NRI does not use data streams."""
+    """The kind of a message. NRI uses only requests and responses."""
 
     REQUEST = 1
     RESPONSE = 2
@@ -36,7 +36,7 @@ class MessageKind(IntEnum):
 
 
 class TtrpcMessage(NamedTuple):
-    """A message. ``data`` is ``None`` if its ``length`` exceeded the limit, so that the data was dropped."""
+    """A received message. If its ``length`` exceeds the limit, the data was dropped and ``data`` is ``None``."""
 
     stream: int
     kind: int
@@ -45,7 +45,7 @@ class TtrpcMessage(NamedTuple):
 
 
 def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
-    """Return the bytes of a message. The caller has checked the length of *data*.
+    """Return the bytes of a message. The caller must check the length of *data*.
 
     >>> encoded(1, MessageKind.REQUEST, b"hi").hex(" ")
     '00 00 00 02 00 00 00 01 01 00 68 69'
@@ -54,7 +54,7 @@ def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
 
 
 class MessageDecoder:
-    """Decodes messages from the bytes of one stream, received in any pieces. Holds at most one message.
+    """Decodes messages from bytes that arrive in pieces of any size. It stores at most one message.
 
     >>> decoder = MessageDecoder()
     >>> [each.data for byte in encoded(3, MessageKind.RESPONSE, b"yes") for each in decoder.messages(bytes([byte]))]
@@ -63,7 +63,7 @@ class MessageDecoder:
 
     def __init__(self) -> None:
         self._held = bytearray()
-        self._left = 0  # number of bytes of a too long message that are still to be dropped
+        self._left = 0  # number of remaining bytes to drop from a message that is too long
 
     def messages(self, data: bytes) -> Iterator[TtrpcMessage]:
         self._held += data
@@ -91,21 +91,21 @@ Code = IntEnum(
     "CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED"
     " FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED",
 )
-"""The error codes of gRPC."""
+"""The error codes of gRPC, which ttrpc uses too."""
 
-CALLS: Final = 256  # maximum number of calls that a server has in progress. Further calls are refused.
+CALLS: Final = 256  # maximum number of calls in progress on a server. Further calls are refused.
 HELD: Final = 4 * LONGEST  # maximum total size in bytes of the requests in progress
-TEXT: Final = 1_000  # maximum number of characters of a peer's text in an error
+TEXT: Final = 1_000  # maximum number of characters that an error message quotes from a peer
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
-"""Answers the payload of a request with the payload of the response, or raises :class:`RpcError`."""
+"""A function that maps the payload of a request to the payload of the response, or raises :class:`RpcError`."""
 Ask = TypeVar("Ask", bound=Message)
 Answer = TypeVar("Answer", bound=Message)
 
 
 class RpcError(Exception):
-    """A call failed with *code*, a gRPC error code. Missing a deadline is also such a failure."""
+    """A call has failed with the gRPC error code *code*, for example because it missed its deadline."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -114,15 +114,15 @@ class RpcError(Exception):
 
 
 class ProtocolError(Exception):
-    """The peer violated the ttrpc protocol."""
+    """The peer has violated the ttrpc protocol."""
 
 
 class ClosedError(Exception):
-    """The connection has ended, so there is no answer."""
+    """The connection ended before the call was answered."""
 
 
 def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Handler:
-    """Return a handler that decodes a request of *kind* for *answer*, and encodes the message that *answer* returns."""
+    """Return a handler that decodes each request as *kind*, passes it to *answer*, and encodes the answer."""
 
     async def handler(payload: bytes) -> bytes:
         try:
@@ -135,10 +135,10 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 
 
 class Server:
-    """Answers calls with the handlers in *services*, by service name and method name.
+    """Answers calls by means of *services*, which maps service names to mappings from method names to handlers.
 
-    Calls begin in the order of their arrival, and may end in any order. ``held`` counts the bytes of the requests in
-    progress.
+    Calls begin in the order of their arrival, and may end in any order. ``held`` is the total size in bytes of the
+    requests in progress.
     """
 
     def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
@@ -149,7 +149,7 @@ class Server:
         self.held = 0
 
     async def received(self, data: bytes) -> None:
-        """Process the next bytes. Raise :class:`ProtocolError` if they are not requests."""
+        """Process the next received bytes. Raise :class:`ProtocolError` if they are not requests."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.REQUEST:
                 raise ProtocolError(f"a message of kind {message.kind}, but requests are expected")
@@ -171,7 +171,7 @@ class Server:
             response = Response(status=Status(), payload=payload)
         except RpcError as error:
             response = Response(status=Status(code=error.code, message=error.message))
-        except Exception as error:  # noqa: BLE001  (an error of a handler is an answer, as in every server)
+        except Exception as error:  # noqa: BLE001  (an error in a handler must not end the server)
             response = Response(status=Status(code=Code.UNKNOWN, message=f"{type(error).__name__}: {error}"))
         await self._respond(stream, response)
 
@@ -194,7 +194,7 @@ class Server:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            return None  # The caller has stopped waiting.  An answer would only compete with its own deadline.
+            return None  # the deadline has passed, so the caller no longer waits for an answer
 
     async def _refuse(self, stream: int, code: int, why: str) -> None:
         await self._respond(stream, Response(status=Status(code=code, message=why)))
@@ -210,17 +210,17 @@ class Server:
             return  # the caller has disconnected
 
     async def finish(self, seconds: float) -> None:
-        """Wait at most *seconds* for the answers to the calls in progress."""
+        """Wait until the calls in progress have been answered, but at most *seconds*."""
         if self._calls:
             await asyncio.wait(self._calls, timeout=seconds)
 
     async def close(self) -> None:
-        """Abandon the calls in progress."""
+        """Cancel the calls in progress."""
         await self._calls.cancel()
 
 
 class Client:
-    """Makes calls. Each has a deadline, and several may be in progress."""
+    """Makes calls to a server. Each call has a deadline, and several calls may be in progress."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -230,7 +230,7 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Process the next bytes, dropping late answers. Raise :class:`ProtocolError` if they are not responses."""
+        """Process the next received bytes. Drop late responses. Raise :class:`ProtocolError` for other messages."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
                 raise ProtocolError(f"a message of kind {message.kind}, but responses are expected")
@@ -244,10 +244,10 @@ class Client:
                 waiting.set_result(message.data)
 
     async def call(self, service: str, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
-        """Return the answer to *request*.
+        """Call *method* of *service* with *request*, and return the answer.
 
-        Raise :class:`RpcError` if the call fails or takes more than *seconds*, or :class:`ClosedError` if the
-        connection ends. A request that is too long is not sent, and fails with ``RESOURCE_EXHAUSTED``.
+        Raise :class:`RpcError` if the call fails or takes longer than *seconds*. Raise :class:`ClosedError` if the
+        connection ends. A request that is too long is not sent: the call fails with ``RESOURCE_EXHAUSTED``.
         """
         payload = request.SerializeToString()
         asked = Request(service=service, method=method, payload=payload, timeout_nano=int(seconds * 1e9))
@@ -280,7 +280,7 @@ class Client:
         raise RpcError(response.status.code, response.status.message[:TEXT])
 
     def close(self) -> None:
-        """End every call in progress, and every later one, with :class:`ClosedError`."""
+        """Make all calls in progress and all later calls raise :class:`ClosedError`."""
         self._closed = True
         for answer in self._waiting.values():
             if not answer.done():

@@ -1,4 +1,4 @@
-"""Unix sockets: addresses as runtimes and the kubelet write them, sockets that this process makes, and connections."""
+"""Parse the addresses of Unix sockets, create sockets, and accept connections on them."""
 
 import asyncio
 import errno
@@ -22,7 +22,7 @@ CODE: Final = "FSM603"
 _LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
 
 _PATIENCE: Final = 5.0
-"""Number of seconds within which a socket must accept a connection. After that, the socket's queue counts as full."""
+"""Number of seconds within which a socket must accept a connection. If it does not, its queue counts as full."""
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
@@ -31,7 +31,7 @@ SERVER_OPTIONS: Final = (
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.server_handshake_timeout_ms", 2_000),
     ("grpc.max_connection_idle_ms", 60_000),
-    # Without a limit, idle connections would use up all file descriptors, even those that calls need for files.
+    # Without this limit, idle connections would use up all file descriptors, even those that calls need for files.
     ("grpc.max_allowed_incoming_connections", resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31) // 2),
 )
 CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
@@ -43,18 +43,18 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.max_send_message_length", 64 << 20),
 )
-"""Options of a channel to a Unix socket.
+"""gRPC options for channels to Unix sockets.
 
-Proxies from the environment are for networks. Without an authority, gRPC sends the path of the socket, which Go servers
-refuse. Each channel has its own connection, and retries soon after the runtime has restarted. The minimum time between
-two attempts keeps its default, because it is also the time limit for a runtime to answer a connection, and a starting
-runtime needs more.
+Proxies from the environment are disabled, because they are for networks. The authority is set because gRPC sends the
+path of the socket by default, which Go servers refuse. Each channel has its own connection, and reconnects soon after
+the runtime has restarted. The minimum time between two attempts to connect is not changed, because it is also the
+time limit for the runtime's answer to a connection. A starting runtime would not answer within a shorter time.
 """
 
 
 @contextmanager
 def peers_may_leave() -> Iterator[None]:
-    """Ignore SIGPIPE in the context, so that writing to a closed connection raises an error instead of killing fsm."""
+    """Ignore SIGPIPE within the context, so that writing to a closed connection raises an error."""
     before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         yield
@@ -63,7 +63,7 @@ def peers_may_leave() -> Iterator[None]:
 
 
 def path(address: str) -> str:
-    """Return the path in *address*: ``unix:///path``, ``unix:path``, or an absolute path.
+    """Return the path in *address*, which is ``unix:///path``, ``unix:path`` or an absolute path.
 
     Raise :class:`InputError` for any other form of address.
 
@@ -89,7 +89,7 @@ def path(address: str) -> str:
 
 
 def target(address: str) -> str:
-    """Return *address* as gRPC expects it.
+    """Convert *address* to the form that gRPC expects.
 
     >>> target("/run/a socket")
     'unix:/run/a%20socket'
@@ -98,9 +98,9 @@ def target(address: str) -> str:
 
 
 def reached(address: str) -> str:
-    """Return the path of the socket at *address*, after checking that something listens on it.
+    """Check that a process listens on the socket at *address*, and return the path of the socket.
 
-    Raise :class:`InputError` if there is no socket, if it may not be used, or if nothing listens on it.
+    Raise :class:`InputError` if there is no socket, if this user may not use it, or if no process listens on it.
     """
     found = path(address)
     try:
@@ -128,7 +128,7 @@ _REASONS: Final[Mapping[type[OSError], tuple[str, str]]] = {
 
 
 def unreachable(address: str, error: OSError) -> InputError:
-    """Return the error to report when connecting to *address* failed with *error*."""
+    """Convert *error*, which was raised when connecting to *address*, to an error message for the user."""
     known = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
     what, hint = known or (f"cannot be connected to: {reason(error)}", _WAY)
     return refused(address, CODE, what, hint)
@@ -136,14 +136,14 @@ def unreachable(address: str, error: OSError) -> InputError:
 
 @contextmanager
 def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
-    """Have *bind* make the socket at *address* with mode 0600, and remove the socket at the end.
+    """Let *bind* create the socket at *address* with mode 0600. Remove the socket at the end of the context.
 
-    A socket that nobody listens on is replaced. Raise :class:`InputError` if another process listens on it, if
-    something else exists there, or if the socket cannot be made.
+    An existing socket is replaced if no process listens on it. Raise :class:`InputError` if a process listens on it,
+    if the path exists but is not a socket, or if the socket cannot be created.
     """
     at = Path(path(address))
     try:
-        bound(str(at)).close()  # fails before gRPC, which would print to standard error
+        bound(str(at)).close()  # report errors here, because gRPC would print them to standard error
         at.unlink()
         with _for_this_user():
             bind()
@@ -154,14 +154,15 @@ def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            if at.stat().st_ino == made:  # unless it has been replaced in the meantime
+            if at.stat().st_ino == made:  # no other process has replaced the socket
                 at.unlink()
 
 
 def bound(name: str) -> socket.socket:
-    """Return a socket at the path *name* that only this user may use, replacing one that nobody listens on.
+    """Create a socket at the path *name* that only this user may use.
 
-    Raise ``OSError``: ``FileExistsError`` if something else exists there, or ``EADDRINUSE`` if it is in use.
+    An existing socket is replaced if no process listens on it. If a process listens on it, raise :class:`OSError`
+    with ``EADDRINUSE``. If the path exists but is not a socket, raise :class:`FileExistsError`.
     """
     _vacate(Path(name))
     made = socket.socket(socket.AF_UNIX)
@@ -190,7 +191,7 @@ def _vacate(at: Path) -> None:
         return
     if not stat.S_ISSOCK(found.st_mode):
         raise FileExistsError(errno.EEXIST, "exists already and is not a socket", str(at))
-    with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # a full queue means that a process listens
+    with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # if the queue is full, a process listens
         probe.setblocking(False)  # noqa: FBT003  (its only parameter)
         try:
             probe.connect(str(at))
@@ -201,7 +202,7 @@ def _vacate(at: Path) -> None:
 
 
 def unusable(address: str, error: Exception) -> InputError:
-    """Return the error to report when making a socket at *address* failed with *error*."""
+    """Convert *error*, which was raised when creating a socket at *address*, to an error message for the user."""
     at = Path(path(address))
     number = error.errno if isinstance(error, OSError) else 0
     if number == errno.EEXIST:
@@ -217,13 +218,15 @@ def unusable(address: str, error: Exception) -> InputError:
 
 
 class Acceptor:
-    """Accepts connections on *listening* in the running loop and calls *take* with each, until :meth:`close`.
+    """Accepts connections on the socket *listening* in the running event loop, and calls *take* with each connection.
 
-    An eighth of the process's file descriptors stays free for files and for modules that are imported later. When no
-    other descriptors are left, clients wait in the socket's queue, and *say* is called once.
+    An eighth of the process's file descriptors is reserved for files and for modules that are imported later. While
+    no other descriptors are free, clients wait in the socket's queue. *say* is called with a message when this
+    happens for the first time.
     """
 
-    # An asyncio server would use the last descriptor, and then print a hundred tracebacks per second.
+    # This class is used instead of an asyncio server. An asyncio server would use the last file descriptor, and then
+    # print a hundred tracebacks per second.
 
     def __init__(
         self,
@@ -249,8 +252,8 @@ class Acceptor:
         limit, _ = getrlimit(RLIMIT_NOFILE)
         try:
             os.close(lowest := os.dup(self.listening.fileno()))
-            if 0 < limit <= lowest + limit // 8:  # the system assigns the lowest free number
-                raise OSError  # noqa: TRY301  (handled like too many open files)
+            if 0 < limit <= lowest + limit // 8:  # the system always assigns the lowest free number
+                raise OSError  # noqa: TRY301  (handled in the same way as too many open files)
             self._take(self.listening.accept()[0])
         except (BlockingIOError, ConnectionAbortedError):  # the client has gone
             pass
@@ -266,7 +269,7 @@ class Acceptor:
 def accept_streams(
     listening: socket.socket, take: Callable[[asyncio.StreamReader, asyncio.StreamWriter], object]
 ) -> Acceptor:
-    """Accept connections on *listening*, and call *take* with the streams of each."""
+    """Accept connections on *listening*, and call *take* with a reader and a writer for each connection."""
     tasks = Tasks()
 
     async def open_streams(connection: socket.socket) -> None:

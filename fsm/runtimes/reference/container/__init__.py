@@ -33,11 +33,12 @@ OOM_KILLED: Final = "OOMKilled"
 
 
 class Effects:
-    """Effects on the container with the directory *root*, in its *world*. ``storage`` has its record, if any.
+    """The effects of events on a container, its record and its environment.
 
-    ``beginnings`` maps each event to its effect when it begins. All other events have the effect :meth:`use`.
-    ``endings`` maps each call to its effect when it continues. ``resources`` and ``exit`` are arguments of the current
-    event. ``why`` is the reason if the event fails.
+    *root* is the container's directory, and *world* is its environment. ``storage`` has the container's record, or is
+    ``None`` if there is no record. ``beginnings`` maps an event to its effect when the event begins. Events that are
+    not in ``beginnings`` have the effect :meth:`use`. ``endings`` maps a call to its effect when the call continues.
+    ``resources`` and ``exit`` are arguments of the current event. ``why`` is the reason if the event fails.
     """
 
     def __init__(self, root: Path, world: SimulatedWorld) -> None:
@@ -124,7 +125,7 @@ class Effects:
         return first_of(names, outcome, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
-        """Kill the process and record its exit. If *exit_follows*, leave an earlier exit to the exit event."""
+        """Kill the process and record its exit. If *exit_follows*, an exit event will record an earlier exit."""
         late = False
         try:
             try:
@@ -177,7 +178,7 @@ class Effects:
         return next(iter(names - {"failed"}))
 
     def _look(self, outcome: str) -> str:
-        """Return *outcome* if containerd has a record of the container, or else the outcome of the failure."""
+        """Return *outcome* if containerd has a record of the container, or else the outcome of a failed lookup."""
         try:
             self.world.look()
         except WorldError as error:
@@ -193,11 +194,11 @@ class Effects:
         return self._existing().get()
 
     def _flag(self, **fields: bool) -> None:
-        """Change *fields* only in memory."""
+        """Change the given fields of the record in memory, but not in the file."""
         self._existing().update(lambda status: status.model_copy(update=fields))
 
     def write(self, **fields: object) -> None:
-        """Change *fields* in memory and in the file."""
+        """Change the given fields of the record, both in memory and in the file."""
         self._existing().update_sync(lambda status: status.model_copy(update=fields))
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
@@ -214,9 +215,9 @@ MACHINE: Final = "container-status"
 
 
 class Container(Effects, Driven):
-    """A container with the directory *root*, in its *world*, under *profile* if one is named.
+    """A container with the directory *root* and the environment *world*. Thread-safe.
 
-    Thread-safe. Each stage of a call is one step.
+    If *profile* is not empty, the machine behaves as under that profile. Each stage of a call is one step.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -237,8 +238,8 @@ class Container(Effects, Driven):
     def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
         """Return the container after a restart.
 
-        If containerd has no record of the container, it is absent and its directory is deleted. If containerd's record
-        cannot be read, the container is absent until a restart can read it.
+        If containerd has no record of the container, the container is absent and its directory is deleted. If
+        containerd's record cannot be read, the container is absent until a later restart can read the record.
         """
         self = cls(root, world, profile)
         before, outcome = ABSENT, ""
@@ -263,11 +264,11 @@ class Container(Effects, Driven):
             return self.position.shows
 
     def record(self) -> Status | None:
-        """Return a copy of the record, or ``None`` if there is none. Never wait for a call."""
+        """Return a copy of the record, or ``None`` if there is no record. This never waits for a call."""
         return self.storage.get() if self.storage else None
 
     def peek(self) -> Status | None:
-        """Return the record itself, which must not be changed, or ``None`` if there is none."""
+        """Return the record itself, or ``None`` if there is no record. The record must not be changed."""
         return self.storage.peek() if self.storage else None
 
     def status(self) -> Status:
@@ -276,19 +277,19 @@ class Container(Effects, Driven):
             return self._status()
 
     def call(self, event: str, resources: Resources | None = None) -> None:
-        """Make the complete call *event*, named as in the machine. *resources* are those of an update."""
+        """Make the complete call *event*, named as in the machine. A creation or an update stores *resources*."""
         in_progress = self.begin(event, resources)
         while in_progress:
             in_progress = self.end(event)
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
-        """Begin the call *event*. Return whether it is still in progress."""
+        """Begin the call *event*. Return whether the call is still in progress."""
         with self._step():
             self.resources = resources
             return self._begin(event)
 
     def end(self, event: str) -> bool:
-        """Continue the call *event*, which has begun, by one stage. Return whether it is still in progress."""
+        """Continue the call *event* by one stage. Return whether the call is still in progress."""
         with self._step():
             try:
                 names = {way.name for way in self.choices(event, ends=True)}
@@ -297,13 +298,13 @@ class Container(Effects, Driven):
             return self._finish(event, self.endings[event](names), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        """Record *exit*, unless an earlier one is recorded. After an :class:`OSError`, it must be reported again."""
+        """Record *exit*, unless an earlier exit is recorded. After an :class:`OSError`, it must be reported again."""
         with self._step():
             self.exit = exit
             self._begin("exit")
 
     def oom(self) -> None:
-        """Record an OOM kill of a process of the container. Raise :class:`OSError` like :meth:`exited`."""
+        """Record that a process of the container was OOM-killed. Raise :class:`OSError` like :meth:`exited`."""
         with self._step():
             self.position.outcomes("oom")
             self.mark_oom()
@@ -336,7 +337,7 @@ class Container(Effects, Driven):
 
 
 def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
-    """Return the state before the restart, and the record after it. Leave an unreadable file as it is, for repair."""
+    """Return the state before a restart and the record after it. Leave an unreadable file as it is, for repair."""
     storage, task, looked_up = _left(root, world)
     before = storage.get()
     after = _reconciled(before, task, world) if looked_up else None
@@ -344,13 +345,13 @@ def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
     if after != before:
         try:
             storage.update_sync(lambda _: after)
-        except OSError:  # the next restart does the same again
+        except OSError:  # the next restart tries again
             storage.update(lambda _: after)
     return _state(before, task), storage
 
 
 def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None, bool]:
-    """Return the record (unknown if unreadable), the process, and whether the process could be looked up."""
+    """Return the record, the process, and whether the process could be looked up. An unreadable record is unknown."""
     task, looked_up = None, False
     with suppress(WorldError):
         task, looked_up = world.task(), True
@@ -362,7 +363,10 @@ def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None
 
 
 def _reconciled(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
-    """Return *status*, updated to match *task*, or ``None`` if the two contradict each other."""
+    """Return *status* with changes that make it match *task*.
+
+    If the two contradict each other, return ``None``.
+    """
     if task and (not task.started or task.exit):
         try:
             world.drop()

@@ -1,7 +1,8 @@
 """Files that are written and removed atomically and durably, and durable directories.
 
-After a crash at any system call, a file has its complete old or new content. :func:`remove` and the next :func:`write`
-delete temporary files. A file must not be written by two processes or threads at the same time.
+After a crash at any system call, a file has either its complete old content or its complete new content.
+:func:`remove` and the next :func:`write` delete temporary files. Two processes or threads must not write a file at
+the same time.
 """
 
 import os
@@ -21,7 +22,7 @@ class UnknownContentError(OSError):
 def write(path: Path, data: bytes) -> None:
     """Replace the content of *path* with *data*. After an :class:`OSError`, the file has its old content.
 
-    After :class:`UnknownContentError`, it has the old or the new content, and should be read again.
+    After :class:`UnknownContentError`, the file has either the old or the new content, and should be read again.
     """
     before = path.read_bytes() if path.exists() else None
     with _folder(path) as folder:
@@ -53,7 +54,7 @@ def make_folder(path: Path, *, exist_ok: bool = False) -> None:
 def remove(path: Path, *others: Path) -> None:
     """Delete *path*, *others*, and temporary files of *path*, if they exist. Raise :class:`OSError` on failure.
 
-    *path* itself is deleted last, so that after a crash it still leads to the others.
+    *path* is deleted last. As long as *path* exists after a crash, the other files can still be found and deleted.
     """
     for file in (*leftovers(path), *others, path):
         file.unlink(missing_ok=True)
@@ -63,7 +64,7 @@ def remove(path: Path, *others: Path) -> None:
 
 
 def leftovers(path: Path) -> tuple[Path, ...]:
-    """Return the temporary files of unfinished writes of *path*, by this module or by containerd."""
+    """Return the temporary files that unfinished writes of *path* by this module or by containerd have left."""
     return tuple(sorted(path.parent.glob(f".tmp-{path.name}*")))
 
 

@@ -1,7 +1,7 @@
-"""The record that containerd keeps of a container, and the state that is derived from it.
+"""The record that containerd keeps of a container, and the state that follows from it.
 
-Every field has containerd's type and bounds, which are checked when it is set. Records are mutable, so callers get
-copies.
+Every field has the type and the bounds that it has in containerd. They are checked when the field is set. Records are
+mutable, so callers get copies.
 """
 
 import json
@@ -19,7 +19,7 @@ Uint32: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
 Uint64: TypeAlias = Annotated[int, Field(ge=0, lt=2**64)]
 
 FLAGS: Final = frozenset({"starting", "removing", "unknown"})
-"""Status fields that are never written."""
+"""Fields of :class:`Status` that are never written to the file."""
 
 
 def folded(key: str) -> str:
@@ -48,7 +48,10 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_like_go(cls, data: object, info: ValidationInfo) -> object:
-        """Replace keys with field names, ignoring case, if there is a context. Drop unknown keys and ``null``."""
+        """Replace keys with field names, ignoring case, if a validation context is given.
+
+        Drop keys that are unknown, and keys whose value is ``null``.
+        """
         if info.context is None or not isinstance(data, dict):
             return data
         names = {folded(info.context.get(name, name)): name for name in cls.model_fields if name not in FLAGS}
@@ -77,7 +80,7 @@ class HugepageLimit(Record):
 class LinuxResources(Record):
     """Limits on Linux. A value that is 0 or empty means that the limit is not set.
 
-    ``hugepage_limits`` may contain ``None``, which a copying bug in containerd produces and which is kept.
+    ``hugepage_limits`` may contain ``None``, because of a copying bug in containerd. Such values are kept.
     """
 
     cpu_period: Int64 = 0
@@ -102,7 +105,7 @@ class LinuxResources(Record):
 
 
 class CpuGroupAffinity(Record):
-    """The usable processors of one group on Windows, as a bit mask."""
+    """A bit mask of the usable processors in one group on Windows."""
 
     cpu_mask: Uint64 = 0
     cpu_group: Uint32 = 0
@@ -129,8 +132,8 @@ class Resources(Record):
 class Status(Record):
     """A container's record. Times are in nanoseconds since the epoch, or 0 if unset.
 
-    ``starting``, ``removing`` and ``unknown`` are never written. containerd before 2.1 does not have ``restore``, which
-    is ``None`` in records written by these versions.
+    ``starting``, ``removing`` and ``unknown`` are never written to the file. containerd before 2.1 does not have
+    ``restore``. In its records, ``restore`` is ``None``.
 
     >>> status = Status(created_at=1)
     >>> status.state().value
@@ -154,7 +157,10 @@ class Status(Record):
     unknown: bool = False
 
     def state(self) -> ContainerState:
-        """Return the state that the last time set implies, or unknown if no time is set or ``unknown`` is true."""
+        """Return the state that follows from the times that are set.
+
+        The state is unknown if no time is set or ``unknown`` is true.
+        """
         times = (
             (self.finished_at, ContainerState.EXITED),
             (self.started_at, ContainerState.RUNNING),
@@ -168,7 +174,7 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 VERSION: Final = "v1"
 
 _KEYS: Final = {name: to_pascal(name) for name in Status.model_fields if name not in FLAGS}
-"""Maps each written field to its key, in file order. Within resources, keys are field names."""
+"""Maps each written field to its key, in file order. Keys inside the resources are field names."""
 
 
 class CheckpointError(Exception):
@@ -181,8 +187,8 @@ class CheckpointError(Exception):
 def encode(status: Status) -> bytes:
     r"""Return the file content for *status*.
 
-    Without ``restore``, the result is a file of containerd before 2.1. Raise :class:`ValueError` if a part of *status*
-    has the wrong type.
+    If ``restore`` is ``None``, the result is a file as containerd before 2.1 writes it. Raise :class:`ValueError` if
+    a part of *status* has the wrong type.
 
     >>> encode(Status(created_at=7, message="exit > 0"))  # doctest: +ELLIPSIS
     b'{"Version":"v1","Pid":0,"CreatedAt":7,...,"ExitCode":0,"Reason":"","Message":"exit \\u003e 0","Resources":null}'
@@ -201,7 +207,7 @@ def encode(status: Status) -> bytes:
 
 
 def _escape(text: str, *, old: bool) -> str:
-    """Escape *text* as Go does if Python does not. *old* means Go before 1.22."""
+    """Escape *text* if Go escapes it but Python does not. If *old*, escape it as Go before 1.22 does."""
     if len(text) > 1:
         return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(text, text) if old else text
     # Python keeps a byte that is not UTF-8 as a lone surrogate, but Go replaces it.
@@ -243,7 +249,7 @@ def decode(data: bytes, path: str = "") -> Status:
 def _parsed(data: bytes, path: str) -> Json:
     if not data.strip():
         raise CheckpointError(path, f"{len(data)} bytes, and no record in them")
-    # Decode a byte that is not UTF-8 to a lone surrogate, like an escaped surrogate.
+    # Decode a byte that is not UTF-8 to a lone surrogate. An escaped surrogate is decoded in the same way.
     text = data.decode(errors="surrogateescape")
     try:
         parsed: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number)
@@ -261,7 +267,7 @@ def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     members: dict[str, Json] = {}
     for name, value in pairs:
         key = _without_surrogates(name)
-        members.pop(key, None)  # so that the last value wins, in its own position
+        members.pop(key, None)  # so that the last value wins and keeps its position
         members[key] = _without_surrogates(value) if isinstance(value, str) else value
     return members
 

@@ -23,7 +23,9 @@ class DeletedError(Exception):
 
 
 class StatusStorage:
-    """The record of the container with the directory *root*, created by :func:`store` and :func:`load`.
+    """The record of the container whose directory is *root*.
+
+    Use :func:`store` or :func:`load` to create a storage.
 
     >>> import tempfile
     >>> def started(status: Status) -> Status:
@@ -46,7 +48,10 @@ class StatusStorage:
         self._writer: int | None = None
         self._deleted = False
         self.known = True
-        """Whether the record is at least as new as the file. False after a failed write that was not undone."""
+        """True if the record is at least as new as the file.
+
+        It is false after a failed write that was not undone.
+        """
 
     def get(self) -> Status:
         """Return a copy of the record, or of the last record if it was deleted."""
@@ -56,20 +61,20 @@ class StatusStorage:
         return self.peek().state()
 
     def peek(self) -> Status:
-        """Return the record itself, which must not be changed. Updates replace it."""
+        """Return the record itself. It must not be changed, and each update replaces it."""
         if not self.known:
             with self._lock:
-                if not self.known:  # no other reader was faster
+                if not self.known:  # no other reader has read the file in the meantime
                     self._status, self.known = decode(self.path.read_bytes(), str(self.path)), True
         return self._status
 
     def update(self, change: StatusChange, *, checkpointed: bool = False) -> None:
-        """Replace the record with the result of *change*, called with a copy. If *checkpointed*, also write the file.
+        """Replace the record with the result of *change*, which is called with a copy of the record.
 
-        If *change* raises, or returns an invalid record, nothing changes. Raise :class:`DeletedError` if the record was
-        deleted, and :class:`RuntimeError` for an update within an update. After
-        :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`, an :class:`OSError`, the record is
-        not ``known``.
+        If *checkpointed*, also write the file. If *change* raises an error or returns an invalid record, nothing
+        changes. Raise :class:`DeletedError` if the record was deleted, and :class:`RuntimeError` for an update within
+        an update. After :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`, which is an
+        :class:`OSError`, the record is not ``known``.
         """
         if self._writer == threading.get_ident():
             raise RuntimeError(f"{self.path}: an update within an update would be lost")
@@ -89,11 +94,17 @@ class StatusStorage:
                 self._writer = None
 
     def update_sync(self, change: StatusChange) -> None:
-        """Like :meth:`update`, but write the file first. An :class:`OSError` leaves both unchanged."""
+        """Like :meth:`update`, but write the file first.
+
+        After an :class:`OSError`, both the file and the record are unchanged.
+        """
         self.update(change, checkpointed=True)
 
     def delete(self) -> None:
-        """Delete the checkpoint and the remains of earlier deletions. Can be repeated after an :class:`OSError`."""
+        """Delete the checkpoint and the remains of earlier deletions.
+
+        After an :class:`OSError`, the deletion can be repeated.
+        """
         with self._lock:
             try:
                 # containerd moves the file out of its directory before deleting it, and may be stopped in between.
@@ -103,17 +114,16 @@ class StatusStorage:
 
 
 def store(root: Path, status: Status) -> StatusStorage:
-    """Return a storage that has written *status* to *root*. An :class:`OSError` leaves an older checkpoint."""
+    """Write *status* to *root*, and return its storage. After an :class:`OSError`, an older checkpoint remains."""
     storage = StatusStorage(root, status)
     storage.update_sync(lambda status: status)
     return storage
 
 
 def load(root: Path) -> StatusStorage:
-    """Return a storage for the checkpoint in *root*, deleting temporary files of unfinished writes.
+    """Return a storage for the checkpoint in *root*. Delete temporary files of unfinished writes.
 
-    Raise :class:`OSError`, or :class:`~fsm.runtimes.reference.container.record.CheckpointError` for an invalid
-    file.
+    Raise :class:`OSError`, or :class:`~fsm.runtimes.reference.container.record.CheckpointError` for an invalid file.
     """
     path = root / NAME
     status = decode(path.read_bytes(), str(path))

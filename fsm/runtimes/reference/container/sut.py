@@ -1,4 +1,7 @@
-"""The reference container under test, in a real directory and a simulated world that can produce every outcome."""
+"""The reference container as a system under test.
+
+It has a real directory and a simulated environment, which can produce every outcome.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -24,7 +27,10 @@ FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("remove", "no-record"): "gone",
     ("remove", "failed"): "forget",
 }
-"""Maps events and outcomes to the fault that causes them. Other failures come from ``use``."""
+"""Maps an event and an outcome to the fault that causes the outcome.
+
+All other failures are caused by the fault ``use``.
+"""
 
 CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
     *DAMAGE,
@@ -68,7 +74,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         return self.container.shows
 
     def record(self) -> dict[str, Any]:
-        """Return the data written to the file, except the reason, which an OOM kill changes in every state."""
+        """Return the data in the file. Omit the reason, which an OOM kill changes in every state."""
         status = self.container.record()
         fields = _fields(status) if status else {}
         return {name: value for name, value in fields.items() if name not in {"reason", *FLAGS}}
@@ -91,7 +97,7 @@ class ContainerSUT(ReferenceSUT[Container]):
             return False
         if event == "restart":
             self._restart_to = outcome
-            # An absent container reappears only after a crash in the middle of its creation.
+            # An absent container can reappear only after a crash in the middle of its creation.
             return self.container.state != ABSENT or self._begins or outcome in self.container.offered(event)
         self._begins = True
         if fault := FAULTS.get((event, outcome), "use" if outcome == "failed" else ""):
@@ -141,7 +147,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         self._restart_to, self._begins = "", False
 
     def _restart(self) -> None:
-        """Recover the container from the disk. If it is to become unknown, damage the checkpoint first."""
+        """Recover the container from the disk. To make its state unknown, damage the checkpoint first."""
         file, to = self._root / NAME, self._restart_to
         unknown = self.container.shows == "CONTAINER_UNKNOWN"
         if to.startswith("unknown"):
@@ -160,7 +166,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         self.container = self._kind.recovered(self._root, self.world)
 
     def _set_process(self, to: str) -> None:
-        """Set up the process that the restart must find if the outcome is *to*."""
+        """Prepare the process of the container so that the restart has the outcome *to*."""
         match to:
             case "running" | "unknown-started" | "skipped-started" if not self.world.ended:
                 self.world.process = self.world.process or Task(1)
@@ -175,7 +181,10 @@ class ContainerSUT(ReferenceSUT[Container]):
 
 
 def _fields(part: Record) -> dict[str, Any]:
-    """Return the fields of *part* and its parts. Lists and maps are not copied, so that changes of the record show."""
+    """Return the fields of *part* as nested dictionaries.
+
+    Lists and maps are not copied, so that changes of the record are visible in the result.
+    """
     return {name: _fields(value) if isinstance(value, Record) else value for name, value in part}
 
 

@@ -1,4 +1,4 @@
-"""The world of a container or pod: processes, errors, and a simulated world that can fail."""
+"""The environment of a container or pod: real processes, or a simulation that can fail on request."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ class Exit(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The process of a container, which was created, has ``started``, or has ended with ``exit``."""
+    """The process of a container. It was created, has ``started``, or has ended with ``exit``."""
 
     pid: int
     started: bool = True
@@ -53,9 +53,10 @@ class LateError(WorldError):
 
 @dataclass(eq=False)
 class SimulatedWorld:
-    """The world of one container on a disk at *root*. ``faults`` raise :class:`WorldError` until :meth:`end_event`.
+    """The simulated environment of one container, whose directory is *root*.
 
-    ``known`` says whether containerd has a record, and ``ended`` whether the current event has killed the process.
+    Methods raise :class:`WorldError` as ``faults`` requires, until :meth:`end_event` is called. ``known`` is true if
+    containerd has a record of the container. ``ended`` is true if the current event has killed the process.
     """
 
     root: Path
@@ -67,7 +68,7 @@ class SimulatedWorld:
     _pid: int = 100
 
     def now(self) -> int:
-        """Return the time in nanoseconds since the epoch. It is never 0."""
+        """Return the time in nanoseconds since the epoch. The time is never 0."""
         self._time += 1
         return self._time
 
@@ -122,20 +123,20 @@ class SimulatedWorld:
         self.faults.point("use")
 
     def end_event(self) -> None:
-        """End the current event, and with it all faults."""
+        """End the current event, and remove all faults."""
         self.faults.clear()
         self.ended = False
         restore(self.root)
 
 
 PAUSE: Final = ("cat",)
-"""A command that does nothing, like a pause process. Its input stays empty, and closes when its parent exits."""
+"""A command that does nothing, like a pause process. It ends when its parent exits and closes its input."""
 
 POD: Final = "FSM_POD"
 """Environment variable that names the pod to which a pause process belongs."""
 
 SIGNALLED: Final = 128
-"""Offset added to the signal number in the exit code of a process that a signal ended."""
+"""Number that is added to a signal number to form the exit code of a process that the signal ended."""
 
 
 def shell_code(code: int) -> int:
@@ -148,7 +149,7 @@ def shell_code(code: int) -> int:
 
 
 class WatchError(WorldError):
-    """The stream that should report an exit broke, or ended without an exit."""
+    """The stream that should report an exit was broken, or ended without an exit."""
 
 
 async def process_end(process: subprocess.Popen[bytes]) -> int:
@@ -168,11 +169,12 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
 
 @dataclass(eq=False)
 class Processes:
-    """The world of one sandbox with the directory *root*, on Linux. *now* is its clock.
+    """The environment of one sandbox on Linux, with a real process and the directory *root*.
 
-    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`. *faults* has a point for each step, by
-    name. *hook* is called after the sandbox's task was deleted, when NRI 0.1 plugins would be notified. Exits are
-    reported while the ``gate`` is open. If ``breaks``, the next report fails.
+    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`. *faults* may contain the name of any
+    step, which then fails. *hook* is called after the task of the sandbox was deleted, when containerd would notify
+    NRI 0.1 plugins. *now* returns the time. Exits are reported only while ``gate`` is open. If ``breaks`` is true,
+    the next report fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -201,11 +203,14 @@ class Processes:
         self.gate.set()
 
     def pretend(self, step: str) -> None:
-        """Do a *step* without effect here: ``read``, ``describe`` or ``forget`` data that containerd has in files."""
+        """Pretend to do *step*, which can fail but has no other effect here.
+
+        The steps are ``read``, ``describe`` and ``forget``. In containerd, these steps access data in files.
+        """
         self.faults.point(step, effect=False)
 
     def run(self) -> int:
-        """Create the directory with a file, and start the process. Return its id."""
+        """Create the directory with a file in it, and start the process. Return the id of the process."""
         self.faults.point("begin")
         try:
             self.root.mkdir()
@@ -218,7 +223,7 @@ class Processes:
         return self._process.pid
 
     def undo(self) -> None:
-        """Delete everything that a failed start has made."""
+        """Delete everything that a failed start has created."""
         self.faults.point("undo", effect=False)
         with suppress(NoTaskError):
             self.delete()
@@ -228,7 +233,7 @@ class Processes:
         return self._running().pid
 
     def task(self) -> bool:
-        """Check whether there is a task: a process or its remains. The fault ``no task`` deletes them."""
+        """Check whether a task exists: a process or its remains. The fault ``no task`` deletes the task."""
         self.faults.point("task", effect=False)
         if "no task" in self.faults and self._process is not None:
             self.delete()
@@ -241,7 +246,7 @@ class Processes:
         return self._exit
 
     async def exited(self) -> Exit:
-        """Wait until the process has ended. May also raise :class:`WatchError`."""
+        """Wait until the process has ended, and return its exit. May also raise :class:`WatchError`."""
         await self.gate.wait()
         if self.breaks:
             self.breaks = False
@@ -255,7 +260,7 @@ class Processes:
         return ended
 
     def kill(self) -> None:
-        """Start killing the process. :meth:`dead` waits for its end."""
+        """Kill the process without waiting for its end. Use :meth:`dead` to wait."""
         self.faults.point("kill")
         if self._process is not None:
             self._process.kill()
@@ -276,7 +281,7 @@ class Processes:
         Raise :class:`~fsm.runtimes.reference.container.world.NoTaskError` if there is no task.
         """
         self.faults.point("delete")
-        with self._running() as process:  # closes its input, and waits for its end
+        with self._running() as process:  # the end of the context closes the input and waits
             process.kill()
         self.ended()
         self._process = None
@@ -300,7 +305,7 @@ class Processes:
         return self._process is not None and self.ended() is None
 
     def end(self) -> None:
-        """Delete everything, without any faults."""
+        """Remove all faults, and then delete everything."""
         self.faults.clear()
         self.undo()
 

@@ -32,11 +32,11 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 DRAIN_TIMEOUT: Final = 10.0
-"""Maximum number of seconds that Run waits for an event being handled, after stopping everything else."""
+"""Maximum number of seconds that Run waits for an event handler after it has stopped everything else."""
 
 
 class RunError(Exception):
-    """The error that Run returns. ``what`` failed with ``errors``, the first of which is the reason."""
+    """The error that Run returns. ``what`` names the part that failed. The first of ``errors`` is the reason."""
 
     def __init__(self, what: str, *errors: Exception) -> None:
         reasons = "; ".join(str(error) or type(error).__name__ for error in errors)
@@ -65,7 +65,7 @@ class Parts:
 
     @property
     def required(self) -> tuple[Component, ...]:
-        """The components whose end ends the service."""
+        """Components that the service needs. If one of them ends, the service ends."""
         return (self.monitor, self.server, *self.syncers)
 
 
@@ -79,10 +79,10 @@ def exit_process(error: Exception) -> NoReturn:
 
 
 class CRIService:
-    """The service made of *parts*. *recover* restores pods and containers, or raises an error.
+    """The CRI service, which consists of *parts*. Belongs to one event loop.
 
-    *pause* is awaited before the phases ``register``, ``shut-down`` and ``return`` of Run. *clock* limits how long Run
-    waits at the end. Belongs to one event loop.
+    *recover* restores pods and containers, or raises an error. *pause(phase)* is awaited before the phases
+    ``register``, ``shut-down`` and ``return`` of Run. *clock* limits how long Run waits at its end.
     """
 
     syncer: type[Syncer] = Syncer
@@ -113,7 +113,7 @@ class CRIService:
         return self.flag.state == "yes"
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Start everything, call *ready*, and return after :meth:`close`. Can be called only once.
+        """Start everything, call *ready*, and return after :meth:`close` is called. Can be called only once.
 
         Raise :class:`RunError` if the service could not start, or ended without being closed.
         """
@@ -156,7 +156,10 @@ class CRIService:
         raise RunError(what, error) from error
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Notify NRI that *container* has exited, as soon as the service is registered."""
+        """Notify NRI that *container* has exited.
+
+        If the service is not registered yet, notify NRI after the registration.
+        """
         if self.parts.registration.state == "on":
             self.parts.registration.nri.notify_container_exit(pod, container)
         else:
@@ -221,12 +224,12 @@ class CRIService:
 
 
 class ConstructionError(Exception):
-    """A step failed, so the service cannot be constructed."""
+    """A step of the construction has failed, so the service cannot be constructed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makers:
-    """Functions that make the parts. Each may raise any error.
+    """Functions that make the parts of the service. Each function may raise any error.
 
     ``platform`` returns the directories with CNI configurations. ``controller`` returns a function that passes the
     parts to the sandbox controller, or ``None`` if no controller is configured.
@@ -255,7 +258,7 @@ class Construction:
 
     @property
     def running(self) -> Iterator[Component]:
-        """The components that already run or watch, and must be stopped after a failure, most recently made first."""
+        """Components that are already running and must be stopped after a failure. The newest comes first."""
         yield from reversed(self.syncers)
         if self.position.state != "begun":
             yield self.queue
@@ -312,7 +315,7 @@ class Construction:
         self.fail("set-controller", "missing", LookupError("no sandbox controller is configured"))
 
     def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
-        """End *step* with *outcome* because of *error*, and stop everything."""
+        """Stop everything, because *step* has failed with *error*. *outcome* is its outcome in the machine."""
         for part in self.running:
             part.stop()
         self.position.take(step, outcome)

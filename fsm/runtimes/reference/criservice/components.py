@@ -1,4 +1,4 @@
-"""Components that the CRI service starts and stops, each driven by the machine ``service-component``."""
+"""Components that the CRI service starts and stops. The machine ``service-component`` drives each of them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CHANGED: Final = Mask.CLOSE_WRITE | Mask.MOVE | Mask.DELETE
 
 
 class Component(Driven):
-    """One component. ``changed`` is set whenever its state changes.
+    """One component of the service. The event ``changed`` is set whenever the state of the component changes.
 
-    Its ``error`` is kept until Run takes it. Until then, the task of a component that is not ``buffered`` waits too,
-    like a goroutine that sends to an unbuffered channel. If it ``ends_by_itself``, its task ends when it is closed.
-    Other tasks are cancelled.
+    ``error`` is kept until Run takes it. Until then, the task of a component that is not ``buffered`` waits too, like
+    a goroutine that sends to an unbuffered channel. If ``ends_by_itself`` is true, the task ends when the component
+    is closed. If not, the task is cancelled.
 
     >>> class Short(Component):
     ...     async def work(self) -> None:
@@ -59,7 +59,7 @@ class Component(Driven):
 
     @property
     def busy(self) -> bool:
-        """Whether the component would have work to finish if it were stopped now."""
+        """True if the component would have work to finish if it were stopped now."""
         return False
 
     def start(self) -> None:
@@ -167,7 +167,7 @@ class EventMonitor(Component):
         self._stream = self._subscribe()
 
     async def work(self) -> None:
-        """Handle events as they arrive, and retry deferred ones. Without a subscription, only retry."""
+        """Handle events as they arrive, and retry deferred events. Without a subscription, only retry."""
         ticking = asyncio.create_task(self.backoff.run())
         stopping = asyncio.create_task(self._stopping.wait())
         coming: asyncio.Future[tuple[str, str]] | None = None
@@ -202,7 +202,7 @@ class EventMonitor(Component):
 
 
 class Registration(Component):
-    """Registration of the service as a *domain* of NRI, with the plugins that start with NRI."""
+    """Registration of the service as the domain *domain* of NRI. Starting NRI also starts the installed plugins."""
 
     def __init__(self, nri: NRI, domain: Domain) -> None:
         super().__init__()
@@ -210,7 +210,10 @@ class Registration(Component):
         self._domain = domain
 
     async def register(self) -> None:
-        """Register, which may take seconds. If stopped in the meantime, stop NRI once it has started."""
+        """Register the service, which may take seconds.
+
+        If the component is stopped in the meantime, stop NRI as soon as NRI has started.
+        """
         if self.state == "closed":
             self.position.take("starts")
             return
@@ -234,7 +237,10 @@ class Registration(Component):
 
 
 class Watches:
-    """The watches of one *loop*. All share one inotify instance, because a user may have only 128 instances."""
+    """The directory watches of the event loop *loop*.
+
+    All watches share one inotify instance, because a user may have only 128 instances.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._inotify = Inotify(sync_timeout=0)
@@ -243,7 +249,10 @@ class Watches:
         self._loop.add_reader(self._inotify.fd, self._read)
 
     def watch(self, path: Path) -> Watcher:
-        """Return a watcher of the directory *path*, created if necessary. Raise :class:`OSError` if that fails."""
+        """Return a watcher of the directory *path*. If the directory does not exist, create it.
+
+        Raise :class:`OSError` if that fails.
+        """
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         watch = self._inotify.add_watch(path, GONE | CHANGED | Mask.ONLYDIR)
         watcher = Watcher(lambda: self._remove(watch, watcher))
@@ -273,7 +282,7 @@ class Watches:
 
 
 class Watcher(asyncio.Queue[Mask | None]):
-    """A queue of the events of one directory. ``None`` means that it was closed."""
+    """A queue of the events of one directory. ``None`` in the queue means that the watcher was closed."""
 
     def __init__(self, on_close: Callable[[], None]) -> None:
         super().__init__()
@@ -289,7 +298,10 @@ class Watcher(asyncio.Queue[Mask | None]):
 
 
 class Syncer(Component):
-    """Calls *load* when a file in the directory *path* is written, moved or deleted. Watching starts at creation."""
+    """Calls *load* when a file in the directory *path* is written, moved or deleted.
+
+    The syncer watches the directory from its own creation.
+    """
 
     buffered = True
     ends_by_itself = True
@@ -301,7 +313,10 @@ class Syncer(Component):
         self._load = load
 
     async def work(self) -> None:
-        """Load after each change. Fail if the directory is deleted or renamed, or if the watcher is closed."""
+        """Call *load* after each change in the directory.
+
+        Raise :class:`OSError` if the directory is deleted or renamed, or if the watcher is closed.
+        """
         while not self.watcher.closed and (mask := await self.watcher.get()) is not None:
             if mask & GONE:
                 raise OSError(f"cni conf dir {self.path} is removed, stop watching")
@@ -317,7 +332,10 @@ class Syncer(Component):
 
 
 class StreamingServer(Component):
-    """A server that listens at *address* (port 0: any free port). It has no streams, so it hangs up on clients."""
+    """A server that listens at *address*. Port 0 means any free port.
+
+    The server has no streams, so it hangs up on clients.
+    """
 
     def __init__(self, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         super().__init__()
@@ -326,11 +344,11 @@ class StreamingServer(Component):
 
     def open(self) -> None:
         self.socket = socket.create_server(self.address)
-        self.socket.setblocking(False)  # noqa: FBT003  (its only argument)
+        self.socket.setblocking(False)  # noqa: FBT003  (the only argument of the method)
 
     async def work(self) -> None:
         while self.socket is not None:
-            with suppress(ConnectionError):  # the client has closed it already
+            with suppress(ConnectionError):  # the client has already closed the connection
                 client, _ = await asyncio.get_running_loop().sock_accept(self.socket)
                 client.close()
 
@@ -342,7 +360,7 @@ class StreamingServer(Component):
 
 
 class Queue(Component):
-    """The queue of container events, which runs from its creation. Events that it discards are dropped."""
+    """The queue of container events as a component, which runs from its creation. Discarded events are lost."""
 
     ends_by_itself = True
 

@@ -1,4 +1,4 @@
-"""Construction and event monitor of the reference CRI service under test, and the shared base of its SUTs."""
+"""SUTs for the construction and the event monitor of the reference CRI service, and their base class."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -29,18 +29,21 @@ T = TypeVar("T")
 
 FAILS: Final = ("failed", "missing")
 LEAKS: Final = ("leaked", "panic")
-"""Outcomes of a failing step: as intended (``FAILS``), and as in containerd (``LEAKS``)."""
+"""Outcomes of a step that fails.
+
+The outcomes in ``FAILS`` are intended. The outcomes in ``LEAKS`` occur in containerd instead.
+"""
 
 SHOWS: Final = {"off": "idle", "on": "running", "closed": "stopped", "ended": "stopped", "failed": "failed"}
-"""Maps the state of the component to the state that the monitor's machine shows."""
+"""Maps the state of the monitor as a component to the state in the machine of the monitor."""
 
 
 class ProcessExitError(Exception):
-    """The process would have exited."""
+    """Raised where the process would exit."""
 
 
 class ServiceSUT(LoopSUT[K]):
-    """A SUT made of components, all of which are released at each reset."""
+    """A SUT that consists of components. Each reset releases all components."""
 
     def reset(self) -> None:
         super().reset()
@@ -51,7 +54,7 @@ class ServiceSUT(LoopSUT[K]):
 
     @cached_property
     def _watches(self) -> Watches:
-        """The watches for all tests. They are shared because closing them takes the kernel milliseconds."""
+        """The watches for all tests. They are shared because the kernel takes milliseconds to close them."""
         watches = Watches(self._runner.get_loop())
         self._lasting.callback(watches.close)
         return watches
@@ -66,7 +69,7 @@ class ServiceSUT(LoopSUT[K]):
 
 
 class Feed(asyncio.Queue[str | Exception], AsyncIterator[tuple[str, str]]):
-    """An event stream that can break."""
+    """An event stream that a test can break."""
 
     async def __anext__(self) -> tuple[str, str]:
         event = await self.get()
@@ -159,7 +162,10 @@ class MonitorSUT(LoopSUT[EventMonitor]):
         self.monitor = self._kind(lambda: self._feed, nothing)
 
     def shows(self) -> str:
-        """Return the monitor's state, after checking that it has a task exactly while it runs or has an error."""
+        """Return the state of the monitor.
+
+        Check that the monitor has a task if and only if it is running or has failed.
+        """
         shown = SHOWS[self.monitor.state]
         if self.monitor.has_task != (shown in {"running", "failed"}):
             raise BrokenError(f"it is {shown}, and has {'a' if self.monitor.has_task else 'no'} task")

@@ -1,6 +1,7 @@
-"""The reference CRI service under test, with real directories, sockets and tasks, and a gate before each phase of Run.
+"""The reference CRI service as a system under test. A gate stops Run before each phase.
 
-Only one failure is simulated, a server that cannot be closed. All others are real.
+Directories, sockets and tasks are real. Only one failure is simulated: a server that cannot be closed. All other
+failures are real.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ class Gate:
 
 
 class StubbornServer(StreamingServer):
-    """A server that fails to close once if it ``refuses``."""
+    """A server whose next attempt to close fails if ``refuses`` is true."""
 
     refuses = False
 
@@ -109,7 +110,10 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         self.service = self._kind(parts, self._recover, clock=self._clock, pause=self._gate.pause, fatal=self._fatal)
 
     def shows(self) -> str:
-        """Return the states of Run and of each component, after checking them against the world."""
+        """Return the states of Run and of each component.
+
+        Check that tasks, watchers and sockets exist exactly when the states require them.
+        """
         parts, states = self.service.parts, {}
         for name, part, expected, exists in (
             ("monitor", parts.monitor, {"on", "stopping", "failed"}, parts.monitor.has_task),
@@ -129,7 +133,10 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         return _shown(service=self.service.position.state, flag=flag, **states)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Remember the outcome. A part after a colon says whether the monitor is stopped while handling an event."""
+        """Store *outcome* for the next event.
+
+        If *outcome* ends with ``: monitor lingers``, the monitor is stopped while it handles an event.
+        """
         del event
         self._outcome, _, rest = outcome.partition(": ")
         self._lingers = rest == "monitor lingers"
@@ -202,7 +209,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
                 raise UnsupportedError(event)
 
     def _break(self, event: str, number: int) -> Component:
-        """Break a component. Of the two directories, remove the first and rename the second."""
+        """Break the component that *event* names. To break a syncer, remove directory 1 or rename directory 2."""
         parts = self.service.parts
         if event == "monitor-ends":
             self._feed.put_nowait(OSError("the stream is broken"))

@@ -1,4 +1,4 @@
-"""containerd's CRI service and its construction, where they differ from the intention of the machines."""
+"""containerd's own CRI service and its construction, which do not behave as the machines intend."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class UpstreamService(CRIService):
     syncer = UpstreamSyncer
 
     chance: Callable[[Sequence[str]], str] = staticmethod(random.choice)
-    """Chooses which of several ready channels is read."""
+    """Chooses one of several ready channels to read."""
 
     def _may_run(self) -> bool:
         """Check whether nothing remains from an earlier run."""
@@ -48,13 +48,16 @@ class UpstreamService(CRIService):
         self._return_first(errors)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Notify NRI, or exit the process before the registration, when NRI is a nil pointer."""
+        """Notify NRI. Before the registration, exit the process instead, because NRI is a nil pointer."""
         if self.parts.registration.state != "on":
             self._exit(RuntimeError("invalid memory address or nil pointer dereference"))
         super().exited(pod, container)
 
     def close(self) -> None:
-        """Stop syncers, monitor and server until one cannot be closed. Leave NRI and the queue running."""
+        """Stop the syncers, the monitor and the server, in this order. Stop early if one of them cannot be closed.
+
+        NRI and the queue keep running.
+        """
         for part in (*self.parts.syncers, self.parts.monitor):
             part.stop()
         try:
@@ -63,7 +66,7 @@ class UpstreamService(CRIService):
             raise CloseError(f"failed to stop stream server: {error}") from error
 
     async def _run_again(self) -> None:
-        """Recover what already exists, and register the domain again. One of these two steps fails."""
+        """Recover the objects again, and register the domain again. One of these two steps fails."""
         try:
             await self._recover()
         except Exception as error:
@@ -77,7 +80,7 @@ class UpstreamService(CRIService):
         raise RunError(what, error) from error
 
     def _select(self) -> dict[str, Exception]:
-        """Read one of the ready channels. Return a mapping of its name to its error, if it has one."""
+        """Read one of the ready channels. Return a mapping of its name to its error, or an empty mapping."""
         ready = [name for name, part in self._drained_parts().items() if part.state in {"failed", "ended"}]
         states = {syncer.state for syncer in self.parts.syncers}
         ready += ["syncer"] * ("failed" in states) + ["syncer-ended"] * ("ended" in states)
@@ -89,7 +92,7 @@ class UpstreamService(CRIService):
         return {chosen: errors[0]} if errors else {}
 
     def _drained_parts(self) -> dict[str, Component]:
-        """Return the components that Run always waits for, by name."""
+        """Map names to the components that Run always waits for."""
         return {"monitor": self.parts.monitor, "server": self.parts.server}
 
     def _return_first(self, errors: dict[str, Exception]) -> None:
@@ -109,7 +112,7 @@ class UpstreamService(CRIService):
 
 
 class UpstreamConstruction(Construction):
-    """A construction that returns an error immediately, and leaves the parts that it has made running."""
+    """A construction that ends immediately after an error, and leaves the parts that it has made running."""
 
     profile = "upstream"
 

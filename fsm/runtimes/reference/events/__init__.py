@@ -21,7 +21,7 @@ MACHINE: Final = "event-backoff"
 FIRST: Final = 1.0
 LONGEST: Final = 300.0
 CHECK: Final = 1.0
-"""First delay, maximum delay, and interval at which the clock is checked, in seconds."""
+"""First delay, maximum delay, and interval between checks of the clock, all in seconds."""
 
 STOPPED: Final = "stopped"
 
@@ -32,9 +32,10 @@ class HandlerError(Exception):
 
 @dataclass(eq=False)
 class Backlog(Generic[E]):
-    """The events of one key. The first of ``events`` may be at the handler. ``incoming`` arrived in the meantime.
+    """The events of one key.
 
-    ``delay`` is the length of the current wait, or 0 before the first one. ``due`` is the time of the next try.
+    The handler may be handling the first event in ``events``. Events in ``incoming`` have arrived in the meantime.
+    ``delay`` is the length of the current wait, or 0 before the first wait. ``due`` is the time of the next try.
     """
 
     position: Position
@@ -45,7 +46,7 @@ class Backlog(Generic[E]):
     due: float = 0.0
 
     def wait(self, delay: float, now: float) -> None:
-        """Make all events wait for *delay* seconds, the incoming ones last."""
+        """Let all events wait for *delay* seconds. Put the incoming events last."""
         self.events += self.incoming
         self.incoming.clear()
         self.at_handler = False
@@ -55,8 +56,8 @@ class Backlog(Generic[E]):
 class Backoff(Generic[E]):
     """Passes events to *handler*, which raises :class:`HandlerError` for events that must be retried.
 
-    ``dropped`` lists the events that were waiting when it was stopped, each with its key. Belongs to one event loop,
-    where :meth:`run` is its task.
+    ``dropped`` lists all dropped events, each with its key. A stop drops the events that are waiting. A back-off
+    belongs to one event loop, on which :meth:`run` must run as a task.
 
     >>> from fsm.runtimes.reference.clock import TurnedClock
     >>> tried = []
@@ -95,7 +96,10 @@ class Backoff(Generic[E]):
         return {FIRST: "waits-1s", LONGEST: "waits-300s"}.get(backlog.delay, "waits-longer")
 
     def delay(self, key: str) -> float:
-        """Return the seconds from the last failure of *key* to the next try, or 0 if *key* is not waiting."""
+        """Return the number of seconds from the last failure of *key* to the next try.
+
+        If no event of *key* is waiting, return 0.
+        """
         backlog = self._keys.get(key)
         return backlog.delay if backlog and not backlog.at_handler else 0.0
 
@@ -116,7 +120,7 @@ class Backoff(Generic[E]):
                 await self._try(key, backlog)
 
     def defer(self, key: str, event: E) -> None:
-        """Queue *event*, which could not be handled elsewhere, for a retry. After a stop, drop it."""
+        """Queue *event* for a retry after it could not be handled elsewhere. After a stop, drop the event."""
         if self._stopped:
             self._drop(key, event)
             return
@@ -141,7 +145,7 @@ class Backoff(Generic[E]):
                     await self._try(key, backlog)
 
     def stop(self) -> None:
-        """Stop permanently. Drop the waiting events, but let the handler finish its current one."""
+        """Stop permanently. Drop the waiting events, but let the handler finish its current event."""
         self._stopped = True
         for key, backlog in self._keys.items():
             backlog.position.take("stop")
@@ -176,7 +180,7 @@ class Backoff(Generic[E]):
             del self._keys[key]
 
     def _fail(self, key: str, backlog: Backlog[E]) -> None:
-        del key  # for subclasses that drop events
+        del key  # only subclasses that drop events need the key
         longer = min(2 * backlog.delay, LONGEST) or FIRST
         backlog.position.take("failed", "longest" if longer == LONGEST else "longer")
         backlog.wait(longer, self._clock.now())
@@ -189,7 +193,10 @@ class Backoff(Generic[E]):
 
 
 class UpstreamBackoff(Backoff[E]):
-    """A back-off that drops events deferred during a failing retry. After a failing first try, it puts these first."""
+    """containerd's back-off, which differs for events that are deferred while the handler fails.
+
+    If a retry fails, such events are dropped. If the first try fails, they are put before the failed event.
+    """
 
     def _fail(self, key: str, backlog: Backlog[E]) -> None:
         if backlog.delay:

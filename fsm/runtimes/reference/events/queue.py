@@ -1,7 +1,7 @@
 """The queue of container events behind GetContainerEvents. Sending never waits for a subscriber.
 
-The machine ``container-events`` drives each subscriber. It also drives the next subscriber, for which events are
-retained while there is no subscriber.
+The machine ``container-events`` drives each subscriber. While there is no subscriber, events are retained for the
+next subscriber, which the machine also drives.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ E = TypeVar("E")
 
 DISCARD_AFTER: Final = 300.0
 CAPACITY: Final = 100
-"""Seconds for which events are retained without a subscriber, and the maximum number of unread events."""
+"""``DISCARD_AFTER`` is the number of seconds for which events are retained without a subscriber.
+
+``CAPACITY`` is the maximum number of unread events.
+"""
 
 
 class QueueShutError(Exception):
@@ -31,8 +34,8 @@ class QueueShutError(Exception):
 class Subscription(Driven, AsyncIterator[E]):
     """An event stream for one reader: ``async for event in subscription``.
 
-    ``ended`` says whether everything was read after the queue was shut down. ``waiting`` holds events for which
-    ``unread`` has no room (only in containerd's queue).
+    ``ended`` is true once all events were read after the shutdown of the queue. ``waiting`` holds the events for
+    which ``unread`` has no room. It is used only in containerd's queue.
     """
 
     def __init__(self, queue: EventQueue[E], position: Position) -> None:
@@ -66,7 +69,7 @@ class Subscription(Driven, AsyncIterator[E]):
         self.queue.leave(self)
 
     def notify(self, *outputs: str) -> None:
-        """Wake all tasks that wait for a change of this subscription. *outputs* are the machine's outputs."""
+        """Wake all tasks that wait for a change of this subscription. *outputs* are the outputs of the machine."""
         self.ended |= "closed" in outputs
         self._changed.set()
         self.queue.freed.set()
@@ -82,9 +85,10 @@ class Subscription(Driven, AsyncIterator[E]):
 
 
 class EventQueue(Generic[E]):
-    """Events for all subscribers. *discard* is called with each event that is dropped unread.
+    """A queue that sends events to all subscribers. *discard* is called with each event that is dropped unread.
 
-    Belongs to one event loop, where :meth:`run` is its task. The task discards events that were retained too long.
+    The queue belongs to one event loop, on which :meth:`run` must run as a task. This task discards events that were
+    retained too long.
 
     >>> async def example() -> list[str]:
     ...     queue = EventQueue(print)
@@ -130,7 +134,10 @@ class EventQueue(Generic[E]):
             await self._send(event)
 
     def shutdown(self) -> None:
-        """Discard retained events, and end each subscription once it is read. A second call has no effect."""
+        """Discard the retained events, and end each subscription once all its events are read.
+
+        A second call has no effect.
+        """
         if self.is_shut:
             return
         if not self._subscriptions:
@@ -158,7 +165,7 @@ class EventQueue(Generic[E]):
             self._discard(self._retained.popleft()[0])
 
     def subscribe(self) -> Subscription[E]:
-        """Return a new subscription. The first gets all retained events. Raise :class:`QueueShutError` if shut down."""
+        """Return a new subscription with all retained events. Raise :class:`QueueShutError` after the shutdown."""
         position = self._position() if self.subscribed else self._next
         try:
             position.take("subscribe", self._subscribe_outcome())
@@ -215,18 +222,19 @@ class EventQueue(Generic[E]):
 
 
 class UpstreamEventQueue(EventQueue[E]):
-    """A queue with a single loop, which waits while the buffer of a subscriber is full.
+    """containerd's queue, whose single loop waits while the buffer of any subscriber is full.
 
-    Only at the next event does it notice that a subscriber has left, and then only by *chance* if the buffer has room.
+    The queue notices only at the next event that a subscriber has left. If the subscriber's buffer has room,
+    ``chance`` decides whether the queue notices it.
     """
 
     profile = "upstream"
 
-    chance: Callable[[], bool] = staticmethod(lambda: random.choice((True, False)))  # noqa: S311  (as Go chooses)
+    chance: Callable[[], bool] = staticmethod(lambda: random.choice((True, False)))  # noqa: S311  (like in Go)
 
     @cached_property
     def _unnoticed(self) -> list[Subscription[E]]:
-        """Subscriptions whose end has not been noticed yet."""
+        """Closed subscriptions whose end the queue has not noticed yet."""
         return []
 
     async def _send(self, event: E) -> None:
@@ -238,7 +246,10 @@ class UpstreamEventQueue(EventQueue[E]):
         await super()._send(event)
 
     def subscribe(self) -> Subscription[E]:
-        """Subscribe. Retained events that overflow the buffer are queued, and no other event is sent before them."""
+        """Return a new subscription.
+
+        Retained events that do not fit into its buffer must wait, and no other event is sent before them.
+        """
         subscription = super().subscribe()
         while len(subscription.unread) > self.capacity:
             subscription.waiting.appendleft(subscription.unread.pop())

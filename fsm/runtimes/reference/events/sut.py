@@ -1,4 +1,4 @@
-"""The reference back-off and the reference queue of container events under test."""
+"""The reference back-off and the reference queue of container events as systems under test."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
@@ -12,7 +12,7 @@ from fsm.sut import BrokenError, UnsupportedError
 
 KEY: Final = "key"
 ALMOST: Final = 256.0
-"""The second-longest delay."""
+"""The second-longest delay in seconds."""
 
 CAPACITY: Final = 3
 
@@ -22,13 +22,13 @@ STATES: Final[Mapping[str, Collection[str]]] = {
     **dict.fromkeys(("room", "still-full"), ("full",)),
     **dict.fromkeys(("freed", "next-waits"), ("blocked",)),
 }
-"""Maps an outcome of send or read to the states of a subscriber in which it is possible."""
+"""Maps an outcome of ``send`` or ``read`` to the states of a subscriber in which the outcome is possible."""
 
 UNREAD: Final = {"fits": 1, "fills": CAPACITY - 1, "last": 1, "more": 2, "room": CAPACITY}
 RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-waits": CAPACITY + 2} | dict.fromkeys(
     ("kept-more-than-fits", "still-full", "freed"), CAPACITY + 1
 )
-"""Maps an outcome to the number of unread or retained events that leads to it."""
+"""``UNREAD`` and ``RETAINED`` map an outcome to the number of unread or retained events that leads to it."""
 
 
 class BackoffSUT(LoopSUT[Backoff[int]]):
@@ -55,13 +55,13 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         return self.backoff.shows(KEY)
 
     def outputs(self) -> list[str]:
-        """Return ``dropped`` if events were dropped, except by the stop."""
+        """Return ``dropped`` if events were dropped. Ignore events that were dropped by a stop."""
         new = len(self.backoff.dropped) - self._reported
         self._reported += new
         return [] if self.shows() == "stopped" else ["dropped"] * bool(new)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Choose whether a tick is due, or set the number of events or the delay that the outcome requires."""
+        """Set whether a tick is due, the number of events, or the delay, as *outcome* requires."""
         backlog = self._backlog()
         if backlog is None:
             return False
@@ -97,7 +97,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         return self._last_event
 
     def _backlog(self) -> Backlog[int] | None:
-        return self.backoff._keys.get(KEY)  # noqa: SLF001  (to change it)
+        return self.backoff._keys.get(KEY)  # noqa: SLF001  (the test changes it)
 
     def _tick(self) -> None:
         if (backlog := self._backlog()) and self._due:
@@ -119,7 +119,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         ended, self._at_handler = self._at_handler, None
         if ended and error:
             ended.set_exception(error)
-        elif ended:  # otherwise, it was stopped, and this is unspecified
+        elif ended:  # otherwise, the back-off was stopped, and the result is unspecified
             ended.set_result(None)
 
     async def _settle(self, act: Action) -> None:
@@ -133,8 +133,8 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
     """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test.
 
     It has one subscriber, a small buffer, and a :class:`TurnedClock`. Events are numbered, so that duplicates and
-    events out of order are noticed. To arrange how many events are unread or retained, it first sends, reads or
-    discards other events, which does not change the state.
+    events out of order are noticed. If an outcome requires a certain number of unread or retained events, the SUT
+    first sends, reads or discards other events, which does not change the state.
     """
 
     machine = "container-events"
@@ -154,7 +154,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._due: list[int] = []
 
     def shows(self) -> str:
-        """Return the state of the queue, after checking that exactly the due events are unread or retained."""
+        """Return the state of the queue. Check that exactly the due events are unread or retained."""
         unread = [*self._subscription.unread, *self._subscription.waiting] if self._subscription else []
         if [*unread, *self.queue.retained] != self._due:
             raise BrokenError(f"events {self._due} are due, and the queue has {[*unread, *self.queue.retained]}")
@@ -233,7 +233,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         }
 
     def _send(self) -> None:
-        """Send the next event a second after the last, so that no two are due at the same time."""
+        """Send the next event one second after the previous event, so that no two events are due at the same time."""
         self.clock.time += 1
         self._sent += 1
         if not self.queue.is_shut:
@@ -278,7 +278,10 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._settle()
 
     def _shut_down(self) -> None:
-        """Shut the queue down with several unread events or without any. Count all discarded events as one."""
+        """Shut the queue down while it has several unread events or none.
+
+        Report all discarded events as one output.
+        """
         if self._subscription and len(self._subscription.unread) == 1:
             self._send()
         before = len(self._outputs)

@@ -43,15 +43,15 @@ T = TypeVar("T")
 NETWORK: Final = IPv4Network("10.88.0.0/16")
 FIRST_PID: Final = 1_000
 HANDLERS: Final = frozenset({"", "runc"})
-"""Runtime handlers that a pod may request. All behave alike."""
+"""Runtime handlers that a pod may request. All handlers have the same behaviour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEvent:
-    """A container or pod was ``created``, ``started``, ``stopped`` or ``deleted``.
+    """An event: a container or pod was ``created``, ``started``, ``stopped`` or ``deleted``.
 
-    ``pod`` is its pod at that time, or ``None`` if the pod did not exist or had no status. ``containers`` are the pod's
-    containers.
+    ``pod`` describes the pod at that time. It is ``None`` if the pod did not exist or had no status. ``containers``
+    are the containers of the pod.
     """
 
     id: str
@@ -62,11 +62,12 @@ class NodeEvent:
 
 
 class ServedNode(PodObserver):
-    """A node with its state in *folder*, under *profile* if one is named. Belongs to one event loop.
+    """A node that keeps its state in the directory *folder*. Belongs to one event loop.
 
-    Its containers are simulated unless *processes* is true. If the profile allows refusing a call, *deviates()* decides
-    whether the call is refused. If *kept*, the node restores the pods and containers that an earlier node left in the
-    directory, and leaves its own there. Simulated containers have kept running in between, but processes have ended.
+    Its containers are simulated unless *processes* is true. If *profile* allows refusing a call, *deviates()* decides
+    whether the call is refused. If *kept* is true, the node restores the pods and containers that an earlier node
+    left in *folder*, and leaves its own pods and containers there. Simulated containers count as running in between,
+    but real processes end with their node.
 
     >>> import tempfile
     >>> async def example(folder: str) -> None:
@@ -149,7 +150,7 @@ class ServedNode(PodObserver):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End everything that runs. The kept records do not show these ends."""
+        """Stop everything that is running. The kept records do not show that it was stopped."""
         self.events.shutdown()
         await self.containers.close()
         for pod in () if self.kept else self.pods():
@@ -160,7 +161,10 @@ class ServedNode(PodObserver):
         await self.relays.close()
 
     def _restore_relays(self) -> None:
-        """Restore the relays' states, so that plugins learn when pods and containers end, unlike in containerd."""
+        """Restore the states of the relays. containerd does not do this.
+
+        Afterwards, plugins are notified when restored pods and containers end.
+        """
         for pod, shows in self.pods().items():
             self.relays.pods.take(pod, "run-pod-sandbox", "ok")
             if shows != READY:
@@ -172,7 +176,7 @@ class ServedNode(PodObserver):
         return self._pods.list()
 
     def find_pod(self, given: str, event: str) -> str:
-        """Return the id of the pod that *given* stands for, or *given* if it matches no pod. *event* is the call."""
+        """Return the pod id that begins with *given*, or *given* if no id does. *event* is the call."""
         return full_id(given, self.pods(), event, "sandbox")
 
     async def run_pod(self, plan: cri.RunPodSandboxRequest) -> str:
@@ -204,7 +208,7 @@ class ServedNode(PodObserver):
             await self._call("remove", given, self._pods.remove)
 
     def listed_pods(self) -> tuple[tuple[cri.RunPodSandboxRequest, Metadata], ...]:
-        """Return all pods, without querying their worlds."""
+        """Return all pods from memory. Their processes and networks are not queried."""
         return tuple((self.plans[pod.id], pod) for pod in self._pods.listed() if pod.id in self.plans)
 
     def pod_status(self, given: str) -> tuple[cri.RunPodSandboxRequest, PodStatus]:
@@ -214,7 +218,7 @@ class ServedNode(PodObserver):
         return self.plans[pod], status
 
     def forward(self, given: str) -> None:
-        """Prepare a stream to ports of a pod."""
+        """Prepare a stream to the ports of a pod."""
         pod = self.find_pod(given, "port-forward")
         with self._worded(pod, "port-forward", given):
             self._pods.port_forward(pod)
@@ -226,7 +230,10 @@ class ServedNode(PodObserver):
             self._pods.update_resources(pod, numbers)
 
     async def create_container(self, request: cri.CreateContainerRequest) -> str:
-        """Create a container as in *request*, but with the configuration that its pod has. Return its id."""
+        """Create the container that *request* describes. Return the id of the container.
+
+        The pod configuration in *request* is replaced with the actual configuration of the pod.
+        """
         given, config = request.pod_sandbox_id, request.config
         pod = self.find_pod(given, "create-container")
         pod_config, created = self.plans.get(pod, cri.RunPodSandboxRequest()).config, list[str]()
@@ -270,11 +277,11 @@ class ServedNode(PodObserver):
             self._kept_pods.delete(_pod)
 
     def pods_for_plugins(self) -> Sequence[messages.Pod]:
-        """Return the pods as joining plugins receive them."""
+        """Return the pods in the form that a joining plugin receives."""
         return [self._for_plugins(pod) for pod in [*self.pods()]]
 
     def containers_for_plugins(self) -> Sequence[messages.Container]:
-        """Return the containers that are created or running, as joining plugins receive them."""
+        """Return the created and running containers in the form that a joining plugin receives."""
         containers = [*self.containers.store.values()]
         return [container.for_plugins() for container in containers if container.shows in {CREATED, RUNNING}]
 
@@ -304,7 +311,7 @@ class ServedNode(PodObserver):
             await self.events.send(self._unsent.popleft())
 
     async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
-        """Make *call*, which continues even if its caller gives up, with the id of the pod *given*."""
+        """Make *call* with the id of the pod *given*. The call continues even if its caller gives up."""
         pod = self.find_pod(given, event)
         with self._worded(pod, event, given):
             return await asyncio.shield(self.containers.tasks.start(call(pod)))
@@ -318,7 +325,9 @@ def _full_name(pod: cri.PodSandboxMetadata) -> str:
 
 
 def applicable(profile: str, machine: str) -> str:
-    """Return the names in *profile*, joined by ``+``, that are profiles of *machine* or versions of one.
+    """Return the part of *profile* that applies to *machine*.
+
+    It consists of the names that are profiles of *machine* or versions of such a profile, joined by ``+``.
 
     >>> applicable("upstream+containerd-1.6", "container-status")
     'containerd-1.6'

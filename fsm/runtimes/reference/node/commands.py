@@ -1,6 +1,6 @@
-"""The behaviour of simulated containers: how long a command runs, what it writes, and how it ends.
+"""The behaviour of commands in simulated containers: their duration, their output and their exit code.
 
-A few commands are known, on their own or in a shell command line. All other commands count as missing.
+Only a few commands are known, either alone or in a shell command line. Any other command is treated as missing.
 """
 
 import re
@@ -19,7 +19,7 @@ from fsm.runtimes.sockets import cri_pb2 as cri
 TERMINATED: Final = 143
 """Exit code of a process that SIGTERM has ended."""
 NOT_FOUND: Final = 127
-"""Exit code of a shell for a command that does not exist."""
+"""Exit code of a shell if the command does not exist."""
 SHORTEST_ROUND: Final = 0.1
 """Minimum number of seconds that one iteration of a loop takes."""
 
@@ -39,10 +39,13 @@ ERRORS: Final = re.compile(r"(?<!\S)2>(&1|\s*[^\s;&|]+)")
 """Matches a redirection of standard error, which is ignored."""
 
 NOWHERE: Final = Command(config=cri.ContainerConfig())
-"""A container without variables and files."""
+"""A command in a container that has no variables and no files."""
 
 Step: TypeAlias = tuple[str, list[str], str, str]
-"""The operator before a command, its words, the file it reads, and the file it writes (``&2`` for standard error)."""
+"""A command in a shell line: the operator before it, its words, its input file, and its output file.
+
+The output file is ``&2`` if the command writes to standard error.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +63,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A command that runs for ``seconds``, writes what is ``said``, and exits with ``code``.
+    """The behaviour of a command. It runs for ``seconds``, writes the output in ``said``, and exits with ``code``.
 
-    If ``reads`` is not empty, it first reads a line of that file. If ``as_read``, the number in that line is its exit
-    code. ``on_term`` is its exit code after SIGTERM, or ``None`` if it ignores SIGTERM. ``kills`` is the signal that it
-    sends to the first process of its container, or 0 for no signal. From ``loop_at`` on, it repeats ``loop`` forever.
-    ``listens`` says how it reads its standard input, if any: like a shell, or like ``cat``.
+    If ``reads`` is not empty, the command first reads a line of the file ``reads``. If ``as_read`` is true, the
+    number in that line is the exit code. ``on_term`` is the exit code after SIGTERM, or ``None`` if the command
+    ignores SIGTERM. ``kills`` is the signal that the command sends to the first process of its container, or 0 for no
+    signal. After ``loop_at`` seconds, the command repeats ``loop`` forever. ``listens`` is ``shell`` or ``cat`` if
+    the command reads its standard input like that program, and empty if the command does not read it.
     """
 
     seconds: float = 0.0
@@ -94,7 +98,7 @@ class Script:
 
 
 def script(words: Sequence[str], inside: Command = NOWHERE) -> Script:
-    """Return the behaviour of the command *words* in the container *inside*. Without words, it runs forever.
+    """Return the behaviour of the command *words* in the container *inside*. A command without words runs forever.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
 
@@ -156,7 +160,7 @@ FIXED: Final[Mapping[str, Callable[[Command], str]]] = {
     "uname": lambda _: "Linux",
     "whoami": lambda _: "root",
 }
-"""Commands whose output depends only on their environment."""
+"""Maps each command with a fixed output to a function that returns the output for a container."""
 
 
 def _shown(name: str, paths: Sequence[str], inside: Command) -> Script:
@@ -199,7 +203,7 @@ def exit_code(word: str) -> int:
     """
     if not word:
         return 0
-    return int(word) & 255 if word.isdecimal() and len(word) < 10 else 2  # noqa: PLR2004  (longer ones are invalid)
+    return int(word) & 255 if word.isdecimal() and len(word) < 10 else 2  # noqa: PLR2004  (longer words are invalid)
 
 
 def _signal(options: Sequence[str]) -> int:
@@ -208,9 +212,10 @@ def _signal(options: Sequence[str]) -> int:
 
 
 def _line(text: str, inside: Command = NOWHERE) -> Script:
-    """Return the behaviour of a shell that runs *text*: commands, ``&&``, ``||``, ``exec``, ``trap`` and loops.
+    """Return the behaviour of a shell that runs the command line *text*.
 
-    If it reads a line, it ignores SIGTERM, like the first process of a container.
+    *text* may contain commands, ``&&``, ``||``, ``exec``, ``trap`` and loops. A shell that reads a line ignores
+    SIGTERM, like the first process of a container.
 
     >>> waits = script(["sh", "-c", "read code < /shared/pipe; exit $code"])
     >>> waits.reads, waits.as_read, waits.on_term
@@ -220,7 +225,7 @@ def _line(text: str, inside: Command = NOWHERE) -> Script:
 
 
 def _sequence(steps: Iterator[Step], inside: Command) -> Script:
-    """Return the effect of *steps*, stopping at the end of the enclosing loop."""
+    """Return the combined behaviour of *steps*, up to the end of the enclosing loop."""
     done, variable = Script(), ""
     for operator, words, source, target in steps:
         if {"&&": bool(done.code), "||": not done.code}.get(operator):
@@ -245,7 +250,7 @@ def _sequence(steps: Iterator[Step], inside: Command) -> Script:
 
 
 def _loop(words: Sequence[str]) -> Sequence[Step] | None:
-    """Return the first steps of each iteration if *words* begin an endless loop, or ``None`` if they do not."""
+    """If *words* begin an endless loop, return the first steps of each iteration. If not, return ``None``."""
     match words:
         case ["while", "true" | ":"] | ["until", "false"]:
             return ()
@@ -275,7 +280,7 @@ def _after(done: Script, words: Sequence[str], inside: Command, target: str) -> 
 
 
 def _steps(text: str) -> Iterator[Step]:
-    """Yield each command of a line. Output that is redirected to a file is lost."""
+    """Yield each command in the shell line *text*. Output that a command redirects to a file is lost."""
     lexer = shlex.shlex(ERRORS.sub(" ", text.replace("\n", ";")), posix=True, punctuation_chars=";&|<>")
     lexer.whitespace_split = True
     try:

@@ -1,4 +1,7 @@
-"""containerd's error messages for pods and containers (``error_words.toml``), and ids that callers may shorten."""
+"""containerd's error messages for pods and containers, and the lookup of shortened ids.
+
+The messages are in ``error_words.toml``.
+"""
 
 import tomllib
 from collections.abc import Collection, Iterator
@@ -11,7 +14,7 @@ from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, Driven, ra
 
 
 def full_id(given: str, known: Collection[str], event: str, kind: str) -> str:
-    """Return the id in *known* that *given* stands for, or *given* itself if it matches none of them.
+    """Return the id in *known* that begins with *given*, or *given* itself if no id does.
 
     Raise :class:`~fsm.runtimes.reference.driven.CallError` for the call *event* if *given* is empty or ambiguous.
     *kind* is containerd's name for the kind of object.
@@ -37,9 +40,10 @@ def _messages() -> dict[str, Any]:
 
 
 def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "") -> str:
-    """Return why *event* is refused by the container or pod *given*, which clients see as *shows*.
+    """Return the message with which the container or pod *given* refuses *event*.
 
-    *doing* is ``starting`` or ``removing`` during such a call, and ``deviation`` for the message of a deviation.
+    *shows* is the state that clients see. *doing* is ``starting`` or ``removing`` while such a call is in progress,
+    and ``deviation`` for the message of a deviation.
 
     >>> refusal_text("container", "start", "c1", "CONTAINER_EXITED")
     'failed to set starting state for container "c1": container is in CONTAINER_EXITED state'
@@ -53,7 +57,7 @@ def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "")
 
 @contextmanager
 def worded(kind: str, entity: Driven, event: str, given: str, *, deviates: bool) -> Iterator[None]:
-    """Make the call *event* on *entity* in the context. If the machine refuses it, use containerd's message.
+    """Wrap the call *event* on *entity*. If the machine refuses the call, use containerd's error message.
 
     *given* is the id in the call. If *deviates* is true and the profile allows a refusal, raise an error instead of
     entering the context.

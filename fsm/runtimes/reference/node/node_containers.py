@@ -43,9 +43,10 @@ LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
 
 @dataclass(kw_only=True, eq=False)
 class NodeContainer:
-    """A container of ``pod``, whether or not it is in the store.
+    """A container of the pod ``pod``. The container may be absent from the store.
 
-    ``record`` has the request that made it. ``watch`` is the task that waits for its workload to exit.
+    ``record`` contains the request that created the container. ``watch`` is the task that waits for the exit of the
+    container's workload.
     """
 
     id: str
@@ -68,19 +69,19 @@ class NodeContainer:
         return self.reference.shows
 
     def status(self) -> Status:
-        """Return the container's record, which must not be changed, or an empty record if it has no record."""
+        """Return the container's record, or an empty record if there is none. The result must not be changed."""
         return self.reference.peek() or Status()
 
     def created_at(self) -> int:
-        """Return the container's creation time or, without a checkpoint, the time at which its own record was made."""
+        """Return the creation time of the container. Without a checkpoint, use the time in the node's record."""
         return self.status().created_at or self.world.made_at
 
     def limits(self) -> dict[str, int | str]:
-        """Return the limits that are set, by field name."""
+        """Map the field name of each limit that the container has to its value."""
         return limits_of(self.status())
 
     def for_plugins(self) -> messages.Container:
-        """Return the container as plugins receive it."""
+        """Return the container in the form that plugins receive."""
         try:
             state = messages.ContainerState(self.shows)
         except ValueError:
@@ -89,19 +90,20 @@ class NodeContainer:
 
 
 def limits_of(status: Status) -> dict[str, int | str]:
-    """Return the limits that are set in a record, by field name."""
+    """Map the field name of each limit that is set in *status* to its value."""
     linux = status.resources and status.resources.linux
     return {name: value for name, value in linux if isinstance(value, int | str) and value} if linux else {}
 
 
 class NodeContainers(Containers):
-    """All containers of a node, with their checkpoints in *root*, under *profile* if one is named.
+    """All containers of a node. Their checkpoints are below the directory *root*.
 
-    A call continues even if its caller gives up, except for a stop in its grace period. *launch* starts the workload of
-    a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready(pod)* says whether the pod is
-    ready. *notice* is called with a container and ``created``, ``started``, ``stopped`` or ``deleted``. *deviates()*
-    says whether to refuse a call that the profile allows refusing. After a restart, containers are recovered from
-    *kept*, and *resume* returns workloads that are still running.
+    A call continues even if its caller gives up, except a stop during its grace period. *launch* starts the workload
+    of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready(pod)* returns whether the pod
+    is ready. *notice* is called with a container and one of the words ``created``, ``started``, ``stopped`` and
+    ``deleted``. If *profile* is not empty and allows refusing a call, *deviates()* decides whether the call is
+    refused. After a restart, the containers are recovered from *kept*, and *resume* returns the workload of a
+    container that is still running.
     """
 
     def __init__(
@@ -138,7 +140,7 @@ class NodeContainers(Containers):
         await asyncio.gather(*(workload.ended() for workload in workloads))
 
     def find(self, given: str, event: str) -> NodeContainer:
-        """Return the container that *given* stands for, or an absent one. *event* is the call."""
+        """Return the container whose id begins with *given*, or an absent container. *event* is the call."""
         identity = full_id(given, self.store, event, "container")
         return self.store.get(identity) or self._new(identity, messages.Pod(id=""), NOBODY)
 
@@ -206,7 +208,10 @@ class NodeContainers(Containers):
             return container, container.reference.status()
 
     def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
-        """Make the call *event*, which changes nothing, on a container. The call fails if there is a *refusal*."""
+        """Make the call *event*, which does not change the container.
+
+        If *refusal* is not empty, the call fails with that message.
+        """
         container = self.find(given, event)
         container.world.refusal = refusal
         try:
@@ -227,7 +232,7 @@ class NodeContainers(Containers):
         self.use("reopen-log", given, refusal)
 
     async def execute(self, given: str, words: tuple[str, ...], limit: float) -> Executed:
-        """Run a command in a container and wait for it, for at most *limit* seconds (0: no limit)."""
+        """Run a command in a container, and wait at most *limit* seconds for its end. 0 means no limit."""
         if not words:
             raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
         container = self.find(given, "exec-sync")
@@ -296,8 +301,8 @@ class NodeContainers(Containers):
         with self._worded(container, "stop", given):
             container.reference.call("stop")
         await self._await_exit(container)
-        # A plugin must never see a start after a stop, but a created container may still be started. So its stop is
-        # relayed only under a profile, as containerd does.
+        # A plugin must never see a start after a stop, but a created container can be started even after a stop.
+        # Therefore, the stop of a created container is relayed only under a profile, as in containerd.
         if known and (self._relays.release or container.shows != CREATED):
             await self._relays.notify("stop-container", container.pod, container.for_plugins())
 
@@ -355,7 +360,10 @@ class NodeContainers(Containers):
         return NodeContainer(id=identity, pod=pod, record=record, reference=reference, world=world)
 
     def _world(self, identity: str, record: ContainerRecord) -> ContainerWorld:
-        """Return the world of a container, which is kept as long as containerd would have a record of the container."""
+        """Return the environment of a container.
+
+        The node keeps a record of the container exactly as long as containerd would keep one.
+        """
 
         def changed(world: ContainerWorld) -> None:
             if not world.known:
@@ -368,7 +376,10 @@ class NodeContainers(Containers):
         return ContainerWorld(self._root / identity, lambda: self._launch(Command.requested(record.request)), changed)
 
     def recover(self, pod_of: Callable[[str], messages.Pod]) -> None:
-        """Restore the kept containers. *pod_of(id)* returns their pods. Remove directories without a record."""
+        """Restore the recorded containers. *pod_of(id)* returns the pod with that id.
+
+        Remove the directories of containers without a record.
+        """
         kept = self._kept.load()
         for identity in {*kept, *(folder.name for folder in self._root.glob("*"))}:
             record = kept.get(identity, NOBODY)

@@ -1,4 +1,4 @@
-"""Requested pods, containers and images, in files from which a restarted server restores them."""
+"""Files that record the requested pods, containers and images, so that a restarted server can restore them."""
 
 import fcntl
 import os
@@ -23,9 +23,9 @@ CODE: Final = "FSM607"
 
 
 class Records(Generic[T]):
-    """Records of one *kind*, which may contain messages, in the directory *root*, by id.
+    """Records of the type *kind*. Each record is a file in the directory *root*, named after the record's id.
 
-    Nothing is kept if *root* is ``None``.
+    The records may contain protobuf messages. If *root* is ``None``, no record is kept.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +45,7 @@ class Records(Generic[T]):
             root.mkdir(parents=True, exist_ok=True)
 
     def save(self, identity: str, record: T) -> None:
-        """Keep *record*. Raise :class:`OSError` if that fails."""
+        """Write *record* to the file of *identity*. Raise :class:`OSError` if the file cannot be written."""
         if self._root:
             durable_files.write(self._root / f"{identity}.json", msgspec.json.encode(record, enc_hook=_plain))
 
@@ -67,7 +67,7 @@ class Records(Generic[T]):
 
 
 def _plain(message: object) -> dict[str, object]:
-    assert isinstance(message, Message)  # noqa: S101  (records contain nothing else that msgspec does not know)
+    assert isinstance(message, Message)  # noqa: S101  (msgspec itself encodes all other types in records)
     return MessageToDict(message, preserving_proto_field_name=True)
 
 
@@ -98,7 +98,7 @@ def state_folder(path: Path) -> Iterator[Path]:
 
 
 PRESENT: Final = ("docker.io/library/busybox:latest", "registry.k8s.io/pause:3.10")
-"""Images that exist from the start."""
+"""Names of the images that a new node already has."""
 
 KEPT: Final = "names"
 SIZE: Final = 1 << 20
@@ -106,7 +106,7 @@ SIZE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredImage:
-    """An image by its full ``name``. ``id`` identifies its configuration, and ``digest`` its content."""
+    """An image with its full ``name``. ``id`` identifies the image's configuration, and ``digest`` its content."""
 
     name: str
     id: str
@@ -115,12 +115,12 @@ class StoredImage:
 
     @property
     def tag(self) -> str:
-        """The name if it has a tag, or else an empty string."""
+        """The name of the image if it includes a tag, or else an empty string."""
         return "" if "@" in self.name else self.name
 
 
 def full_name(name: str) -> str:
-    """Complete *name* with registry and tag, as Docker clients do.
+    """Complete the image name *name* with a registry and a tag, as Docker clients do.
 
     >>> full_name("busybox"), full_name("localhost:5000/a/b@sha256:12")
     ('docker.io/library/busybox:latest', 'localhost:5000/a/b@sha256:12')
@@ -178,7 +178,7 @@ class Images:
         return self._images[full]
 
     def remove(self, reference: str) -> None:
-        """Remove an image. Has no effect if there is no such image."""
+        """Remove the image *reference*. If there is no such image, do nothing."""
         if image := self.find(reference):
             del self._images[image.name]
             self._save()

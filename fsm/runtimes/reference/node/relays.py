@@ -1,6 +1,7 @@
-"""Relays of a node's events to plugins.
+"""Relay of a node's events to plugins.
 
-The machines ``nri-pod`` and ``nri-container`` decide which requests are relayed, and a sender sends them.
+The machines ``nri-pod`` and ``nri-container`` decide which requests are relayed. A :class:`PluginSender` sends the
+requests.
 """
 
 import asyncio
@@ -15,14 +16,20 @@ from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, NRIE
 
 
 class PluginSender(Protocol):
-    """The owner of the connections to plugins."""
+    """The object that owns the connections to plugins and sends requests to them."""
 
     async def send(self, request: Request) -> Relayed:
-        """Send *request* to its subscribers, up to the first error. Return the merged answers."""
+        """Send *request* to the plugins that subscribe to it. Stop at the first error.
+
+        Return the merged answers.
+        """
 
 
 class Relays(RelayedEntities):
-    """Relays events to the plugins of *sender*, if there is one. Belongs to one event loop."""
+    """Relays events to the plugins of *sender*. Belongs to one event loop.
+
+    Without a *sender*, nothing is relayed.
+    """
 
     def __init__(self, sender: PluginSender | None = None, release: str = "") -> None:
         super().__init__(release)
@@ -35,7 +42,7 @@ class Relays(RelayedEntities):
 
     @asynccontextmanager
     async def blocking(self) -> AsyncIterator[None]:
-        """Wait for a plugin that is joining, and then keep plugins from joining within the context."""
+        """Keep plugins from joining within the context. If a plugin is already joining, wait for it first."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._joining)
             self._blocks += 1
@@ -47,7 +54,7 @@ class Relays(RelayedEntities):
 
     @asynccontextmanager
     async def joining(self) -> AsyncIterator[None]:
-        """Wait until nothing blocks joining, and keep calls waiting while a plugin joins."""
+        """Wait until no call blocks joining. A plugin may join within the context, while new calls wait."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._blocks and not self._joining)
             self._joining = True
@@ -58,10 +65,10 @@ class Relays(RelayedEntities):
             await self._wake()
 
     async def ask(self, event: str, pod: Pod, container: Container | None = None, fields: Fields = NOTHING) -> Fields:
-        """Make *event* of one of the machines happen, and relay it to plugins.
+        """Let *event* happen to *container*, or to *pod* if *container* is ``None``, and relay it to plugins.
 
-        Return what plugins want for the container: the adjustment of a new container, or resources in place of
-        *fields*. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
+        Return the fields that plugins want for the container. They are adjustments of a new container, or resources
+        that replace *fields*. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
         """
         if self.sender is None:
             return {}
@@ -76,16 +83,19 @@ class Relays(RelayedEntities):
         return dict(merged.adjust if event == "create-container" else merged.own or {})
 
     async def notify(self, event: str, pod: Pod, container: Container | None = None) -> None:
-        """Make *event* happen, and relay it. Ignore a plugin's refusal."""
+        """Let *event* happen, and relay it to plugins. If a plugin refuses the event, ignore the refusal."""
         with suppress(WorldError):
             await self.ask(event, pod, container)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Relay the end of the process of *container* in a separate task, in no fixed order relative to other calls."""
+        """Relay the end of the process of *container* in a separate task.
+
+        The order of this task relative to other calls is not fixed.
+        """
         self._exits.start(self.notify("notify-exit", pod, container))
 
     def synchronise(self, containers: Iterable[Container]) -> None:
-        """Set the remembered states of *containers* to the states that a joining plugin receives."""
+        """Set the remembered state of each container to the state that a joining plugin receives."""
         self.containers.synchronise(containers)
 
     async def close(self) -> None:

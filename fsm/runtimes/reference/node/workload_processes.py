@@ -1,4 +1,4 @@
-"""The processes of containers: real processes of this machine, or simulated ones without side effects."""
+"""Processes of containers: either real processes of this machine, or simulated processes without side effects."""
 
 import asyncio
 import os
@@ -22,10 +22,10 @@ from fsm.runtimes.reference.node.commands import Script, exit_code, script
 from fsm.runtimes.reference.node.workloads import LONGEST_LINE, Command, ContainerRecord, Write
 
 TERM_GRACE: Final = "0"
-"""Grace period in seconds when a reaper ends a process. It is 0 because the process was asked to end before."""
+"""Grace period in seconds before a reaper kills a process. It is 0 because the process was already asked to end."""
 
 FLUSH: Final = 2.0
-"""Number of seconds after the exit of a process during which its remaining output is read."""
+"""Maximum number of seconds for reading the remaining output of a process after its exit."""
 
 BUFFER: Final = 1 << 16
 
@@ -59,7 +59,7 @@ class ChildProcess:
         self._feeding = asyncio.Queue[bytes]()
         self._reading, self._writing = Tasks(), Tasks()
         for pipe in (self._process.stdout, self._process.stderr):
-            assert pipe  # noqa: S101  (both were asked for)
+            assert pipe  # noqa: S101  (both pipes were requested)
             self._reading.start(self._read(pipe, error=pipe is self._process.stderr))
         if self._process.stdin:
             self._writing.start(self._write(self._process.stdin))
@@ -87,7 +87,8 @@ class ChildProcess:
         self._feeding.put_nowait(data)
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
-        if command.words[:1] == ("kill",) and command.words[-1] == "1":  # process 1 here is not the container's process
+        # Process 1 of this machine is not the first process of the container.
+        if command.words[:1] == ("kill",) and command.words[-1] == "1":
             self.signal(SIGKILL)
             return 0
         try:
@@ -119,7 +120,7 @@ class ChildProcess:
         return shell_code(process.returncode or 0)
 
     async def _read(self, pipe: IO[bytes], *, error: bool) -> None:
-        """Copy everything from *pipe* to the log, line by line, and to the readers as it arrives."""
+        """Copy the output in *pipe* to the log line by line, and to the readers as it arrives."""
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
@@ -184,14 +185,14 @@ def _child(pid: int) -> int:
 
 SECOND: Final = 10**9
 OPEN_INPUT: Final = 1 << 20
-"""Maximum number of bytes of standard input that wait for a command."""
+"""Maximum number of bytes of standard input to keep until a command reads them."""
 
 
 class SimulatedProcess:
-    """A process that does what *command* would do, timed by *clock*.
+    """A simulated process that behaves like *command*. *clock* measures its running time.
 
-    For a process that continues after a restart, *started_at* is its start time in nanoseconds since the epoch. Raise
-    :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+    If the process continues after a restart of the server, *started_at* is its start time in nanoseconds since the
+    epoch. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
     def __init__(self, command: Command, pid: int, clock: Clock, started_at: int = 0) -> None:
@@ -217,7 +218,7 @@ class SimulatedProcess:
 
     async def ended(self) -> Exit:
         await self._over.wait()
-        assert self.exit is not None  # noqa: S101  (the event is set after it)
+        assert self.exit is not None  # noqa: S101  (the exit is set before the event)
         return self.exit
 
     def feed(self, data: bytes) -> None:
@@ -250,7 +251,7 @@ class SimulatedProcess:
     async def _act(
         self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None, now: float = 0.0
     ) -> int:
-        """Carry out *plan* from second *now* on. Return the exit code."""
+        """Simulate *plan* from *now* seconds after its start. Return the exit code."""
         code, passed = plan.code, now
         if plan.reads:
             line = await _first_line(command.here(plan.reads))
@@ -290,7 +291,7 @@ class SimulatedProcess:
 
 
 def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], SimulatedProcess]:
-    """Return a function that starts simulated processes, with process ids from *pids*."""
+    """Return a function that starts simulated processes. Each call of *pids* returns a new process id."""
 
     def launch(command: Command) -> SimulatedProcess:
         try:
@@ -314,7 +315,7 @@ async def _echo(given: asyncio.StreamReader, write: Write) -> int:
 
 
 async def _next_line(given: asyncio.StreamReader) -> bytes:
-    """Return the next line, or no bytes at the end of input or if the line is too long."""
+    """Return the next line. At the end of the input, or if the line is too long, return no bytes."""
     try:
         return await given.readline()
     except ValueError:

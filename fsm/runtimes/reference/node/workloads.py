@@ -25,17 +25,19 @@ from fsm.runtimes.reference.nri.messages import Fields
 from fsm.runtimes.sockets import cri_pb2 as cri
 
 LONGEST_LINE: Final = 16_384
-"""Maximum number of bytes in a log line. Longer lines are written in parts, as containerd does."""
+"""Maximum number of bytes in a log line. A longer line is written in several parts, as in containerd."""
 
 Limits: TypeAlias = Mapping[str, int | str]
-"""The limits that are set, as a mapping from CRI field name to value."""
+"""Maps the CRI field name of each limit that is set to its value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """The command of the container *config* in the pod *pod*, or the *words* of another command in the same container.
+    """A command that runs in the container *config* of the pod *pod*.
 
-    ``log`` is empty if there is no log. ``files`` maps paths in the container to contents that the pod determines.
+    *words* are the words of the container's own command, or of another command in the same container. ``log`` is the
+    path of the log, or empty if there is no log. ``files`` maps paths in the container to file contents that the pod
+    determines.
     """
 
     config: cri.ContainerConfig
@@ -62,7 +64,7 @@ class Command:
         return dict(_files(self.pod))
 
     def here(self, inside: str) -> str:
-        """Replace paths *inside* the container with paths of this machine. The paths may be within other text.
+        """Replace the container's paths in the text *inside* with the paths of the same files on this machine.
 
         >>> mounts = [cri.Mount(container_path="/in", host_path="/tmp/out")]
         >>> Command(config=cri.ContainerConfig(mounts=mounts)).here("read a < /in/pipe")
@@ -91,9 +93,10 @@ class Command:
         return None
 
     def prepare(self) -> None:
-        """Begin the log.
+        """Check the mounts, and create the log.
 
-        Raise :class:`~fsm.runtimes.reference.driven.WorldError` if that fails, or if a mounted path does not exist.
+        Raise :class:`~fsm.runtimes.reference.driven.WorldError` if the log cannot be created or a mounted path does
+        not exist.
         """
         for mount in self.config.mounts:
             if mount.host_path and not Path(mount.host_path).exists():
@@ -111,7 +114,7 @@ class Command:
             raise WorldError(f"failed to open log file {self.log!r}: {reason(error)}") from error
 
     def write(self, data: bytes, *, error: bool) -> None:
-        """Write lines to the log, if possible. An unterminated last line counts as complete."""
+        """Append the lines of *data* to the log if possible. An unterminated last line counts as complete."""
         if not self.log:
             return
         stamp = f"{datetime.now(UTC).isoformat(timespec='microseconds')[:-6]}Z {'stderr' if error else 'stdout'} "
@@ -133,10 +136,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerRecord:
-    """A container that a client has requested, with the full name ``reserved`` and the image ``image``.
+    """The record of a container that a client has requested.
 
-    ``made_at`` is its creation time. ``pid`` is the id of its first process, or 0 if it has none, and ``started_at`` is
-    the time at which that process was started.
+    ``reserved`` is the full name of the container, and ``image`` is its image. ``made_at`` is its creation time.
+    ``pid`` is the id of its first process, or 0 if it has none. ``started_at`` is the time at which that process was
+    started.
     """
 
     request: cri.CreateContainerRequest
@@ -164,9 +168,10 @@ def limits(resources: cri.LinuxContainerResources) -> Limits:
 
 
 def adjust(config: cri.ContainerConfig, wanted: Fields) -> None:
-    """Give *config* the limits, annotations and variables that plugins want, by field name.
+    """Change the limits, annotations and variables in *config* as plugins request.
 
-    Raise :class:`~fsm.runtimes.reference.driven.WorldError` for a limit that CRI cannot express.
+    *wanted* maps the names of the requested fields to their values. Raise
+    :class:`~fsm.runtimes.reference.driven.WorldError` for a limit that CRI cannot express.
     """
     variables = {variable.key: variable.value for variable in config.envs}
     for name, value in wanted.items():
@@ -188,7 +193,7 @@ Write: TypeAlias = Callable[[bytes, bool], object]
 """``write(data, error)`` receives the output of a command. *error* is true for standard error."""
 
 KEPT: Final = 16 << 20
-"""Maximum number of bytes of command output to keep. Same as containerd."""
+"""Maximum number of bytes to keep of the output of a command. containerd has the same limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +206,7 @@ class Executed:
 
 
 class Workload(Protocol):
-    """The running first process of a container. ``readers`` receive its output."""
+    """The first process of a container. The functions in ``readers`` receive its output."""
 
     pid: int
     exit: Exit | None
@@ -209,10 +214,10 @@ class Workload(Protocol):
     readers: set[Write]
 
     def signal(self, number: int) -> None:
-        """Send a signal. Has no effect on a process that has ended."""
+        """Send the signal *number* to the process. If the process has ended, do nothing."""
 
     async def ended(self) -> Exit:
-        """Wait until the process has ended. Return its exit."""
+        """Wait until the process has ended, and return its exit."""
 
     def feed(self, data: bytes) -> None:
         """Write *data* to the process's standard input, if it has one. Empty data closes the standard input."""
@@ -225,7 +230,7 @@ class Workload(Protocol):
 
 
 class Heard:
-    """A :data:`Write` that keeps up to :data:`KEPT` bytes of each stream."""
+    """A :data:`Write` function that stores the output. It keeps up to :data:`KEPT` bytes of each stream."""
 
     def __init__(self) -> None:
         self.output, self.errors = bytearray(), bytearray()
@@ -239,10 +244,10 @@ class Heard:
 
 
 class ContainerWorld(SimulatedWorld):
-    """The world of a container on a node.
+    """The environment of a container on a node, with its workload.
 
-    *launch* starts its workload. *changed* is called when its record must be saved or deleted. ``refusal`` is the
-    reason why the next operations fail, or empty if they succeed.
+    *launch* starts the workload. *changed* is called when the record of the container must be saved or deleted.
+    ``refusal`` is the reason why the next operations fail, or empty if they succeed.
     """
 
     def __init__(self, root: Path, launch: Callable[[], Workload], changed: Callable[["ContainerWorld"], None]) -> None:
@@ -273,7 +278,7 @@ class ContainerWorld(SimulatedWorld):
         return self.workload.pid
 
     def resume(self, workload: Workload, started_at: int) -> None:
-        """Continue with *workload*, which is running or has ended, after a restart of the server."""
+        """Adopt *workload* after a restart of the server. The workload may still be running or may have ended."""
         self.workload, self.started_at = workload, started_at
         self.process = Task(workload.pid, exit=workload.exit)
 
@@ -294,7 +299,10 @@ class ContainerWorld(SimulatedWorld):
 
 
 class SimulatedPause(Processes):
-    """The world of a pod with a simulated pause process. A file records whether it exists, and how it ended."""
+    """The environment of a pod with a simulated pause process.
+
+    A file records whether the pause process exists, and how it ended.
+    """
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)

@@ -53,11 +53,11 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 CALL: Final = "call"
 PLUGIN: Final = "plugin"
-"""Process names: a call that blocks, as in the machine ``sync-reader``, and a joining plugin, as in ``sync-writer``."""
+"""Names of the two kinds of processes: calls (machine ``sync-reader``) and plugins (machine ``sync-writer``)."""
 
 
 class PluginSyncBlock:
-    """Keeps plugins from joining until it is released by :meth:`unblock`. Also a context manager.
+    """Keeps plugins from joining until :meth:`unblock` is called. Can be used as a context manager.
 
     >>> block = SyncLock().block()
     >>> with block:
@@ -83,7 +83,7 @@ class PluginSyncBlock:
 
 
 class SyncLock:
-    """A lock held by any number of blocks, or by one joining plugin.
+    """A lock that is held by any number of blocks or by one joining plugin.
 
     >>> lock = SyncLock()
     >>> with lock.block(), lock.block(), lock.joining(timeout=0.01):
@@ -113,7 +113,10 @@ class SyncLock:
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
-        """Join once nothing blocks. Raise :class:`BlockedError` after *timeout* seconds."""
+        """Hold the lock as a joining plugin within the context.
+
+        Raise :class:`BlockedError` if blocks still hold the lock after *timeout* seconds.
+        """
         with self._changed:
             self._waiting += 1
             try:
@@ -157,7 +160,7 @@ class SyncLock:
 
 
 class UpstreamSyncLock(SyncLock):
-    """A lock in which a waiting plugin precedes all later blocks, even blocks by a caller that already blocks."""
+    """containerd's lock. A waiting plugin precedes all later blocks, even if their caller already holds a block."""
 
     def _may_block(self) -> bool:
         return super()._may_block() and not self._waiting
@@ -169,9 +172,9 @@ _log = logging.getLogger(__name__)
 class NRI:
     """The interface that a runtime calls. Thread-safe.
 
-    One lock is held during each call, including the plugins' answers, so calls are serialised. After a stop, calls that
-    could relay or start anything raise :class:`NRIStoppedError`, and other calls do nothing. Every call raises
-    :class:`ReentrantError` if it is made in a plugin or domain that the layer is calling. A disabled interface does
+    Calls are serialised by a lock, which is held until the plugins have answered. After a stop, calls that could
+    relay or start anything raise :class:`NRIStoppedError`, and other calls do nothing. Every call raises
+    :class:`ReentrantError` if it is made by a plugin or domain that the layer is calling. A disabled interface does
     nothing.
 
     >>> from fsm.runtimes.reference.nri.messages import Answer
@@ -204,8 +207,8 @@ class NRI:
     ) -> None:
         """Create the interface. *plugins* are the installed plugins, which join at the start.
 
-        *listen* opens the socket at a path, for other plugins to connect, and returns a function that closes it. It may
-        raise :class:`OSError`. *sync* keeps plugins from joining.
+        *listen(path)* opens the socket to which other plugins connect, and returns a function that closes the socket.
+        It may raise :class:`OSError`. *sync* is the lock that keeps plugins from joining.
         """
         self.config = config or default_config()
         self.domains: Final = domains or Domains()
@@ -230,7 +233,7 @@ class NRI:
 
     @property
     def plugins(self) -> tuple[str, ...]:
-        """Index and name of each plugin that has joined, in the order in which they are called."""
+        """Index and name of each plugin that has joined, in the order in which the plugins are called."""
         return self._plugins.names
 
     def container_state(self, container_id: str) -> str:
@@ -240,10 +243,11 @@ class NRI:
         return self._entities.pods.state(pod_id)
 
     def start(self) -> None:
-        """Let the installed plugins join, and take the containers' states from the domains.
+        """Let the installed plugins join, and take the states of the containers from the domains.
 
-        Like :meth:`register`, this waits while synchronisation is blocked. Raise :class:`RegistrationError` if a plugin
-        cannot join, or :class:`NRIError` if the socket cannot be opened. After an error, it can be called again.
+        Like :meth:`register`, this method waits while synchronisation is blocked. Raise :class:`RegistrationError` if
+        a plugin cannot join, or :class:`NRIError` if the socket cannot be opened. After an error, the method can be
+        called again.
         """
         if self._life.accepts("start"):
             self._join("start", self._installed)
@@ -256,14 +260,17 @@ class NRI:
                 self._close_socket()
 
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
-        """Change the timeouts of plugins in seconds (0: default). Raise :class:`ValueError` for a negative timeout."""
+        """Set the timeouts of plugins in seconds. 0 means the default timeout.
+
+        Raise :class:`ValueError` for a negative timeout.
+        """
         with self._life.call("configure-timeouts") as acts:
             if acts:
                 timeouts = {"plugin_registration_timeout": registration, "plugin_request_timeout": request}
                 self.config = self._terms.config = replace(self.config, **timeouts)  # type: ignore[arg-type]  # floats
 
     def register(self, plugin: Plugin) -> None:
-        """Let *plugin* join. It receives the existing objects, and requests from then on.
+        """Let *plugin* join. The plugin receives the existing pods and containers, and all later requests.
 
         Raise :class:`BlockedError` if synchronisation stays blocked for the registration timeout, or
         :class:`RegistrationError` if the plugin fails or must not join.
@@ -281,7 +288,10 @@ class NRI:
                 connection.hang_up()
 
     def block_plugin_sync(self) -> PluginSyncBlock:
-        """Keep plugins from joining until the returned block is released. First wait for a plugin that is joining."""
+        """Keep plugins from joining until the returned block is released.
+
+        If a plugin is already joining, wait for it first.
+        """
         if not self._life.accepts("block"):
             return PluginSyncBlock()
         block = self._sync.block()
@@ -296,7 +306,10 @@ class NRI:
         return PluginSyncBlock(unblock)
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
-        """Make *updates* for *plugin*, if it is given. Raise :class:`ChangesFailedError` if some of them fail."""
+        """Make *updates*. If *plugin* is given, it must be connected, and the updates are made on its behalf.
+
+        Raise :class:`ChangesFailedError` if some updates fail.
+        """
         with self._life.call("update-containers") as acts:
             if not acts:
                 return
@@ -316,19 +329,23 @@ class NRI:
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
-        """Let *event* of ``nri-container`` happen or, without a *container*, *event* of ``nri-pod``.
+        """Let *event* happen to *container*, or to *pod* if *container* is ``None``, and relay it to plugins.
 
-        *resources* are those of an update. Return the answers to the last request, or ``None`` if nothing was relayed.
-        In them, ``adjust`` is for a container about to be created, and ``own`` holds the resources that plugins want
-        instead of *resources*. Other containers are evicted and updated as plugins request. Failures to do so are
-        logged. Raise the error with which the machine replies.
+        For an update, *resources* are the requested resources. Return the answers to the last request, or ``None`` if
+        nothing was relayed. In these answers, ``adjust`` is for a container that is about to be created, and ``own``
+        holds the resources that plugins want instead of *resources*. Other containers are evicted and updated as
+        plugins request. If this fails, the failure is only logged. If the machine replies with an error, raise the
+        error.
         """
         request = Request(event=event, pod=pod, container=container, resources=resources)
         with self._life.call(RELAYS.get(event, "relay")) as acts:
             return finish(self._entities.relay(request, self._relay)) if acts else None
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
-        """Relay on a separate thread, unordered with other calls, that the container's process has ended by itself."""
+        """Relay on a separate thread that the container's process has ended by itself.
+
+        The order of this relay relative to other calls is not fixed.
+        """
         if not self._life.accepts("notify-exit"):
             return
         relayed: Future[None] = Future()
@@ -346,7 +363,8 @@ class NRI:
         threading.Thread(target=relay, name=f"exit of {container.id}", daemon=True).start()
 
     def wait_for_exits(self) -> None:
-        wait(set(self._exits))  # not Thread.join: in CPython 3.11, several threads that join the same one may collide
+        # Thread.join is not used, because in CPython 3.11 several threads that join the same thread may collide.
+        wait(set(self._exits))
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.relay("notify-exit", pod, container)

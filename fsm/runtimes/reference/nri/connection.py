@@ -1,4 +1,4 @@
-"""A plugin in this process, whose methods are called on a thread of its own, with time limits."""
+"""A plugin in this process. Its methods are called on a separate thread, with time limits."""
 
 import threading
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -29,7 +29,7 @@ Part: TypeAlias = tuple[Sequence[Pod], Sequence[Container]]
 
 
 class Plugin(Protocol):
-    """Base class of plugins. A plugin's members are used on a thread of its own, one after the other.
+    """Base class of plugins. The members of a plugin are used one after the other, on a separate thread.
 
     If a method raises an exception, the plugin answers with an error. :class:`PluginLostError` means that the plugin
     has disconnected.
@@ -37,15 +37,18 @@ class Plugin(Protocol):
 
     @property
     def index(self) -> str:
-        """Two digits. Plugins are called in ascending order of their indices."""
+        """The index of the plugin, which has two digits. Plugins are called in ascending order of their indices."""
 
     @property
     def name(self) -> str:
-        """Letters, digits, and ``_ . + -``."""
+        """The name of the plugin, which consists of letters, digits, and the characters ``_ . + -``."""
 
     @property
     def events(self) -> Collection[str] | int:
-        """Names of the requests to which the plugin subscribes, or a bit mask of them. Empty means all requests."""
+        """The requests to which the plugin subscribes, as names or as a bit mask.
+
+        An empty collection or 0 means all requests.
+        """
 
     def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
         """Receive the existing objects, or the last part of them. Return the updates that the plugin requests."""
@@ -63,7 +66,7 @@ class Plugin(Protocol):
         return
 
     def close(self) -> None:
-        """Called when the runtime has closed the connection. Must return immediately."""
+        """React to the closing of the connection by the runtime. Must return immediately."""
         return
 
 
@@ -102,7 +105,8 @@ class PluginThread:
     def call(self, function: Callable[[], T], *, until: float) -> T:
         """Run *function* on the thread. Return its result or raise its exception.
 
-        Raise :class:`PluginLateError` after *until*, or :class:`PluginLostError` if the thread was ended.
+        Raise :class:`PluginLateError` if *function* has not ended at the time *until*, or :class:`PluginLostError` if
+        the thread was ended.
         """
         if self._ended:
             raise PluginLostError("it is closed")
@@ -129,7 +133,7 @@ class PluginThread:
         return future.result()
 
     def end(self) -> None:
-        """End the thread after the calls that have begun."""
+        """End the thread after all calls that have already been queued."""
         self._ended = True
         self._jobs.put(None)
 
@@ -140,7 +144,7 @@ class PluginThread:
 
 
 class Connection(Session[Request, Answer, Part, Sequence[Update]]):
-    """The connection of *plugin* under *terms*, with a thread that marks itself in *local*.
+    """The connection of *plugin* under *terms*. It calls the plugin on a thread that marks itself in *local*.
 
     >>> class Slow(Plugin):
     ...     index, name, events = "10", "slow", ("StopContainer",)
@@ -194,7 +198,10 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
 
 
 def finish(work: Coroutine[object, object, T]) -> T:
-    """Return the result of *work*, which never suspends, because the answers of plugins in this process block."""
+    """Run *work*, and return its result.
+
+    *work* never suspends, because plugins in this process block the caller until they have answered.
+    """
     try:
         work.send(None)
     except StopIteration as finished:
@@ -204,7 +211,7 @@ def finish(work: Coroutine[object, object, T]) -> T:
 
 
 class UpstreamConnection(Connection):
-    """A connection that can be registered twice, and sometimes stays open when it should be closed."""
+    """A connection that accepts a second registration, and sometimes stays open when it should be closed."""
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
         super().__init__(plugin, replace(terms, config=replace(terms.config, release="upstream")))
@@ -219,8 +226,8 @@ class UpstreamConnection(Connection):
     def register(self, name: str, index: str) -> None:
         """Register the plugin. A wrong name does not close the connection, and a listed plugin is renamed.
 
-        Renaming sends to a channel that is never read again, so the next registration hangs until the plugin's own
-        timeout.
+        Renaming sends to a channel that is read only once. The next registration therefore hangs until the plugin
+        itself times out.
         """
         if self.state == "registering" and self._name_error(name, index):
             self._take("register", "left")
@@ -239,7 +246,7 @@ class UpstreamConnection(Connection):
             raise NRIError(f"plugin {self.name}: its registration was not answered", code="DEADLINE_EXCEEDED")
 
     def stop(self) -> None:
-        """Close connections of processes, and of plugins that are not listed. Leave others open."""
+        """Close the connection if the plugin is a process or is not listed. In all other cases, leave it open."""
         if self.listed and not self._process:
             self._take("stop", "left")
         else:

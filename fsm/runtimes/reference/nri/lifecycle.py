@@ -1,4 +1,7 @@
-"""The calls that the NRI interface accepts, driven by ``nri-api``, and the pod and container states it keeps."""
+"""The calls that the NRI interface accepts, the answers of plugins, and the states of pods and containers.
+
+The machine ``nri-api`` drives the calls.
+"""
 
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -32,11 +35,11 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "UpdateContainer": frozenset({"updates", "evictions"}),
     "StopContainer": frozenset({"updates"}),
 }
-"""Maps events to the parts of an answer that are used. For other events, no parts are used."""
+"""Maps events to the parts of an answer that are used. For all other events, no part of an answer is used."""
 
 
 class MergedAnswers:
-    """The merged answers to *request*. Each field of a container belongs to one plugin.
+    """The merged answers of plugins to *request*. Only one plugin may set a given field of a container.
 
     >>> from fsm.runtimes.reference.nri.messages import Container, Pod
     >>> merged = MergedAnswers(Request(event="CreateContainer", pod=Pod(id="p1"), container=Container(id="c1")))
@@ -61,8 +64,8 @@ class MergedAnswers:
     def add(self, plugin: str, answer: Answer) -> None:
         """Add the *answer* of *plugin*. A conflicting update with ``ignore_failure`` is dropped as a whole.
 
-        Raise :class:`ConflictError` for a field that belongs to another plugin, or :class:`NRIError` for an update of
-        the container that is being created.
+        Raise :class:`ConflictError` for a field that another plugin has already set, or :class:`NRIError` for an
+        update of the container that is being created.
         """
         if "adjust" in self._allowed:
             self._claim(plugin, self._subject, answer.adjust)
@@ -111,7 +114,10 @@ class MergedAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relayed:
-    """A relayed request. ``result`` is ``lost`` if a plugin disconnected, and ``error`` if an error ended the relay."""
+    """The result of relaying a request.
+
+    ``result`` is ``lost`` if a plugin disconnected, and ``error`` if an error ended the relay.
+    """
 
     result: Literal["ok", "error", "lost"]
     merged: MergedAnswers
@@ -119,7 +125,7 @@ class Relayed:
 
 
 class Plugins(Generic[R, A, S]):
-    """All plugins that have joined, called in the order of their index. Not thread-safe."""
+    """All plugins that have joined. They are called in the order of their indices. Not thread-safe."""
 
     def __init__(self) -> None:
         self.joined: tuple[S, ...] = ()
@@ -143,7 +149,8 @@ class Plugins(Generic[R, A, S]):
     async def relay(self, event: str, request: Callable[[], R], add: Callable[[str, A], object]) -> bool:
         """Send *request()* to each plugin that subscribed to *event*, and pass the plugin's name and answer to *add*.
 
-        Remove lost plugins, and return whether one was lost. Stop at the first :class:`NRIError` of a plugin or *add*.
+        Remove lost plugins, and return whether any plugin was lost. Stop at the first :class:`NRIError` that a plugin
+        or *add* raises.
         """
         lost = False
         try:
@@ -164,7 +171,7 @@ class Plugins(Generic[R, A, S]):
 async def relay_merged(
     request: Request, relay: Callable[[Callable[[], Request], Callable[[str, Answer], None]], Awaitable[bool]]
 ) -> Relayed:
-    """Relay *request* with *relay*, as :meth:`Plugins.relay` does, and merge the answers."""
+    """Relay *request* and merge the answers. *relay* works like :meth:`Plugins.relay` for one event."""
     merged = MergedAnswers(request)
     try:
         lost = await relay(lambda: replace(request, adjusted=dict(merged.adjust)), merged.add)
@@ -178,14 +185,17 @@ RELAYS: Final = {
     **dict.fromkeys(("stop-pod-sandbox", "remove-pod-sandbox", "stop-container", "remove-container"), "relay-end"),
     "notify-exit": "notify-exit",
 }
-"""Maps events of a pod or container to events of ``nri-api``. For all others, the event is ``relay``."""
+"""Maps events of a pod or container to events of ``nri-api``.
+
+All events that are not in the mapping become the event ``relay``.
+"""
 
 IDLE: Final = frozenset({"ignored", "nothing"})
 """Outcomes that need no action."""
 
 
 class Lifecycle(Driven):
-    """The state of one interface, and the lock that serialises its calls."""
+    """The state of one NRI interface, and the lock that serialises the calls of the interface."""
 
     def __init__(self, release: str, local: PluginLocal, *, disabled: bool) -> None:
         self._driver: Final = driver("nri-api", release)
@@ -206,7 +216,10 @@ class Lifecycle(Driven):
             return self.position.take(event, outcome, ends=ends)
 
     def accepts(self, event: str) -> bool:
-        """Check whether *event* needs any action. Raise the machine's error reply or :class:`ReentrantError`."""
+        """Check whether the call *event* needs any action.
+
+        Raise the error with which the machine replies, or :class:`ReentrantError` for a call by a plugin or domain.
+        """
         if self._holder == threading.get_ident() or self._local.on_plugin_thread:
             message = "a plugin or domain must not call NRI while NRI waits for it: return updates, or call later"
             raise ReentrantError(message)
@@ -214,7 +227,7 @@ class Lifecycle(Driven):
 
     @contextmanager
     def call(self, event: str) -> Iterator[bool]:
-        """Serialise the call *event* with all others. Yield whether it needs any action."""
+        """Serialise the call *event* with all other calls. Yield whether the call needs any action."""
         if not self.accepts(event):
             yield False
             return
@@ -226,7 +239,7 @@ class Lifecycle(Driven):
                 self._holder = 0
 
     def block(self) -> bool:
-        """Block plugin synchronisation once more (blocks nest). Return False if there is nothing left to block."""
+        """Block plugin synchronisation. Blocks may be nested. Return False if there is nothing to block."""
         with self._moving:
             if not self._acts("block"):
                 return False
@@ -254,7 +267,9 @@ class Lifecycle(Driven):
 
 
 class EntityStates:
-    """The states of the entities of the machine called *name*, under *profile* if one is named. Not thread-safe.
+    """The states of all entities that the machine *name* drives. Not thread-safe.
+
+    If *profile* is not empty, the machine behaves as under that profile.
 
     >>> pods = EntityStates("nri-pod")
     >>> pods.take("p1", "run-pod-sandbox", "ok").to, pods.state("p1"), pods.state("p2")
@@ -274,7 +289,7 @@ class EntityStates:
         return known.state if known else self._driver.machine.initial
 
     def take(self, entity: str, event: str, outcome: str = "") -> Outcome:
-        """Take *outcome* of *event* for *entity*, which is forgotten if it returns to the initial state."""
+        """Let *event* happen to *entity* with *outcome*. If the entity returns to its initial state, forget it."""
         position = self._positions.pop(entity, None) or self._driver.position()
         try:
             return position.take(event, outcome)
@@ -283,10 +298,10 @@ class EntityStates:
                 self._positions[entity] = position
 
     async def relay(self, entity: str, event: str, send: Callable[[str], Awaitable[Relayed]]) -> MergedAnswers | None:
-        """Let *event* of *entity* happen, and call *send* with the name of each request that relays it.
+        """Let *event* happen to *entity*, and call *send* with the name of each request that relays the event.
 
-        Return the answers to the last request, or ``None`` if nothing was relayed. Raise the error with which the
-        machine replies.
+        Return the answers to the last request, or ``None`` if nothing was relayed. If the machine replies with an
+        error, raise the error.
         """
         ways = self._driver.offered(event, self.state(entity))
         outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes end the relay at a lost plugin
@@ -298,13 +313,16 @@ class EntityStates:
         return relayed[-1].merged if relayed else None
 
     def synchronise(self, containers: Iterable[Container]) -> None:
-        """Set the states of *containers* to those in which they are listed. Unlisted containers keep their states."""
+        """Set the state of each container to the state in which it is listed. Other containers keep their states."""
         for container in containers:
             self.take(container.id, container.state.event)
 
 
 class RelayedEntities:
-    """The remembered states of ``pods`` and ``containers`` in *release*, a profile or empty for the newest release."""
+    """The remembered states of ``pods`` and ``containers``.
+
+    *release* is the profile of a release, or empty for the newest release.
+    """
 
     def __init__(self, release: str = "") -> None:
         self.release = release
@@ -319,7 +337,11 @@ class RelayedEntities:
 
 
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[Relayed]) -> str:
-    """Return the outcome in *ways* of relaying *outputs*: the outcome of the last relay or of an earlier loss."""
+    """Return the name of the outcome in *ways* that follows from the results of relaying *outputs*.
+
+    If a plugin was lost before the last relay, the loss determines the outcome, unless the last relay ended with an
+    error. In all other cases, the last relay determines the outcome.
+    """
     if not relayed:
         return ""
     *earlier, last = relayed

@@ -1,6 +1,6 @@
-"""The messages between a runtime, the NRI layer and its plugins, and errors with the codes of their replies.
+"""Messages between a runtime, the NRI layer and its plugins, and errors with their reply codes.
 
-Resources and adjustments are flat. Each field has one value, and a name such as ``memory.limit`` or
+Resources and adjustments are flat mappings. Each field has one value, and a name such as ``memory.limit`` or
 ``annotation.owner``. The layer passes fields on without interpreting them.
 """
 
@@ -32,7 +32,7 @@ class ContainerState(Enum):
 
     @property
     def event(self) -> str:
-        """The event of ``nri-container`` for a container that is listed in this state."""
+        """The event of the machine ``nri-container`` that lists a container in this state."""
         return nri_events.LISTED.get(self.value, "sync-gone")
 
 
@@ -57,7 +57,10 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """A resource change that a plugin requests. If ``ignore_failure``, its failure is not an error."""
+    """A resource change that a plugin requests.
+
+    If ``ignore_failure`` is true, a failed change is not treated as an error.
+    """
 
     container_id: str
     resources: Fields = field(default_factory=dict)
@@ -66,7 +69,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """A plugin's request to evict a container, with the reason."""
+    """A plugin's request to evict a container, and the reason for the request."""
 
     container_id: str
     reason: str = ""
@@ -74,9 +77,10 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An event that is sent to a plugin. ``resources`` are those of an update.
+    """An event that is sent to a plugin.
 
-    ``adjusted`` holds the adjustments that earlier plugins made to the container that is being created.
+    For an update, ``resources`` are the requested resources. During the creation of a container, ``adjusted`` holds
+    the adjustments that earlier plugins have made to the container.
     """
 
     event: str
@@ -88,9 +92,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A plugin's answer. ``adjust`` is for the container being created, and the rest for existing containers.
+    """A plugin's answer to an event.
 
-    Parts that the event does not allow are ignored.
+    ``adjust`` changes the container that is being created. ``updates`` and ``evictions`` concern existing containers.
+    Parts of the answer that the event does not allow are ignored.
     """
 
     adjust: Fields = field(default_factory=dict)
@@ -99,14 +104,18 @@ class Answer:
 
 
 def known(relayed: Collection[str]) -> frozenset[str]:
-    """Return the events that plugins may subscribe to: *relayed* and, in the newest release, the validation."""
+    """Return the events to which plugins may subscribe.
+
+    These are the events in *relayed*. In the newest release, plugins may also subscribe to the validation.
+    """
     return frozenset(relayed) | (set(REQUESTS[-1:]) if set(REQUESTS[:-1]) <= set(relayed) else set())
 
 
 def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> frozenset[str]:
-    """Return the events in *requested*, names or a bit mask. If it is empty or 0, return all *existing* events.
+    """Return the events in *requested*, which is a collection of names or a bit mask.
 
-    Raise :class:`ValueError` for an event that does not exist.
+    If *requested* is empty or 0, return all *existing* events. Raise :class:`ValueError` for an event that does not
+    exist.
 
     >>> sorted(subscribed(0b1001, REQUESTS)), subscribed((), REQUESTS) == subscribed(0, REQUESTS) == frozenset(REQUESTS)
     (['CreateContainer', 'RunPodSandbox'], True)
@@ -134,14 +143,14 @@ class NRIError(ReplyError):
     """
 
     def __init__(self, message: str, *, code: str = "") -> None:
-        """Create the error. If *code* is empty, it has the code of its class."""
+        """Create the error. If *code* is empty, use the code of the class."""
         super().__init__(message)
         if code:
             self.code = code
 
 
 class NRIStoppedError(NRIError):
-    """The interface was stopped, and accepts no more calls."""
+    """The interface was stopped, and no longer accepts calls."""
 
     code = "UNAVAILABLE"
 
@@ -153,13 +162,13 @@ class ReentrantError(NRIError):
 
 
 class BlockedError(NRIError):
-    """A plugin cannot be synchronised. Synchronisation was blocked for longer than the registration timeout."""
+    """A plugin cannot be synchronised, because synchronisation was blocked until the registration timeout."""
 
     code = "DEADLINE_EXCEEDED"
 
 
 class RegistrationError(NRIError):
-    """A plugin cannot be registered. Its name, index or events are wrong, or it failed."""
+    """A plugin cannot be registered, because its name, index or events are wrong, or because it failed."""
 
     code = "INVALID_ARGUMENT"
 
@@ -183,7 +192,7 @@ class ConflictError(NRIError):
 
 
 class ChangesFailedError(NRIError):
-    """Some container updates or evictions failed and are in ``failed``. All others were made."""
+    """Some container updates or evictions failed, and are listed in ``failed``. All other changes were made."""
 
     def __init__(self, failed: Sequence[Update | Eviction]) -> None:
         self.failed: Final = tuple(failed)
@@ -198,9 +207,10 @@ ContainerChange: TypeAlias = Update | Eviction
 
 @dataclass(kw_only=True)
 class Domain:
-    """Pods and containers of one namespace. A domain called by the NRI layer must not call the layer, which is locked.
+    """Pods and containers of one namespace.
 
-    Updates and evictions are kept in ``done``. They fail for ``stubborn`` containers.
+    While the NRI layer calls a domain, the layer is locked, so the domain must not call the layer. ``done`` records
+    updates and evictions. A change of a container in ``stubborn`` fails.
     """
 
     name: str = "k8s.io"
@@ -213,14 +223,14 @@ class Domain:
         return any(container.id == container_id for container in self.containers)
 
     def change(self, change: ContainerChange) -> None:
-        """Make *change*. May raise any exception."""
+        """Apply *change* to its container. May raise any exception."""
         if change.container_id in self.stubborn:
             raise OSError(f"container {change.container_id} cannot be changed")
         self.done.append(change)
 
 
 class Domains:
-    """The table of domains. Thread-safe.
+    """The registered domains. Thread-safe.
 
     >>> domains = Domains()
     >>> domains.pods(), domains.containers()
@@ -248,9 +258,9 @@ class Domains:
         return tuple(container for domain in self._all() for container in domain.containers)
 
     def change(self, changes: Iterable[ContainerChange]) -> None:
-        """Make *changes*, each in the domain that has the container. Unknown containers are skipped.
+        """Apply each change in the domain that has its container. Skip changes of unknown containers.
 
-        After trying all changes, raise :class:`ChangesFailedError` with the changes that failed without
+        After trying all *changes*, raise :class:`ChangesFailedError` with the failed changes, except changes with
         ``ignore_failure``.
         """
         failed = []

@@ -1,4 +1,7 @@
-"""The connection of a plugin under test, with a scripted plugin, and a clock that the plugin turns."""
+"""The connection of a plugin, and the lock for plugin synchronisation, as systems under test.
+
+The plugin follows a script. It advances the clock to answer late.
+"""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +24,7 @@ from fsm.runtimes.reference.nri.session import MACHINE, Terms
 from fsm.sut import BrokenError, UnsupportedError
 
 PATIENCE: Final = 0.5
-"""Maximum real time in seconds that a late plugin waits. Turning the clock ends its call immediately."""
+"""Maximum real time in seconds that a late plugin waits. Its call ends as soon as the clock is advanced."""
 
 POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id=POD.id)
@@ -38,16 +41,20 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("register", "active"): ("relabelled", "hangs"),
     ("stop", "active"): ("left", "stopped"),
 }
-"""Maps an event and a state to the outcomes of NRI's own connection.
+"""Maps an event and a state to the outcomes that NRI's own connection can have.
 
-In the state ``active``, the second outcome occurs if the plugin was launched as a process (``stop``) or has already
-registered again (``register``). Otherwise, the first outcome occurs.
+In the state ``active``, only one of the two outcomes is possible. For ``stop``, it is the second outcome if the
+plugin was launched as a process. For ``register``, it is the second outcome if the plugin has already registered
+again.
 """
 
 
 @dataclass(kw_only=True, eq=False)
 class ScriptedPlugin(Plugin):
-    """A plugin that adds what it receives to ``outputs``, and answers as ``script`` says. *late()* makes it late."""
+    """A plugin that records in ``outputs`` what it receives, and answers as ``script`` says.
+
+    *late()* makes the plugin exceed its time limit.
+    """
 
     outputs: list[str]
     late: Callable[[], None]
@@ -125,7 +132,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         return self.connection.state
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Set the script. Return False if this connection does not have the outcome."""
+        """Set the script of the plugin. Return False if *outcome* cannot occur for this connection."""
         self._outcome = outcome
         state = self.connection.state
         if not issubclass(self._kind, UpstreamConnection):
@@ -205,7 +212,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         request = Request(event=event, pod=POD, container=CONTAINER)
         relayed = finish(relay_merged(request, partial(self._plugins.relay, event)))
         if self._stopped and not self.connection.listed:
-            self.connection.drop()  # the stop removed it from the plugins without closing it
+            self.connection.drop()  # the stop removed the connection from the plugins without closing it
         if relayed.error is not None:
             raise relayed.error
 
@@ -227,7 +234,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
 
 
 REGISTRATION: Final = 5.0
-"""A plugin's timeout in seconds, measured by a clock that does not advance."""
+"""Timeout of a joining plugin in seconds. It never expires, because the clock does not advance."""
 
 SYSTEM: Final = load_system("plugin-sync")
 
@@ -236,11 +243,14 @@ ORDERS: Final = {
     **dict.fromkeys(("goes-on", "is-synchronised"), "go"),
     **dict.fromkeys(("ends", "has-joined"), "leave"),
 }
-"""Maps each joint event to the order that it gives to its process."""
+"""Maps each event of the system to the order that a process receives for it."""
 
 
 class _Process(threading.Thread):
-    """A call or a plugin. It puts each step into ``steps``. If ``gated``, it takes the lock only when it ``may_go``."""
+    """A thread that acts as a call or as a plugin.
+
+    It puts each step into ``steps``. If ``gated``, it takes the lock only while ``may_go`` is true.
+    """
 
     gated, may_go, waits = True, True, False
 
@@ -260,7 +270,7 @@ class _Process(threading.Thread):
 
 
 class PluginSyncSUT(ReferenceSUT[SyncLock]):
-    """The lock under test: containerd's lock or, under the profile ``calls-first``, the reference NRI layer's lock.
+    """The lock under test. It is containerd's lock, or the lock of the reference NRI layer under ``calls-first``.
 
     >>> sut = PluginSyncSUT()
     >>> [sut.do(event) for event in ("begins.1", "registers", "begins-within.1")]
@@ -296,7 +306,10 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
         return SYSTEM.shows({name: process.position.state for name, process in self._processes.items()})
 
     def do(self, event: str) -> str:
-        """Give the process of *event* its order, and wait until it has followed the order or is waiting."""
+        """Send the order for *event* to its process.
+
+        Wait until the process has followed the order or is waiting for the lock.
+        """
         name, _, number = event.partition(".")
         if name not in ORDERS:
             raise UnsupportedError(f"the reference of plugin-sync has no event {event!r}")
@@ -320,12 +333,12 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
             process.steps.put(step)
 
     def _wake(self) -> None:
-        with self._lock._changed:  # noqa: SLF001  (usually only the lock wakes them)
+        with self._lock._changed:  # noqa: SLF001  (usually, only the lock wakes the processes)
             self._lock._changed.notify_all()  # noqa: SLF001
 
     def _gated(self) -> SyncLock:
 
-        class Gated(self._kind):  # type: ignore[misc,name-defined]  # any kind of lock
+        class Gated(self._kind):  # type: ignore[misc,name-defined]  # the base class is any kind of lock
             def _may_block(self) -> bool:
                 return _may_go(super()._may_block)
 
@@ -336,7 +349,10 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
 
 
 def _may_go(free: Callable[[], bool]) -> bool:
-    """Check whether the lock is *free* for this thread and the thread may go. Report a thread that cannot go yet."""
+    """Check whether the lock is *free* for this thread, and whether the thread may go.
+
+    If the thread may go but the lock is not free, report that the thread stays.
+    """
     process = threading.current_thread()
     if not isinstance(process, _Process):
         return free()

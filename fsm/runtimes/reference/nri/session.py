@@ -1,8 +1,8 @@
-"""The connection of one plugin from start to end, without input or output: the machine ``nri-plugin`` drives it.
+"""The connection of one plugin from start to end, driven by the machine ``nri-plugin``.
 
-A subclass connects it to a plugin: :class:`~fsm.runtimes.reference.nri.connection.Connection` to a plugin in this
-process, whose answers block, and :class:`~fsm.runtimes.sockets.nri_runtime.NriRuntime` to a plugin at a socket, whose
-answers suspend. The configuration has the time limits, and the differences between releases.
+The input and output are in subclasses. :class:`~fsm.runtimes.reference.nri.connection.Connection` blocks while a
+plugin in this process answers. :class:`~fsm.runtimes.sockets.nri_runtime.NriRuntime` suspends while a plugin at a
+socket answers. The configuration contains the time limits and the differences between releases.
 """
 
 import logging
@@ -24,18 +24,18 @@ from fsm.runtimes.reference.nri.messages import (
     subscribed,
 )
 
-# The profile containerd-1.7 describes containerd 1.7.2. Synchronisation can be blocked in 1.7.26.
+# The profile containerd-1.7 describes containerd 1.7.2. containerd 1.7.26 can also block synchronisation.
 RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
-"""Maps each release to whether NRI is disabled by default. A release is a profile name, empty for the newest."""
+"""Maps the profile of each release to True if NRI is disabled by default. The newest release has no profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Whether NRI is enabled, where plugins are found, and how much time they have.
+    """The configuration of an NRI interface: whether NRI is enabled, the socket for plugins, and time limits.
 
-    Timeouts are in seconds, or 0 for the default, and each interface has its own. If ``disable_connections``, only
-    plugins passed at the start can join. ``sync_objects`` is the maximum number of pods and containers in one message
-    to a joining plugin. 0 means no limit. Raise :class:`ValueError` for a negative number.
+    Each interface has its own timeouts, in seconds. 0 means the default. If ``disable_connections`` is true, only
+    plugins that are passed at the start can join. ``sync_objects`` is the maximum number of pods and containers in
+    one message to a joining plugin. 0 means no limit. Raise :class:`ValueError` for a negative number.
 
     >>> config = Config(plugin_request_timeout=0.5)
     >>> config.disable, config.registration_timeout, config.request_timeout
@@ -66,7 +66,9 @@ class Config:
 
 
 def default_config(release: str = "") -> Config:
-    """Return the default configuration of *release* (default: newest). Raise :class:`ValueError` if it is unknown.
+    """Return the default configuration of *release*. An empty *release* means the newest release.
+
+    Raise :class:`ValueError` if *release* is unknown.
 
     >>> default_config().disable, default_config("containerd-1.7").disable
     (False, True)
@@ -81,7 +83,7 @@ _log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
 _INDEX: Final = re.compile(r"[0-9]{2}")
 _SHOWN: Final = 100
-"""Maximum number of characters of an invalid name in an error."""
+"""Maximum number of characters of an invalid name to show in an error message."""
 
 MACHINE: Final = "nri-plugin"
 
@@ -100,7 +102,7 @@ Container = TypeVar("Container")
 
 @dataclass(slots=True, kw_only=True)
 class Terms:
-    """Settings of connections, changeable at any time. ``known`` lists all events."""
+    """Settings of connections, which may change at any time. ``known`` lists all known events."""
 
     config: Config = field(default_factory=Config)
     known: Collection[str] = REQUESTS
@@ -110,8 +112,9 @@ class Terms:
 class Session(Driven, ABC, Generic[R, A, P, U]):
     """A connection under *terms*. Not thread-safe.
 
-    Each ``_ask…`` method asks the plugin until a time of the clock. It raises :class:`PluginLateError` if the plugin is
-    late, :class:`PluginLostError` if it has disconnected, and any other exception if its answer is an error.
+    Each ``_ask…`` method asks the plugin, and waits for the answer until the time *until* on the clock. It raises
+    :class:`PluginLateError` if the plugin is late, :class:`PluginLostError` if the plugin has disconnected, and any
+    other exception if the answer is an error.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -127,7 +130,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
 
     @abstractmethod
     async def _ask_registration(self, until: float) -> None:
-        """Wait until the plugin has called :meth:`register`. Raise the error of that call."""
+        """Wait until the plugin has called :meth:`register`. If that call raises an error, raise the same error."""
 
     @abstractmethod
     async def _ask_events(self, until: float) -> Collection[str] | int:
@@ -147,26 +150,26 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
 
     @abstractmethod
     def _close(self) -> None:
-        """Close the connection, which the runtime has given up. Must return immediately."""
+        """Close the connection after the runtime has given it up. Must return immediately."""
 
     def _start_process(self) -> None:
         """Start the plugin's process, if it has one. May raise any exception."""
 
     @property
     def listed(self) -> bool:
-        """Whether requests are relayed to the plugin."""
+        """True if requests are relayed to the plugin."""
         return self.state == "active"
 
     def connect(self) -> None:
-        """Begin the registration, and its time limit, of a plugin that has connected by itself."""
+        """Begin the registration of a plugin that has connected by itself, and start its time limit."""
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._take("connect")
 
     def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
-        """Start an installed plugin, with the *given* name and index if it has any.
+        """Start an installed plugin. If the plugin has a fixed name and index, *given* contains them.
 
-        If *built_in*, it has no process and need not register. Raise :class:`RegistrationError` if it cannot be
-        launched.
+        A *built_in* plugin has no process and need not register. Raise :class:`RegistrationError` if the plugin
+        cannot be launched.
         """
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._given = given
@@ -181,7 +184,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("launch", "built-in" if built_in else "launched")
 
     async def handshake(self, *, launched: bool = False) -> None:
-        """Connect or launch, register and configure the plugin. Raise :class:`RegistrationError` if that fails."""
+        """Connect or launch the plugin, register and configure it. Raise :class:`RegistrationError` on failure."""
         if launched:
             self.launch()
         else:
@@ -205,7 +208,8 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
     def register(self, name: str, index: str) -> None:
         """Register the plugin as *name* with *index*, or with the name and index from its launch.
 
-        Raise :class:`RegistrationError` if one of them is invalid, or :class:`NRIError` if it must not register now.
+        Raise :class:`RegistrationError` if the name or the index is invalid, or :class:`NRIError` if the plugin must
+        not register now.
         """
         self._require("register")
         name, index = self._given or (name, index)
@@ -231,14 +235,17 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
     async def synchronise(self, parts: Sequence[P]) -> U:
         """Send the existing objects in one or several *parts*. Return the updates that the plugin requests.
 
-        Raise :class:`RegistrationError` if that fails, or takes longer than one request may.
+        Raise :class:`RegistrationError` if the synchronisation fails, or takes longer than one request may take.
         """
         for part in parts[:-1]:
             await self.synchronise_part(part)
         return await self.synchronise_last(parts[-1])
 
     async def synchronise_part(self, part: P) -> None:
-        """Send a part of the existing objects. Raise :class:`RegistrationError` if the plugin waits for no more."""
+        """Send a part of the existing objects.
+
+        Raise :class:`RegistrationError` if the plugin does not wait for more parts.
+        """
         if not await self._call(lambda until: self._ask_part(part, until), "synchronise"):
             self._take("synchronise", "not-split")
             message = f"plugin {self.name} does not handle synchronisation in parts"
@@ -256,9 +263,9 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("synchronise", "unsynchronised")
 
     async def relay(self, event: str, request: R) -> A | None:
-        """Return the answer to the *request* for *event*, or ``None`` if the plugin has not subscribed or is lost.
+        """Relay *request* for *event*. Return the answer, or ``None`` if the plugin is lost or has not subscribed.
 
-        Raise :class:`NRIError` if it answers with an error.
+        Raise :class:`NRIError` if the plugin answers with an error.
         """
         if not self.listed:
             self.drop()
@@ -280,16 +287,19 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         return answer
 
     def _answered(self, outcome: str) -> None:
-        self._take("relay", outcome if self.listed else "")  # it may have hung up, or been stopped, in the meantime
+        self._take("relay", outcome if self.listed else "")  # the plugin may have hung up or been stopped
 
     def drop(self) -> None:
-        """Close the connection if the plugin has hung up and a request has ended without the plugin."""
+        """Notify the machine that a request has ended without an answer of the plugin.
+
+        If the plugin has hung up, this closes the connection.
+        """
         self._take("relay")
 
     async def request_updates(self, make: Callable[[], Awaitable[T]]) -> T:
-        """Let the plugin request updates, and make them with *make*.
+        """Let the plugin request updates, and call *make* to make them.
 
-        Raise the error of *make*, or :class:`NRIError` if the plugin must not request updates now.
+        Raise the error that *make* raises, or :class:`NRIError` if the plugin must not request updates now.
         """
         self._require("update-containers")
         try:
@@ -301,7 +311,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         return made
 
     def hang_up(self) -> None:
-        """Handle the disconnection of the plugin. Has no effect without a connection."""
+        """Handle the disconnection of the plugin. If there is no connection, do nothing."""
         if self._driver.offered("hang-up", self.state):
             self._take("hang-up")
 
@@ -328,7 +338,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self.name = f"{index}-{name}"
 
     async def _call(self, ask: Callable[[float], Awaitable[T]], event: str) -> T:
-        """Return the plugin's answer within the request timeout, which all messages of a synchronisation share."""
+        """Return the answer of the plugin to *ask*. All messages of a synchronisation share one request timeout."""
         if not self._synchronising:
             self._deadline = self._terms.clock.now() + self._terms.config.request_timeout
         self._synchronising = event == "synchronise"
@@ -354,7 +364,9 @@ def parts(
     most: float = inf,
     size: Callable[[Pod | Container], int] = lambda _: 1,
 ) -> list[tuple[list[Pod], list[Container]]]:
-    """Divide *pods* and *containers* into parts of total *size* at most *most*, unless a single object is larger.
+    """Divide *pods* and *containers* into parts whose total *size* is at most *most*.
+
+    An object that is larger than *most* is the only object of its part.
 
     >>> parts(["p1", "p2", "p3"], ["c1"], 2), parts([], [])
     ([(['p1', 'p2'], []), (['p3'], ['c1'])], [([], [])])
@@ -366,6 +378,6 @@ def parts(
         if total and total + size(item) > most:
             divided.append(([], []))
             total = 0
-        divided[-1][kind].append(item)  # type: ignore[arg-type]  # kind is the position of its list
+        divided[-1][kind].append(item)  # type: ignore[arg-type]  # kind is the index of the list for the item
         total += size(item)
     return divided

@@ -1,4 +1,4 @@
-"""A pod and a container in the reference NRI layer under test. The outputs are the requests to a first plugin.
+"""The reference NRI layer under test, with one pod and one container. The outputs are the requests to a first plugin.
 
 A second plugin must receive each request after the first plugin, unless the first plugin answered with an error.
 """
@@ -37,8 +37,8 @@ from fsm.runtimes.reference.nri.messages import (
 from fsm.runtimes.reference.nri.session import RELEASES, Config, default_config
 from fsm.sut import BrokenError
 
-FIRST: Final = "10"  # index of the plugin whose requests are the outputs
-SECOND: Final = "20"  # index of the plugin that checks their order
+FIRST: Final = "10"  # index of the plugin whose received requests are the outputs
+SECOND: Final = "20"  # index of the plugin that must receive the same requests later
 
 POD: Final = Pod(id="pod", name="pod", namespace="default")
 CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
@@ -46,7 +46,7 @@ CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
 
 @dataclass(kw_only=True, eq=False)
 class FakePlugin(Plugin):
-    """A plugin that answers events with the functions in ``answers``, and logs its index and events in ``heard``."""
+    """A plugin that answers events with the functions in ``answers``. ``heard`` logs its index and events."""
 
     index: str = "10"
     name: str = "fake"
@@ -68,16 +68,16 @@ class FakePlugin(Plugin):
 
 
 class _SentRequest(NamedTuple):
-    """A request to the plugin ``to``, its ``answer`` (``error``, ``lost`` or empty), and whether it was ``alone``."""
+    """A request that was sent to the plugin ``to``. Its ``answer`` is ``error``, ``lost`` or empty."""
 
     to: str
     event: str
     answer: str
-    alone: bool
+    alone: bool  # true if no other plugin was connected
 
 
 def release(profile: str) -> str:
-    """Return the release in *profile*, which may combine profiles, or an empty string for the newest release."""
+    """Return the release that *profile* includes, or an empty string for the newest release."""
     return next((name for name in profile.split("+") if name in RELEASES), "")
 
 
@@ -88,7 +88,7 @@ CALLS: Final = tuple(
 
 
 def happen(nri: NRI, event: str, container: Container = CONTAINER) -> None:
-    """Make *event* happen to *container*, or to the pod if it is a pod event."""
+    """Make *event* happen to *container*, or to the pod if *event* is an event of a pod."""
     if event == "notify-exit":
         nri.notify_container_exit(POD, container)
         nri.wait_for_exits()
@@ -97,7 +97,7 @@ def happen(nri: NRI, event: str, container: Container = CONTAINER) -> None:
 
 
 LISTED_AS: Final = {state.event: state for state in ContainerState}
-"""Maps each listing event to the state in which the container is then listed."""
+"""Maps each event that lists the container to the state in which the container is listed."""
 
 
 class _NriSUT(ReferenceSUT[NRI]):
@@ -122,7 +122,7 @@ class _NriSUT(ReferenceSUT[NRI]):
             self.nri.stop()
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Make the first plugin fail or disconnect at the last request of *outcome*. Return False without a request."""
+        """Let the first plugin fail or disconnect at the last request of *outcome*. Without one, return False."""
         cells = driver(self.machine).machine.events[event].cells.values()
         ways = [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
         emits = next((way.emits for way in ways if way.name == outcome and way.emits), ())
@@ -176,7 +176,7 @@ class _NriSUT(ReferenceSUT[NRI]):
 
 
 class NriPodSUT(_NriSUT):
-    """A pod in the reference NRI layer."""
+    """A pod in the reference NRI layer under test."""
 
     machine = "nri-pod"
 
@@ -185,7 +185,7 @@ class NriPodSUT(_NriSUT):
 
 
 class NriContainerSUT(_NriSUT):
-    """A container in the reference NRI layer."""
+    """A container in the reference NRI layer under test."""
 
     machine = "nri-container"
 
@@ -193,7 +193,7 @@ class NriContainerSUT(_NriSUT):
         return self.nri.container_state(CONTAINER.id)
 
     def _happen(self, event: str) -> None:
-        """Call the NRI layer, or replace the second plugin with one that joins while the container is listed."""
+        """Call the NRI layer. If *event* lists the container, replace the second plugin during the listing."""
         if event not in LISTED_AS:
             super()._happen(event)
             return
@@ -208,7 +208,7 @@ class NriContainerSUT(_NriSUT):
                 self._alone.clear()
 
 
-TIMEOUT: Final = 10.0  # seconds that a plugin has to answer, which it does immediately
+TIMEOUT: Final = 10.0  # time limit in seconds for answers of the plugins, which answer immediately
 
 OTHER: Final = "other"
 
@@ -219,7 +219,7 @@ NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsy
 
 
 class NriApiSUT(ReferenceSUT[NRI]):
-    """The interface of the release in the profile. Even under ``upstream``, only intended outcomes are arranged."""
+    """The NRI interface of one release under test. Even under ``upstream``, only intended outcomes are arranged."""
 
     machine = "nri-api"
     kinds = (NRI,)
@@ -243,7 +243,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
             block.unblock()
         for nri in self._made:
             nri.wait_for_exits()
-            with suppress(Exception):  # a planted bug has been found before
+            with suppress(Exception):  # a planted bug, which has already been found, may raise an error
                 nri.stop()
 
     def shows(self) -> str:
@@ -283,7 +283,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     @property
     def _here(self) -> NRI:
-        """The first interface created, which others must not affect, or a disabled one if none was created."""
+        """The interface created first, or a disabled one if none exists. Other interfaces must not affect it."""
         return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
 
     def _new(self) -> None:
@@ -303,7 +303,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
             plugin_request_timeout=TIMEOUT + next(self._numbers),
         )
         before = self._here.config
-        lock = SyncLock(TurnedClock(hurried=True))  # nothing can unblock it while a plugin waits
+        lock = SyncLock(TurnedClock(hurried=True))  # while a plugin waits, nothing can release its blocks
         nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
         self._made.append(nri)
         changed = nri.is_enabled() and nri.config == config if nri is self._here else self._here.config != before

@@ -50,14 +50,18 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
     "freed": ("stopped-only", "failed"),
     "gone": ("removed",),
 }
-"""The outcomes of a stop or removal, by the stage that it reached. The first one that the machine offers is taken."""
+"""``STOPPED`` and ``REMOVED`` map the stage that a stop or a removal has reached to possible outcomes.
+
+The first outcome that the machine offers is taken.
+"""
 
 
 class Pods:
-    """All pods, with their metadata in *root*, under *profile* if one is named.
+    """All pods of a CRI service. Their metadata is in the directory *root*. Belongs to one event loop.
 
-    *clock* times the retries of failed writes. *observer* is notified of what happens. ``names`` maps each reserved
-    name to the id of its pod. Belongs to one event loop. Calls on one pod are serialised.
+    If *profile* is not empty, the machine behaves as under that profile. *clock* measures the time until failed
+    writes are retried. *observer* is notified of changes. ``names`` maps each reserved name to the id of its pod.
+    Calls on one pod are serialised.
 
     >>> import tempfile
     >>> from fsm.runtimes.reference.container.world import Processes
@@ -109,11 +113,11 @@ class Pods:
         return {pod.id: pod.shows for pod in self._store.values()}
 
     def listed(self) -> tuple[Metadata, ...]:
-        """Return the known status of each pod without querying its world. ``state`` is what the machine shows."""
+        """Return the metadata of each pod from memory. ``state`` is the state that the machine shows."""
         return tuple(pod.metadata(pod.shows) for pod in self._store.values())
 
     def find(self, id: str) -> Pod:  # noqa: A002  (the field's name)
-        """Return the pod *id*, or an absent one."""
+        """Return the pod *id*, or an absent pod if the store does not have it."""
         return self._store.get(id) or Pod(Metadata(id=id, name=""), self._position())
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
@@ -125,10 +129,10 @@ class Pods:
         return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
-        """Create a container in a pod by calling *create* if it is given.
+        """Create a container in the pod *id*. If *create* is given, call it to create the container.
 
-        The contract leaves open whether a pod that is not ready accepts containers. Without a profile, it refuses them.
-        Under a profile, it behaves like containerd.
+        The contract leaves open whether a pod that is not ready accepts containers. Without a profile, such a pod
+        refuses containers. Under a profile, it behaves like containerd.
         """
         pod = self.find(id)
         async with pod.lock:
@@ -176,7 +180,10 @@ class Pods:
         await self._end(id, "remove", REMOVED, self._delete)
 
     def exited(self, pod: Pod, ended: Exit) -> None:
-        """Record that the pause process of *pod* has *ended*. After an :class:`OSError`, it must be reported again."""
+        """Record *ended*, the exit of the pause process of *pod*.
+
+        After an :class:`OSError`, the exit must be reported again.
+        """
         (way,) = pod.position.outcomes("exit")
         if way.to != pod.state:
             before, pod.exit = pod.exit, pod.exit or ended
@@ -227,7 +234,10 @@ class Pods:
                 await self._clear(id_)
 
     async def _clear(self, id_: str) -> None:
-        """Delete everything that belongs to a pod with unreadable metadata. If that fails, the next restart retries."""
+        """Delete everything that belongs to a pod with unreadable metadata.
+
+        If this fails, the next restart tries again.
+        """
         self.controller.recover(id_)
         stages = self._stages(self.find(id_))
         await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
@@ -289,7 +299,10 @@ class Pods:
         outcomes: Mapping[str, tuple[str, ...]],
         then: Callable[[Pod], Awaitable[tuple[str, str]]],
     ) -> None:
-        """Stop a pod for *event*, then call *then*. *outcomes* has the possible outcomes for each stage reached."""
+        """Stop a pod, and then call *then*. *event* is the call that stops or removes the pod.
+
+        *outcomes* maps each stage that may be reached to the possible outcomes.
+        """
         pod = self.find(id_)
         async with pod.lock:
             if pod.is_noop(event):

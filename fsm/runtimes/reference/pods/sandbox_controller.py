@@ -18,7 +18,7 @@ MACHINE: Final = "sandbox-controller"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxRecord:
-    """A sandbox's record. Times are in nanoseconds since the epoch, or 0 if unset."""
+    """The record of a sandbox. Times are in nanoseconds since the epoch, or 0 if unset."""
 
     pid: int = 0
     created_at: int = 0
@@ -32,9 +32,9 @@ class SandboxRecord:
 
 
 class Sandbox(Driven):
-    """A sandbox, whether or not it is in the controller's store.
+    """A sandbox. It may be absent from the controller's store.
 
-    ``exited`` is set to its exit once that is recorded. ``noticed`` says whether the machine knows of the exit.
+    ``exited`` is a future for the recorded exit. ``noticed`` is true once the exit was reported to the machine.
     """
 
     def __init__(self, name: str, world: Processes, position: Position) -> None:
@@ -52,9 +52,9 @@ class Sandbox(Driven):
 
 
 class Controller:
-    """All sandboxes, each in the world that *worlds(id)* creates. Belongs to one event loop.
+    """A controller of all sandboxes. Belongs to one event loop.
 
-    *clock* times the retries of failures. *on_exit* is called with the id when an exit is recorded.
+    *worlds(id)* creates the environment of a sandbox. *clock* times retries. *on_exit(id)* reports a recorded exit.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -104,7 +104,7 @@ class Controller:
         return self._call(name, "status").record
 
     def platform(self, name: str) -> str:
-        """Return the operating system of the containers of a sandbox."""
+        """Return the operating system on which the containers of a sandbox run."""
         self._call(name, "platform")
         return "linux"
 
@@ -174,7 +174,7 @@ class Controller:
         self._take(sandbox, "shutdown", outcome, sandbox.last_exit(), why)
 
     def recover(self, name: str) -> SandboxRecord:
-        """Add a sandbox to the store in the state that a restart finds, and watch its process. Return the record."""
+        """Restore a sandbox in the state that a restart finds, and watch its process. Return the sandbox's record."""
         world = self._worlds(name)
         sandbox = self._store[name] = Sandbox(name, world, driver(MACHINE).position(_state_after_restart(world)))
         if sandbox.state == "ready":
@@ -215,13 +215,13 @@ class Controller:
         return outcome != "kept"
 
     def _notice_exit(self, sandbox: Sandbox) -> None:
-        """Report to the machine if the process has ended. The watch may not have noticed the end yet."""
+        """If the process has ended, report this to the machine. The watch may not have noticed the end yet."""
         if sandbox.record.pid and not sandbox.noticed and sandbox.world.ended():
             sandbox.noticed = True
             sandbox.position.take("exit")
 
     def _describe(self, sandbox: Sandbox, pid: int) -> None:
-        """Record that the process *pid* is running, after the last step that can fail."""
+        """Record that the process *pid* is running. Before that, do the last step of the start, which can fail."""
         sandbox.world.pretend("describe")
         sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
 
@@ -233,7 +233,7 @@ class Controller:
         self._take(sandbox, "start", "undone", sandbox.last_exit(), why)
 
     async def _kill(self, sandbox: Sandbox) -> tuple[str, Exit | None, str]:
-        """Kill the process of *sandbox* and delete its task. Return the outcome, the exit, and the failure reason."""
+        """Kill the process and delete its task. Return the outcome, the exit, and the reason for a failure."""
         world = sandbox.world
         try:
             if not world.task():
@@ -258,7 +258,7 @@ class Controller:
         return success, ""
 
     def find(self, name: str) -> Sandbox:
-        """Return the sandbox *name*, or an absent one."""
+        """Return the sandbox *name*, or an absent sandbox if the store does not have it."""
         return self._store.get(name) or Sandbox(name, self._worlds(name), driver(MACHINE, self.profile).position())
 
     def _call(self, name: str, event: str) -> Sandbox:
@@ -310,10 +310,10 @@ def _state_after_restart(world: Processes) -> str:
 
 
 class UpstreamController(Controller):
-    """A controller whose records stay ready until the task is deleted, and which can forget waiting callers."""
+    """containerd's controller. A sandbox stays ready until its task is deleted. Waiting callers can be forgotten."""
 
     profile = "upstream"
-    _silent = False  # while an exit is recorded without notifying the callers that wait for it
+    _silent = False  # true while an exit is recorded without notifying the waiting callers
 
     def create(self, name: str) -> None:
         known = self._store.pop(name, None)
@@ -372,7 +372,7 @@ class UpstreamController(Controller):
         return True
 
     async def _watch(self, sandbox: Sandbox) -> None:
-        """Treat a broken watch as an exit, which kills a running process."""
+        """Watch the process. A broken watch is treated as an exit, so a running process is killed."""
         try:
             ended = await sandbox.world.exited()
         except WatchError:
@@ -389,7 +389,7 @@ class UpstreamController(Controller):
         super()._take(sandbox, event, outcome, ended, why)
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Overwrite a recorded exit. Forget callers that wait for a sandbox that is shut down."""
+        """Record *ended*, even over an earlier exit. After a shutdown, forget the callers that wait for an exit."""
         if self._silent:
             return
         if sandbox.exited.done():

@@ -1,7 +1,7 @@
-"""The environment of pods: their containers, an observer, the network, and stages that are made and undone in order.
+"""The environment of pods: containers, an observer, the network, metadata, and the stages of a run.
 
-Containers and observer do nothing by default. The network leases an address for each pod in a file, as CNI's host-local
-plugin does.
+The containers and the observer do nothing by default. Like CNI's host-local plugin, the network leases an address to
+each pod, and records the lease in a file.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from fsm.runtimes.reference.driven import CallError, Driven, Faults, WorldError
 
 @dataclass(eq=False)
 class Containers:
-    """The containers of all pods. This class keeps no containers.
+    """The containers of all pods. This base class has no containers.
 
-    Every method may be a coroutine function, may raise :class:`~fsm.runtimes.reference.driven.WorldError`, and has a
-    point in *faults*.
+    Every method may be a coroutine function, and may raise :class:`~fsm.runtimes.reference.driven.WorldError`. A
+    method fails if its point is in *faults*.
     """
 
     faults: Faults = field(default_factory=Faults)
@@ -36,7 +36,7 @@ class Containers:
         return self._passes("create container")
 
     def stop(self, _pod: str) -> object:
-        """Stop the containers of a pod one after the other, up to the first that cannot be stopped."""
+        """Stop the containers of a pod one after the other. If one cannot be stopped, leave the rest."""
         return self._passes("stop containers")
 
     def remove(self, _pod: str) -> object:
@@ -49,34 +49,37 @@ class Containers:
 
 
 class PodObserver:
-    """An observer that is notified of what happens to pods. Each method may be a coroutine function."""
+    """An observer that is notified of changes to pods. Each method may be a coroutine function."""
 
     def runs(self, _pod: str) -> object:
-        """Note that the pause process of a pod is running, and that the pod is not ready yet.
+        """Handle the start of the pause process of a pod. The pod is not ready yet.
 
         May raise :class:`~fsm.runtimes.reference.driven.WorldError`.
         """
 
     def stopped(self, _pod: str) -> object:
-        """Note that the pause process of a pod was stopped."""
+        """Handle the end of the pause process of a pod after it was stopped."""
 
     def removed(self, _pod: str) -> object:
-        """Note that a pod was removed, or that its run was undone."""
+        """Handle the removal of a pod, or the undoing of its run."""
 
 
 FAILURES: Final = (WorldError, OSError, CallError)
-"""Errors of the world, of the disk, and of calls to other components."""
+"""Errors of the environment, of the disk, and of calls to other components."""
 
 
 class Stage(NamedTuple):
-    """A function that makes something, and a function that unmakes it even if it was made only partly or not at all."""
+    """A stage of a run: a function that makes something, and a function that undoes it.
+
+    The second function must work even if the first function was not called, or has failed halfway.
+    """
 
     make: Callable[[], object]
     unmake: Callable[[], object] = bool
 
 
 class MakeError(Exception):
-    """A stage could not be made, and the first ``left`` stages could not be unmade."""
+    """A stage of a run has failed. The first ``left`` stages of the run could not be undone."""
 
     def __init__(self, why: str, left: int = 0) -> None:
         super().__init__(why)
@@ -84,9 +87,10 @@ class MakeError(Exception):
 
 
 async def make(stages: Iterable[Stage]) -> None:
-    """Make all stages. If a stage fails, unmake it and the stages before it, up to the first that cannot be unmade.
+    """Make all stages in order.
 
-    Raise :class:`MakeError` if a stage fails.
+    If a stage fails, undo it and all earlier stages in reverse order, until a stage cannot be undone. Then raise
+    :class:`MakeError`.
 
     >>> import asyncio
     >>> def fail() -> None:
@@ -109,7 +113,7 @@ async def make(stages: Iterable[Stage]) -> None:
 
 
 async def unmake(stages: Sequence[Stage]) -> int:
-    """Unmake *stages* in reverse order until one fails. Return the number of stages that are left."""
+    """Undo *stages* in reverse order, until a stage cannot be undone. Return the number of stages that are left."""
     for left in range(len(stages), 0, -1):
         try:
             await perform(stages[left - 1].unmake)
@@ -123,10 +127,10 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 
 @dataclass(eq=False)
 class Leases:
-    """Addresses of *network*, each leased by a file in *root* that contains the pod's id.
+    """Leases of the addresses of *network*. For each lease, a file in *root* contains the id of the pod.
 
-    The files are read once and remembered. Every method may raise :class:`OSError` and
-    :class:`~fsm.runtimes.reference.driven.WorldError`, and has a point in *faults*.
+    The files are read once and then remembered. Every method may raise :class:`OSError` and
+    :class:`~fsm.runtimes.reference.driven.WorldError`. A method fails if its name is in *faults*.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -175,7 +179,7 @@ class Leases:
         return tuple(self._addresses(pod))
 
     def forward(self, pod: str) -> None:
-        """Prepare a stream to ports of *pod*, which needs an address."""
+        """Prepare a stream to the ports of *pod*. The pod must have an address."""
         self.faults.point("forward", effect=False)
         if not self.addresses(pod):
             raise WorldError(f"{pod} has no network")
@@ -193,7 +197,7 @@ class Leases:
 FILE: Final = "metadata.json"
 
 MAKING: Final = "making"
-"""Written in place of a state while a run is in progress."""
+"""The value that is written as the state of a pod while its run is in progress."""
 
 
 class MetadataError(Exception):
@@ -221,7 +225,7 @@ class PodStatus(Metadata):
 
 
 class Pod(Driven):
-    """A pod, whether or not it is in the store. ``watch`` is the task that waits for its exit."""
+    """A pod. It may be absent from the store. ``watch`` is the task that waits for its exit."""
 
     def __init__(self, metadata: Metadata, position: Position) -> None:
         super().__init__(position)

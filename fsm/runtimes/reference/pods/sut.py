@@ -53,7 +53,10 @@ FAULTS: Final[Mapping[tuple[str, str], Sequence[tuple[str, ...]]]] = {
     ("restart", "unknown"): [("task",)],
     ("restart", "skipped"): [("damage",)],
 }
-"""Maps an event and its outcome to the sets of faults that cause it. Several sets are used in turn."""
+"""Maps an event and an outcome to sets of faults that cause the outcome.
+
+If there are several sets, they are used in turn.
+"""
 
 METADATA_DAMAGE: Final[tuple[Damage, ...]] = (
     *DAMAGE,
@@ -107,7 +110,10 @@ class PodsSUT(LoopSUT[Pods]):
         return self.pods.list().get(self._last, ABSENT)
 
     def record(self) -> dict[str, Any]:
-        """Return the pod's data without its exit, which depends on the outcome. Omit addresses unless it is ready."""
+        """Return the data of the pod. Include its addresses only if the pod is ready.
+
+        Omit the exit of the pod, which depends on the outcome.
+        """
         pod = self._pod
         if pod.state == ABSENT:
             return {}
@@ -115,7 +121,7 @@ class PodsSUT(LoopSUT[Pods]):
         return {"name": pod.name, "created": pod.created_at, "limits": dict(pod.limits), "addresses": addresses}
 
     def _contradiction(self) -> str:
-        """Return a description of what the pod wrongly has or lacks, or an empty string."""
+        """Return a contradiction between the state of the pod and its surroundings, or an empty string."""
         pod, name_holder = self._pod, self.pods.names.get(NAME, "")
         watched = (pod.watch and not pod.watch.done()) or self.pods.retries.delay(self._last)
         if pod.state == "ready" and not watched:
@@ -130,7 +136,7 @@ class PodsSUT(LoopSUT[Pods]):
             "its name": name_holder,
             "its metadata": [*self.pods.metadata.ids()],
             "a network": [*(self._home / "network").glob("*")],
-            "an entry at its controller": self._controller._store,  # noqa: SLF001  (it is not public)
+            "an entry at its controller": self._controller._store,  # noqa: SLF001  (the store is not public)
             "a pause process": [world for world in self.worlds.values() if world.runs()],
         }
         found = [name for name, remains in left.items() if remains]
@@ -267,7 +273,7 @@ SANDBOX_FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("shutdown", "half"): ("forget",),
     ("shutdown", "failed"): ("clear",),
 }
-"""Maps an event and its outcome to the faults that cause it."""
+"""Maps an event and an outcome to the faults that cause the outcome."""
 
 NOT_UPSTREAM: Final = frozenset({"undone", "left-over", "kept", "kept-uncleaned", "gone", "gone-uncleaned"})
 """Outcomes that containerd does not have."""
@@ -317,7 +323,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         return None if code == "ok" else code
 
     def end(self, event: str) -> str:
-        """End the wait with the exit, or cancel it if no exit has occurred."""
+        """End the call ``wait``. The call returns the exit, or is cancelled if no exit has occurred."""
         return self._reply(event, self._end_wait)
 
     def _actions(self) -> Mapping[str, Action]:
@@ -338,7 +344,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
     async def _create(self) -> None:
         self.controller.create(POD)
         self._last = self.controller._store[POD]  # noqa: SLF001
-        if self._waiting is not None:  # a wait for the old sandbox becomes a wait for the new one of the same name
+        if self._waiting is not None:  # wait for the new sandbox instead, which has the same name
             self._waiting.cancel()
             await asyncio.wait([self._waiting])
             self._waiting = asyncio.create_task(self.controller.wait(POD))
