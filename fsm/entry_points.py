@@ -101,8 +101,10 @@ def loaded(target: str) -> Any:  # noqa: ANN401  (each group has its own kind of
     except (ImportError, AttributeError) as error:
         if module.startswith("fsm."):
             raise
-        hint = "correct the package that declares it, or leave it out by --no-plugins"
-        raise refused(target, "FSM223", f"cannot be loaded: {type(error).__name__}: {error}", hint) from error
+        hint = "correct the package that declares this object, or ignore all other packages with --no-plugins"
+        raise refused(
+            target, "FSM223", f"the declared object cannot be loaded: {type(error).__name__}: {error}", hint
+        ) from error
 
 
 def own(group: str) -> Mapping[str, str]:
@@ -146,7 +148,9 @@ def find(group: str, name: str, kind: type[T]) -> T | None:
     those = [declared for declared in _foreign(group) if declared.name == name]
     if len(those) > 1:
         both = " and ".join(sorted(_distribution(declared) for declared in those))
-        raise refused(name, "FSM221", f"is added to {group} by {both}", "uninstall one of them")
+        raise refused(
+            name, "FSM221", f"two packages add this name to {group}: {both}", "uninstall one of the two packages"
+        )
     return _object(those[0], kind) if those else None
 
 
@@ -195,7 +199,7 @@ def _warn(declared: EntryPoint, error: BaseException) -> None:
 
 def _of_kind(found: object, kind: type[T]) -> T:
     if not isinstance(found, kind):
-        raise TypeError(f"it is a {type(found).__name__}, not a {kind.__name__}")
+        raise TypeError(f"the object is a {type(found).__name__}, not a {kind.__name__}")
     return found
 
 

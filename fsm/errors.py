@@ -176,8 +176,8 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
 
 def a_system(name: str) -> InputError:
     """Return the error for a system *name* that was used in place of a machine."""
-    hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and for fsm.load_system"
-    return refused(name, "FSM001", "is a system, not a machine", hint)
+    hint = "only 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and fsm.load_system, accept systems"
+    return refused(name, "FSM001", "this model is a system, but a machine is needed", hint)
 
 
 def require_machine(given: object) -> None:
@@ -195,7 +195,7 @@ def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the fil
         return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        what = f"is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        what = f"the text is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}"
         raise refused(path, code, what, hint, line=line) from error
 
 
@@ -238,8 +238,8 @@ def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "fsm":
             raise
-        hint = f"install it with the extra '{extra}': pip install 'container-fsm[{extra}]'"
-        raise refused(of, "FSM601", f"needs {error.name}", hint) from error
+        hint = f"install the extra '{extra}': pip install 'container-fsm[{extra}]'"
+        raise refused(of, "FSM601", f"the Python module {error.name} is needed, but is not installed", hint) from error
 
 
 def stdin() -> BinaryIO:
@@ -263,4 +263,4 @@ def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = 
         with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:
             return file.read(most + 1)
     except (OSError, ValueError) as error:  # A NUL in the path raises ValueError.
-        raise refused(str(path), code, f"cannot be opened: {reason(error)}", hint) from error
+        raise refused(str(path), code, f"the file cannot be opened: {reason(error)}", hint) from error

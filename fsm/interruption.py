@@ -22,10 +22,12 @@ INTERRUPTED: Final = 130
 INTERNAL_ERROR: Final = 70
 """Exit code for a bug in fsm itself (``EX_SOFTWARE`` in ``sysexits.h``). In this case, there is no verdict."""
 
-OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
-_MORE_MEMORY: Final = "out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
+OUT_OF_TIME: Final = (
+    "unknown: the command ran out of time; 'fsm --seconds N COMMAND ...' allows more seconds of computing"
+)
+_MORE_MEMORY: Final = "the command ran out of memory; 'fsm --memory MIB COMMAND ...' allows more"
 OUT_OF_MEMORY: Final = f"unknown: {_MORE_MEMORY}"
-_STARVED: Final = f"unknown: ended without a verdict, probably {_MORE_MEMORY}"
+_STARVED: Final = f"unknown: there is no verdict, probably because {_MORE_MEMORY}"
 
 _ENDING: Final = tuple(number for number in signal.Signals if number.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 _CHECKING: Final = 0.05
@@ -284,8 +286,8 @@ def internal(error: BaseException) -> str:
 
     above = "".join(traceback.format_exception(error)) if "--debug" in sys.argv else ""
     what = printable(" ".join(f"{type(error).__name__}: {error}".split()))
-    hint = "report it with what 'fsm --debug COMMAND ...' prints"
-    return f"{above}error in fsm {version('container-fsm')} itself, no verdict: {what}; {hint}"
+    hint = "please report this error together with the output of 'fsm --debug COMMAND ...'"
+    return f"{above}internal error of fsm {version('container-fsm')}, so there is no verdict: {what}; {hint}"
 
 
 def discard(stream: TextIO | None) -> None:

@@ -35,12 +35,12 @@ def _started(*versions: str) -> bytes:
 @pytest.mark.parametrize(
     ("versions", "tolerates", "said"),
     [
-        (["1.6.20~ds1"], True, "profile containerd-1.6.20, the version that it shows"),
-        (["v1.7.27"], False, "profile containerd-1.7.27, the version that it shows"),
-        (["2.99.0"], False, "there is none of containerd-2.99.0"),
-        (["main"], False, "does not show which version"),
-        ([""], False, "does not show which version"),
-        (["1.6.20", "1.7.27"], True, "then containerd 1.7.27 was started, and is judged by the same"),
+        (["1.6.20~ds1"], True, "profile containerd-1.6.20, because the recording shows this version"),
+        (["v1.7.27"], False, "profile containerd-1.7.27, because the recording shows this version"),
+        (["2.99.0"], False, "no model has a profile for containerd-2.99.0"),
+        (["main"], False, "the recording does not show its version"),
+        ([""], False, "the recording does not show its version"),
+        (["1.6.20", "1.7.27"], True, "containerd 1.7.27 was started later, and is judged under the same profile"),
     ],
 )
 def test_the_version_that_a_log_shows(versions: Sequence[str], tolerates: bool, said: str, tmp_path: Path) -> None:  # noqa: FBT001  (a row of the table)
@@ -94,7 +94,7 @@ def test_what_is_followed_changes_its_profile_at_a_restart() -> None:
     for done in (upgraded, downgraded):
         assert 1 == done.returncode
         assert ["holds", "fails"] == sorted(re.findall(r"verdict: (\w+)", done.stdout), reverse=True)
-        assert 2 == done.stderr.count("the version that it shows")
+        assert 2 == done.stderr.count("because the recording shows this version")
     assert (0, 1) == (same.returncode, same.stdout.count("verdict:"))
 
 
@@ -103,5 +103,5 @@ def test_a_recording_without_a_version_is_followed_without_a_profile() -> None:
     done = fsm("judge", "--follow", "--profile", "auto", "-", stdin=Path(HOLDING).read_bytes())
 
     assert 0 == done.returncode
-    assert "does not show which version" in done.stderr
-    assert "does not show which version" in " ".join(done.stdout.split())
+    assert "the recording does not show its version" in done.stderr
+    assert "the recording does not show its version" in " ".join(done.stdout.split())

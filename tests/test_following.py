@@ -255,10 +255,10 @@ def test_the_end_of_a_pipe_is_the_end() -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--with", "x"], "before the end"),
-        (["--properties"], "before the end"),
+        (["--with", "x"], "before its end"),
+        (["--properties"], "before its end"),
         (["--format", "sarif"], "--follow prints text or json"),
-        (["another"], "it follows one TRACE"),
+        (["another"], "only one TRACE can be followed"),
     ],
 )
 def test_what_is_found_only_in_the_whole_is_refused(options: list[str], why: str) -> None:

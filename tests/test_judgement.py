@@ -27,19 +27,19 @@ TRACE = '{"entity": "c1", "event": "stop", "reply": "ok"}\n'
 
 WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM201", "missing.jsonl", {}, "cannot be opened"),
-    ("FSM202", "trace.jsonl", {}, "does not say which machine"),
+    ("FSM202", "trace.jsonl", {}, "no header names the machine"),
     ("FSM203", "trace.jsonl", {"models": ["cri-container"], "profile": "containerd-1.5"}, "no profile"),
-    ("FSM205", "unseen.jsonl", {}, "unseen 'exti' is no signal of container-status"),
-    ("FSM206", "trace.jsonl", {"calls": "-"}, "holds trace"),
-    ("FSM205", "called.jsonl", {}, "unseen 'stop' is a call, whose reply is seen of container-status"),
-    ("FSM207", "cut.edn", {"models": ["cri-container"]}, "what '{' begins does not end"),
+    ("FSM205", "unseen.jsonl", {}, "'exti' in unseen is not a signal of container-status"),
+    ("FSM206", "trace.jsonl", {"calls": "-"}, "the form of the file is trace"),
+    ("FSM205", "called.jsonl", {}, "'stop' in unseen is a call, not a signal, of container-status"),
+    ("FSM207", "cut.edn", {"models": ["cri-container"]}, "the form that begins with '{' does not end"),
     ("FSM208", "uncalled.edn", {"models": ["cri-container"]}, "start ends that was not called"),
     ("FSM211", "trace.jsonl", {"models": ["cri-pod"], "properties": ["stop-is-idempotant"]}, "no property"),
     ("FSM212", "version.jsonl", {}, "Invalid enum value 2 - at `$.trace`"),
     ("FSM214", "outside.jsonl", {}, "machine '/etc/passwd.toml' is not a file in the folder of the recording"),
     ("FSM219", "key.jsonl", {}, "unknown key 'evnt'"),
-    ("FSM213", "c1.status.json", {}, "is no checkpoint: it is without a version"),
-    ("FSM220", "trace.jsonl", {"form": "cri-call"}, "is not the name of a form of recording"),
+    ("FSM213", "c1.status.json", {}, "the file is not a checkpoint: the record is without a version"),
+    ("FSM220", "trace.jsonl", {"form": "cri-call"}, "this is not the name of a form of recording"),
     ("FSM210", "strat.edn", {"models": ["cri-container"]}, "no event 'strat' of cri-container"),
 )
 HISTORIES = {
@@ -178,8 +178,8 @@ def test_every_code_of_recordings_has_a_case() -> None:
 @pytest.mark.parametrize(
     ("machine", "what"),
     [
-        ("cri-containr", "machine 'cri-containr' is not the name of a model"),
-        ("no/such.toml", "machine '{beside}/no/such.toml' cannot be opened: no such file or directory"),
+        ("cri-containr", "model 'cri-containr': this is not the name of a model"),
+        ("no/such.toml", "model '{beside}/no/such.toml': the file cannot be opened: no such file or directory"),
         ("x\0.toml", "machine 'x\0.toml' is not a file in the folder of the recording or below it"),
     ],
 )
@@ -516,7 +516,7 @@ def test_a_recording_of_something_else_is_unknown() -> None:
     """
     judged = judge(RECORDINGS / "nri-events-2.1.9.jsonl", models=("cri-pod",))
 
-    assert "outputs are all that was recorded, and cri-pod has none" in as_text(Report(judged=(judged,)))
+    assert "the recording has only outputs, but cri-pod has no outputs" in as_text(Report(judged=(judged,)))
     assert Report(judged=(judged,)).total() is ExitCode.UNKNOWN
     assert (
         Report(judged=(judge(RECORDINGS / "nri-events-2.1.9.jsonl", models=("plugin-pod",)),)).total() is ExitCode.HOLDS
@@ -534,7 +534,7 @@ def test_a_call_in_a_trace_names_its_entity(tmp_path: Path) -> None:
         (judgement,) = judge(trace, models=("cri-container",)).judgements
         found[event] = judgement.verdict
 
-    assert found == {"start": Unknown(why="line 3: 'start' is a call, and names no container"), "restart": Holds()}
+    assert found == {"start": Unknown(why="line 3: 'start' is a call, but names no container"), "restart": Holds()}
 
 
 def test_what_is_counted_is_there() -> None:

@@ -112,24 +112,24 @@ def test_what_a_file_names_is_a_file(tmp_path: Path) -> None:
     for read, text in ((fsm.load_system, system), (claims, stated)):
         (tmp_path / "naming.toml").write_text(text, encoding="utf-8")
 
-        with pytest.raises(InputError, match="machine '/dev/null' is not a file"):
+        with pytest.raises(InputError, match="machine '/dev/null': this is not an ordinary file"):
             read(str(tmp_path / "naming.toml"))
 
 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("door", "door: is not the name of a model [FSM001]\n    did you mean models/door.toml?"),
+        ("door", "door: this is not the name of a model [FSM001]\n    did you mean models/door.toml?"),
         ("doors", "did you mean models/door.toml?"),
         ("gate", "did you mean gate.toml?"),
-        ("cri-pods", "did you mean 'cri-pod'? 'fsm list' has all names"),
+        ("cri-pods", "did you mean 'cri-pod'? 'fsm list' prints all names"),
         ("zebra", "models: container-events, "),
         (
             "models",
-            "models: cannot be opened: is a directory [FSM001]\n    give a file in it, such as models/cri-pod.toml",
+            "models: the file cannot be opened: is a directory [FSM001]\n    give a file in this folder, such as models/cri-pod.toml",
         ),
-        ("./models/", "give a file in it, such as models/cri-pod.toml"),
-        ("empty", "empty: cannot be opened: is a directory [FSM001]\n    give the path of a model file"),
+        ("./models/", "give a file in this folder, such as models/cri-pod.toml"),
+        ("empty", "empty: the file cannot be opened: is a directory [FSM001]\n    give the path of a model file"),
     ],
 )
 def test_what_is_likely_meant_is_told(

@@ -83,7 +83,7 @@ def test_commands_for_a_machine_refuse_a_system(command: str) -> None:
     """By its name, by its path and by the header of a trace."""
     ran = run(*command.split())
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "is a system, not a machine [FSM001]" in ran.stderr
+    assert "this model is a system, but a machine is needed [FSM001]" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_commands_for_a_machine_refuse_a_system(command: str) -> None:
 @pytest.mark.usefixtures("folder")
 def test_functions_for_a_machine_refuse_a_system(use: Callable[..., object]) -> None:
     """For a system, these functions raise the error that the commands print, and not an AttributeError."""
-    with pytest.raises(InputError, match=r"order: is a system, not a machine \[FSM001\]"):
+    with pytest.raises(InputError, match=r"order: this model is a system, but a machine is needed \[FSM001\]"):
         use(fsm.load_system("order.toml"))
 
 

@@ -189,7 +189,7 @@ def decide(
 
 def _stopped(why: str, covered: Explored) -> str:
     if not covered.nodes:
-        return f"{why} before it was searched"
+        return f"{why} before the search began"
     return f"{why} after {covered.nodes:,} states, with a frontier of {covered.frontier:,} at depth {covered.depth}"
 
 
@@ -346,7 +346,7 @@ def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
             if done.ends and done.outcome == UNSPECIFIED:
                 copy = done.copy if isinstance(done, Done) else ""
                 of = f" of {copy}" if copy else ""
-                why = f"it depends on how '{done.event}'{of} ends in '{done.source}', for which no `ends` is written"
+                why = f"the verdict depends on how '{done.event}'{of} ends in '{done.source}', which has no `ends`"
                 return Unwritten(why=why, event=done.event, state=done.source, run=run, copy=copy)
     return None
 

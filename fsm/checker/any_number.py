@@ -56,7 +56,7 @@ class _Deciding:
             return alone
         if not isinstance(found.verdict, Proved | Vacuous):
             return found
-        holds = f"it holds for one and for two copies of '{self.part}'"
+        holds = f"the property holds for one and for two copies of '{self.part}'"
         if self.crowd is None or self.more is None:
             return _unknown(found, f"{holds}; {self.why}")
         try:
@@ -66,12 +66,16 @@ class _Deciding:
         stepping = self._simulating(of_more.claim, claim, self.crowd, self.more)
         more = self._of_more(of_more, claim, stepping)
         if isinstance(found.verdict, Vacuous) and not isinstance(more, Vacuous):
-            what = f"nothing puts it to the test with two copies of '{self.part}': {found.verdict.unmet} never holds"
+            unmet = found.verdict.unmet
+            what = f"with two copies of '{self.part}' nothing tests the property, because {unmet} never holds"
             return _unknown(found, what)
         if isinstance(found.verdict, Proved) and isinstance(more, Proved | Vacuous):
             return replace(found, verdict=Proved(any_number=self.part))
         if isinstance(more, Refuted):
-            return _unknown(found, f"{holds}; the abstraction of more copies breaks it, but can do more than they can")
+            return _unknown(
+                found,
+                f"{holds}; an abstraction of more copies breaks the property, but more copies may not be able to do so",
+            )
         return replace(found, verdict=more)
 
     def _of_more(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
@@ -94,7 +98,7 @@ class _Deciding:
         verdict = found.verdict
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict
-            why = f"this many copies are not searched; for two, {_verdict_words(small)}"
+            why = f"this number of copies cannot be searched; for two copies, {_verdict_words(small)}"
             verdict = _from_run_of_two(of.claim, small, many) or Unknown(why=why)
         return replace(found, of=of, verdict=verdict)
 
@@ -154,8 +158,8 @@ def examine_any(
 
 def _verdict_words(verdict: Conclusion) -> str:
     if isinstance(verdict, Refuted):
-        return "it does not hold"
-    return "it holds" if isinstance(verdict, Proved) else "that is not known"
+        return "the property does not hold"
+    return "it holds" if isinstance(verdict, Proved) else "the verdict is not known"
 
 
 def _from_run_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | None:

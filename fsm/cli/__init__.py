@@ -187,7 +187,7 @@ class _Commands(click.Group):
             _, _, given = command.make_parser(own).parse_args(list(rest))
             for option, times in Counter(given).items():
                 if isinstance(option, click.Option) and times > 1 and not (option.multiple or option.is_flag):
-                    own.fail(f"{option.opts[0]} is given {times} times, but has only one value: give it once")
+                    own.fail(f"{option.opts[0]} is given {times} times, but accepts only one value; give it once")
         return name, command, rest
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -109,7 +109,7 @@ def command(
     FAILS      refuted by a run
     known      fails, as stated
     MENDED     holds, but is stated as a known failure
-    vacuous    nothing puts it to the test
+    vacuous    nothing puts the property to the test
     unknown    a limit stopped the search
     undecided  concerns fields, which no run shows
 
@@ -134,7 +134,9 @@ def command(
     many = next((name for name, count in parts.items() if count == ANY_NUMBER or count > FEW), "")
     for option, given in (("--each-copy", each_copy), ("--overlap", overlap > 1)):
         if many and given:
-            raise click.UsageError(f"{option} goes with up to {FEW} copies of a part; --parts {many} asks for more")
+            raise click.UsageError(
+                f"{option} can be used with at most {FEW} copies of a part, but --parts asks for more of '{many}'"
+            )
     stated = [
         _claims(name, {**parts, many: PAIR} if many else parts)
         for name in dict.fromkeys(names or (*specified(), *systems()))
@@ -179,7 +181,7 @@ def command(
     verdicts = [checked.verdict for found in examined for checked in found.checked]
     lengths = [verdict.length for verdict in verdicts if isinstance(verdict, Refuted)]
     if why > (longest := max(lengths, default=0)):
-        what = f"no counterexample has a step {why}; the longest has {longest}"
+        what = f"no counterexample has a step {why}; the longest one has {longest} steps"
         raise click.BadParameter(what, param_hint="--why")
     print_report(
         form,

@@ -93,9 +93,11 @@ def command(
 def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> int:
     (name, first), (other, second) = sides
     if not (isinstance(first, Machine) and isinstance(second, Machine)):
-        raise click.UsageError("--behaviour compares two models: a drawing says too little")
+        raise click.UsageError("--behaviour compares two models, but one of the arguments is a drawing")
     if form not in {"text", "json"}:
-        raise click.UsageError(f"--behaviour cannot be written as {form}: use text or json")
+        raise click.UsageError(
+            f"the result of --behaviour cannot be written as {form}; use --format text or --format json"
+        )
     found = compare_behaviour(tabulate(first), tabulate(second))
     if form == "json":
         put(diff_report.behaviour_json(found, (name, other)), output)
@@ -116,7 +118,9 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
         raise click.UsageError("at most two profiles can be compared")
     other = first if second is None else second
     if profiles and not (_is_model(first) or _is_model(other)):
-        raise click.BadParameter("only models have profiles", param_hint="--profile")
+        raise click.BadParameter(
+            "a profile can be applied only to a model, and neither argument is a model", param_hint="--profile"
+        )
     if len(profiles) < 2:  # noqa: PLR2004  (one is for both models, or the second side of one)
         only = "".join(profiles)
         profiles = ("" if second is None else only, only)
@@ -134,7 +138,7 @@ def _side(name: str, profile: str) -> _Side:
     path, line = file_and_line(name)
     if path != "-" and not os.path.exists(path):  # noqa: PTH110  (pathlib may raise)
         hint = f"{nearest(name, names(), of='models')}; or give the path of a file with a drawing"
-        raise refused(name, "FSM401", "is neither a model nor a file", hint)
+        raise refused(name, "FSM401", "this is neither the name of a model nor an existing file", hint)
     return _Side(name if line else path, at(find(path), path, line))
 
 
@@ -147,7 +151,7 @@ def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparis
     pairs = list(zip(sides, (found.first, found.second), strict=True))
     first, second = (side.name if isinstance(side.of, Machine) else place for side, place in pairs)
     remarks = [
-        f"{side.name} has {len(side.of)} drawings; this is about the one at {place}"
+        f"{side.name} has {len(side.of)} drawings; the drawing at {place} is compared"
         for side, place in pairs
         if isinstance(side.of, tuple) and len(side.of) > 1
     ]

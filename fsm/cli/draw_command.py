@@ -46,16 +46,16 @@ def formats(
     """
     if output is None:
         if pictures > 1 or len(forms) > 1:
-            raise click.UsageError("several pictures need --output FOLDER")
+            raise click.UsageError("several pictures cannot be written to standard output; use --output FOLDER")
         return forms or ("svg",)
     if _is_folder(output):
         return forms or tuple(suffixes)
     if pictures > 1 or len(forms) > 1:
-        raise click.UsageError(f"'{output}' is one file: for several use --output {output.stem}/")
+        raise click.UsageError(f"'{output}' is one file, but there are several pictures; use --output {output.stem}/")
     known = {f".{suffix}": form for form, suffix in suffixes.items()}
     if not forms and output.suffix not in known:
         hint = nearest(output.suffix, known, of="suffixes")
-        raise click.UsageError(f"'{output}' does not name a format: {hint}; or use --format")
+        raise click.UsageError(f"the suffix of '{output}' is not that of a format; {hint}; or use --format")
     return forms or (known[output.suffix],)
 
 
@@ -96,12 +96,17 @@ def draw_chart(
     If *first* and *last* are given, draw only the lines from *first* to *last*.
     """
     if wrong := [form for form in forms if form not in CHART_SUFFIXES]:
-        raise click.UsageError(f"a sequence chart is svg or mermaid, not {wrong[0]}")
+        raise click.UsageError(f"a sequence chart can be written as svg or mermaid, but not as {wrong[0]}")
     if first and last and last < first:
-        raise click.UsageError(f"--to {last} is before --from {first}")
+        raise click.UsageError(f"the line {last} of --to is before the line {first} of --from")
     for file in filter(None, (name, calls)):
         if file == "-" or (Path(file).exists() and not is_file(file) and not Path(file).is_dir()):
-            raise refused(file, "FSM204", "can be read only once", "save it in a file, which is read and then judged")
+            raise refused(
+                file,
+                "FSM204",
+                "the recording can be read only once, but must be read twice",
+                "save the recording in a file first",
+            )
     forms = formats(forms, output, CHART_SUFFIXES, pictures=1)
     steps = chosen_steps(name, calls, entity=entity, first=first, last=last)
     judged = _judged_together(name, calls, models, profile)
@@ -152,7 +157,9 @@ PARTS: Final[Mapping[Extra, str]] = {
     "profiles": "states that only a profile reaches",
 }
 
-_APART: Final = "--with, --from and --to need --sequence, which excludes --event, --show, --highlight and --coverage"
+_APART: Final = (
+    "--with, --from and --to need --sequence, which cannot be combined with --event, --show, --highlight or --coverage"
+)
 
 _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "svg": svg,
@@ -268,10 +275,12 @@ def command(
         )
     machines = [load(name) for name in models or (names() if output else ())]
     if not machines:
-        raise click.UsageError("name a model to draw, or use --output FOLDER for all of them")
+        raise click.UsageError("name a model to draw, or use --output FOLDER to draw all models")
     forms = formats(forms, output, SUFFIXES, pictures=len(machines))
     if "ascii" in forms and (show or events or highlight or coverage):
-        raise click.UsageError("an ASCII drawing shows the lifecycle as 'fsm diff' expects it, and nothing else")
+        raise click.UsageError(
+            "an ASCII drawing shows only the lifecycle; leave out --show, --event, --highlight and --coverage"
+        )
     parts: Collection[Extra] = tuple(part for part in PARTS if part in show or "all" in show)
     without: dict[str, None] = {}
     with whole_or_nothing() as begin:
@@ -298,9 +307,12 @@ def command(
 
 
 def _missing(without: Collection[str], forms: Collection[str]) -> int:
-    what = f"Graphviz's program 'dot' is not there, so there is no {' and no '.join(without)}: {HOW_TO_GET_DOT}"
+    lacking = " and ".join(without)
+    what = f"Graphviz's program 'dot' is not installed, so {lacking} cannot be written: {HOW_TO_GET_DOT}"
     written = ", ".join(form for form in forms if form not in without)
-    rest = f"written: {written}" if written else "ascii, dot, mermaid, plantuml and markdown can do without"
+    rest = (
+        f"written: {written}" if written else "the formats ascii, dot, mermaid, plantuml and markdown do not need 'dot'"
+    )
     click.echo(f"{what}; {rest}", err=True)
     return WRONG_INPUT
 
@@ -317,7 +329,7 @@ def _marks(
     machine: Machine, highlight: str | None, entity: str, coverage: tuple[str, ...], profile: str | None
 ) -> Marks | None:
     if highlight is not None and coverage:
-        raise click.UsageError("--highlight and --coverage make different pictures: leave out one of them")
+        raise click.UsageError("--highlight and --coverage make different pictures; leave out one of the two options")
     if highlight is not None:
         return highlighted(machine, highlight, entity)
     if not coverage:
@@ -327,7 +339,7 @@ def _marks(
         for judgement in judge(trace, models=(machine.path,), profile=profile).judgements:
             counts.update(judgement.covered.cells)
     if not any(counts.values()):
-        what = f"has no event of {machine.name}"
-        hint = f"give recordings of any {machine.entity}, or traces of that machine"
+        what = f"the recordings have no event of {machine.name}"
+        hint = f"give recordings of any {machine.entity}, or traces of {machine.name}"
         raise refused(", ".join(coverage), "FSM204", what, hint)
     return Marks(counts=counts)

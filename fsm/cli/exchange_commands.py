@@ -94,7 +94,7 @@ def _machine_and_property(name: str, form: str, wanted: str | None) -> tuple[Mac
     if wanted is None:
         return load(name), None
     if form != "promela":
-        raise click.UsageError(f"--property has no meaning with --to {form}: leave it out, or use --to promela")
+        raise click.UsageError(f"--property has no meaning with --to {form}; leave out --property, or use --to promela")
     found = specification(name)
     named = {stated.name: stated for stated in found.properties}
     require([wanted], named, of="properties", hint="--property")
@@ -168,10 +168,11 @@ def init_command(name: str, code: str | None, drawing: str | None, folder: Path)
     """
     if not NAME.fullmatch(name):
         raise click.BadParameter(
-            f"'{name}' is not a name: use letters, digits, - and _, beginning with a letter", param_hint="NAME"
+            f"'{name}' cannot be the name of a model; use letters, digits, - and _, and begin with a letter",
+            param_hint="NAME",
         )
     if code and drawing:
-        raise click.UsageError("leave out --from-transitions or --from-drawing: a machine has one source")
+        raise click.UsageError("a model has only one source; leave out --from-transitions or --from-drawing")
     driven: FoundMachine | None = None
     source: Machine | None = None
     if code:
@@ -197,16 +198,17 @@ def _drawing(name: str) -> read.Drawing:
     if len(drawings) > 1:
         places = ", ".join(drawing.place for drawing in drawings)
         raise click.BadParameter(
-            f"{path} has {len(drawings)} drawings: name one of {places}", param_hint="--from-drawing"
+            f"{path} has {len(drawings)} drawings; select one of them with one of {places}", param_hint="--from-drawing"
         )
     return drawings[0]
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
     if existing := [folder / path for path in files if os.path.lexists(folder / path)]:
-        hint = "choose another name or folder, or remove it; nothing was written"
+        hint = "choose another name or folder, or remove the file; nothing was written"
         raise InputError(
-            Problem(path=str(path), line=0, code="FSM520", what="exists already", hint=hint) for path in existing
+            Problem(path=str(path), line=0, code="FSM520", what="the file exists already", hint=hint)
+            for path in existing
         )
     target = folder
     try:

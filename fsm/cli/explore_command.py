@@ -57,9 +57,11 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
     fsm explore doors.jsonl -o what-happened.html
     """
     if output is None and sys.stdout.isatty():
-        raise click.UsageError("a terminal cannot show a page: use -o PAGE.html, or a pipe")
+        raise click.UsageError(
+            "a terminal cannot show a page; write the page to a file with -o PAGE.html, or to a pipe"
+        )
     if is_file(name) and same(name, output):
-        raise click.BadParameter("it would overwrite the input", param_hint="--output")
+        raise click.BadParameter("the page would overwrite the input; name another file", param_hint="--output")
     with drawing():
         written, code = _page(name, profile, properties=properties)
     put(written.encode("utf-8", "replace"), output)

@@ -279,7 +279,10 @@ def _code(report: Report, at_least: float) -> int:
     below = [cover for cover in [one for one in covers if one.covered] or covers if cover.share < at_least]
     for cover in below:
         exercised = f"exercised {len(cover.covered):,} of {plural(len(cover.cells), '(event, state) pair')}"
-        click.echo(f"fails: {cover.machine.name} {exercised}, less than the {at_least:g} % of --at-least", err=True)
+        click.echo(
+            f"fails: {cover.machine.name} {exercised}, which is less than the {at_least:g} % that --at-least requires",
+            err=True,
+        )
     return ExitCode.FAILS.value if below and not report.problems else report.code()
 
 
@@ -304,28 +307,32 @@ def _check(part: Part, given: Mapping[str, Any]) -> None:
     reversed_ = part.since is not None and part.until is not None and part.until < part.since
     overwritten = any(is_file(trace) and same(trace, given["output"]) for trace in given["traces"])
     for option, wrong, what in (
-        ("--until", reversed_, "it is before --since"),
-        ("--metrics", given["metrics"] and not follow, "only --follow has metrics: add --follow"),
+        ("--until", reversed_, "the time of --until is before the time of --since"),
+        (
+            "--metrics",
+            given["metrics"] and not follow,
+            "metrics are served only while a recording is followed; add --follow",
+        ),
         (
             "--properties",
             part and (given["properties"] or given["only"]),
-            "properties need the whole recording: leave out --since, --until and --entity",
+            "properties can be checked only against the whole recording; leave out --since, --until and --entity",
         ),
         (
             "--why",
             given["why"] and not explained,
-            "it explains one entity of a complete recording, as text, json or html: add --entity ID",
+            "--why explains one entity of a complete recording, as text, json or html; add --entity ID",
         ),
-        ("--output", overwritten, "it is a TRACE, which the report would replace"),
+        ("--output", overwritten, "the report would overwrite a TRACE; name another file"),
         (
             "--at-least",
             given["at_least"] and (follow or master),
-            "coverage needs whole recordings in one process: leave out --follow and --engine",
+            "coverage can be measured only for whole recordings in one process; leave out --follow and --engine",
         ),
         (
             "--rotated",
             given["rotated"] and (follow or given["calls"]),
-            "a rotated recording is judged by itself, and as a whole: leave out --follow and --with",
+            "a rotated recording is judged as a whole and without other recordings; leave out --follow and --with",
         ),
     ):
         if wrong:

@@ -120,13 +120,17 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
     (name, *others) = dict.fromkeys(given["traces"])
     whole = next((parameter for parameter in ("calls", "properties", "only") if given[parameter]), "")
     for option, wrong, what in (
-        ("--follow", others, "it follows one TRACE; use a command for each of the others"),
-        ("TRACE", is_table(name), "a table is complete: leave out --follow"),
-        ("--output", given["output"], "--follow prints violations as they occur: leave out --follow"),
+        ("--follow", others, "only one TRACE can be followed; use a separate command for each of the others"),
+        ("TRACE", is_table(name), "a table is complete, so it cannot be followed; leave out --follow"),
+        (
+            "--output",
+            given["output"],
+            "--follow prints violations to standard output as they occur; leave out --follow or --output",
+        ),
         (
             f"{JUDGE_OPTIONS.get(whole, f'--{whole}')} --follow",
             whole,
-            "cannot be judged before the end of the recording",
+            "these options need the whole recording, but --follow judges it before its end; leave out one of the two",
         ),
         ("--format", given["form"] not in {"text", "json"}, f"--follow prints text or json, not {given['form']}"),
     ):
@@ -141,7 +145,7 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
     def missing() -> None:
         nonlocal absent
         if not absent:
-            click.echo(f"{click.format_filename(name)}: no such file; waiting for it", err=True)
+            click.echo(f"{click.format_filename(name)}: the file does not exist yet; waiting for it", err=True)
         absent = True
 
     with ExitStack() as stack:
@@ -181,7 +185,7 @@ def _counted(listening: tuple[str, int], fail_on: Level) -> Iterator[Metrics]:
         try:
             own = stack.enter_context(module.serving(counted, address, port))
         except OSError as error:
-            what = f"{address}:{port} cannot be listened on: {reason(error)}"
+            what = f"fsm cannot listen on {address}:{port}: {reason(error)}"
             raise click.BadParameter(what, param_hint="--metrics") from error
         click.echo(f"metrics at http://{f'[{address}]' if ':' in address else address}:{own}/metrics", err=True)
         yield counted
@@ -214,11 +218,13 @@ def on_cluster(given: Mapping[str, Any], master: str) -> int:
     for option in _WHOLE:
         if given[option]:
             hint = JUDGE_OPTIONS.get(option, f"--{option}")
-            raise click.BadParameter("cannot be combined with --engine: leave out one of them", param_hint=hint)
+            raise click.BadParameter(
+                "this option cannot be combined with --engine; leave out one of the two", param_hint=hint
+            )
     if given["form"] not in {"text", "summary"}:
-        raise click.BadParameter("with --engine, it must be text or summary", param_hint="--format")
+        raise click.BadParameter("with --engine, the format must be text or summary", param_hint="--format")
     if "-" in given["traces"]:
-        raise click.BadParameter("workers cannot read standard input: give files", param_hint="TRACE")
+        raise click.BadParameter("the workers of --engine cannot read standard input; give files", param_hint="TRACE")
     from fsm.fleet import text as summary_text  # noqa: PLC0415  (only this engine needs it)
     from fsm.fleet import written  # noqa: PLC0415  (see above)
 

@@ -91,7 +91,9 @@ def _data(model: Machine | System) -> dict[str, Json]:
 @name_option("event", "e", "Show only this event, by its name or its name on the wire.", complete_events)
 @name_option("state", "s", "Show only this state.", complete_states)
 @click.option(
-    "--outcomes", is_flag=True, help="For events with several outcomes, list the outcomes, which a test may arrange."
+    "--outcomes",
+    is_flag=True,
+    help="List the outcomes of each event that has several, because a test may arrange them.",
 )
 @profile_option("Apply this profile to the model.")
 @format_option

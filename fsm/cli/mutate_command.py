@@ -137,14 +137,14 @@ def command(
         given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if parameter.name in unused and given and ctx.params[parameter.name] not in ((), False):
             name = parameter.opts[0].replace("names", "MODEL")
-            why = f"--recording takes contracts as its models: leave out {name}"
-            raise click.UsageError(why if recordings else f"{name} needs --recording")
+            why = f"{name} cannot be combined with --recording, which uses the contracts of interfaces"
+            raise click.UsageError(why if recordings else f"{name} has no meaning without --recording")
     if recordings:
         return _power(recordings, calls, profile, restarts, limit, seed, form)
     if suggest:
         return _suggest(names, profile, only, listed, form, output)
     if output:
-        raise click.UsageError("--output needs --suggest")
+        raise click.UsageError("--output has no meaning without --suggest")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     require_properties(only, found)
     require_profiles([profile], [stated.machine.profiles for stated in found])
@@ -163,10 +163,10 @@ def _suggest(
     if len(names) != 1:
         raise click.UsageError("--suggest needs the name of one machine")
     if form != "text" or listed != "survivors":
-        raise click.UsageError("--suggest writes TOML, with all survivors: leave out --format and --list")
+        raise click.UsageError("--suggest writes TOML about all survivors; leave out --format and --list")
     found = _specification_or_empty(names[0])
     if not is_of(found, Machine):
-        raise click.UsageError(f"--suggest is for machines: {names[0]} is a system")
+        raise click.UsageError(f"--suggest can be used only with a machine, but {names[0]} is a system")
     require_properties(only, [found])
     require_profiles([profile], [found.machine.profiles])
     with progress("mutating", sum(1 for _ in _mutants(found, profile))) as bar:

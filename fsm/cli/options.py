@@ -168,7 +168,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
         return None
     file, _, number = value.rpartition(":")
     if not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
-        raise click.BadParameter(f"'{value}' is not a line, such as 14 or doors.jsonl:14")
+        raise click.BadParameter(f"'{value}' is not the number of a line, such as 14 or doors.jsonl:14")
     return Line("-" if file == "stdin" else file, int(number))
 
 
@@ -263,12 +263,14 @@ def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any
         name, _, number = map(str.strip, pair.partition("="))
         if any_number and name and number == "any":
             if ANY_NUMBER in found.values() or name in found:
-                raise click.BadParameter(f"'{pair}': only one part can have any number of copies")
+                raise click.BadParameter(
+                    f"'{pair}' asks for any number of copies, but only one part can have any number"
+                )
             found[name] = ANY_NUMBER
         elif not (name and number.isascii() and number.isdecimal() and len(number) < _DIGITS):
             raise click.BadParameter(f"'{pair}' is not PART=COUNT, such as door=1")
         elif found.setdefault(name, int(number)) != int(number):
-            raise click.BadParameter(f"'{name}' is given two counts")
+            raise click.BadParameter(f"the part '{name}' is given two numbers of copies")
     return found
 
 

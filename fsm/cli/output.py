@@ -64,7 +64,7 @@ def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] =
     """Call *begin* and write to the file at *path*. If *path* is ``None``, write to standard output."""
     if path is None:
         if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout and sys.stdout.isatty():
-            raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
+            raise click.UsageError("a terminal cannot show a PNG picture; use --output FILE.png, or > FILE.png")
         click.echo(written, nl=False)
         return
     try:
@@ -154,7 +154,7 @@ def drawing(what: str = "a page", advice: str = "") -> Iterator[None]:
     try:
         yield
     except NoDotError as error:
-        message = f"{what} needs Graphviz's program 'dot', which is not there: {HOW_TO_GET_DOT}{advice}"
+        message = f"{what} needs Graphviz's program 'dot', which is not installed: {HOW_TO_GET_DOT}{advice}"
         raise click.ClickException(message) from error
     except DotFailedError as error:
         raise click.ClickException(str(error)) from error

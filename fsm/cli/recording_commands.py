@@ -46,7 +46,7 @@ FORMATS: Final[Mapping[str, str]] = {
     multiple=True,
     metavar="RECORDING",
     type=click.Path(readable=False),
-    help="Compare with the coverage of this recording. Repeat to compare with several together.",
+    help="Compare with the coverage of this recording; may be repeated, to compare with several recordings together.",
 )
 @model_option("Show the coverage of this model; may be repeated. Default: the models for each kind of recording.")
 @profile_option("Apply this profile to the models, such as acme-1.6.")
@@ -96,7 +96,12 @@ def cover_command(
 def _judged(name: str, models: tuple[str, ...], profile: str | None, advanced: Callable[[int], None]) -> Judged:
     found = judge(name, models=tuple(dict.fromkeys(models)), profile=profile, advanced=advanced)
     if not found.form.name:
-        raise refused(name, "FSM215", "is no kind of recording that fsm knows", "fsm judge --help names those kinds")
+        raise refused(
+            name,
+            "FSM215",
+            "the file is not a recording of a kind that fsm knows",
+            "'fsm judge --help' lists the kinds of recordings",
+        )
     return found
 
 
@@ -133,21 +138,27 @@ def convert_command(
     traces = tuple(dict.fromkeys(traces))
     if len(traces) > 1 and not rotated:
         raise click.BadParameter(
-            "a table has one recording; for several files of one recording, use --rotated", param_hint="TRACE"
+            "a table can contain only one recording; for several files of one rotated recording, use --rotated",
+            param_hint="TRACE",
         )
     if output.suffix != ".parquet":
-        raise click.BadParameter(f"'{output}' would be Parquet: call it NAME.parquet", param_hint="--output")
+        raise click.BadParameter(
+            f"the table is written in Parquet format, so the name '{output}' must end in .parquet",
+            param_hint="--output",
+        )
     name = ", ".join(traces)
     with progress("converting", sizes(traces)) as bar:
         room = Restarts(assume=restarts, shortest=shortest_restart * 1_000_000)
         source = Rotated(names=traces) if rotated else None
         recording = open_recording(name, bar.advance, restarts=room, source=source)
         if not recording.form.name:
-            what = "is not a recording: no line is from a log, or is a call, an event or an observation"
-            raise refused(name, "FSM215", what, "see fsm judge --help for what can be judged")
+            what = (
+                "the file is not a recording: none of its lines is a line of a log, a call, an event or an observation"
+            )
+            raise refused(name, "FSM215", what, "'fsm judge --help' lists the kinds of recordings")
         if recording.form is HISTORY:
-            what = "is a history of concurrent operations, which is judged as a whole"
-            raise refused(name, "FSM215", what, "judge it as it is")
+            what = "the file is a history of concurrent operations, which cannot become a table"
+            raise refused(name, "FSM215", what, "judge the history itself, with 'fsm judge'")
         try:
             with replacing(output) as file:
                 rows = tables.write(recording, file, room)

@@ -72,7 +72,7 @@ def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
     for step in found:
         require([step.event], machine.events, of="events", hint="--replay")
         if step.stage in {"begin", "end"} and table.row[step.event] not in table.end:
-            message = f"{step.event} takes no time: it does not begin and end, leave out '{step.stage}'"
+            message = f"{step.event} takes no time, so it has no separate begin and end; leave out '{step.stage}'"
             raise click.BadParameter(message, param_hint="--replay")
         outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
         # The last expected outcome of a crash is the outcome of the restart.
@@ -224,13 +224,16 @@ def command(
     if scheme is not None:
         click.get_current_context().with_resource(_during(scheme))
     for wrong, what in (
-        (not real and (record or script), "--record and --script are for real systems, whose failures may not recur"),
+        (
+            not real and (record or script),
+            "--record and --script can be used only with a real system, whose failures may not recur",
+        ),
         (by_property and (record or script), "--record and --script do not apply to tests of properties"),
         (
             by_property and (again is not None or threads > 1),
             "--replay and --threads do not apply to tests of properties",
         ),
-        (threads > 1 and not examples, "--threads looks for races in random tests, and -n 0 asks for none"),
+        (threads > 1 and not examples, "--threads looks for races in random tests, but -n 0 asks for no random tests"),
     ):
         if wrong:
             raise click.UsageError(what)
@@ -344,7 +347,7 @@ def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
     for other in own_schemes():
         for option in other.options:
             if option.key in values.keys() - own:
-                raise click.UsageError(f"{option.name} is for --against {other.form}")
+                raise click.UsageError(f"{option.name} can be used only with --against {other.form}")
     return values
 
 
@@ -363,7 +366,7 @@ def _planned(scheme: Scheme | None, request: PlanRequest) -> tuple[Machine, str 
     if is_system(name):
         return flatten(under(load_system(name, parts), profile)), None
     if parts:
-        raise click.UsageError(f"--parts is for systems, and {name} is a machine")
+        raise click.UsageError(f"--parts can be used only with a system, but {name} is a machine")
     machine = load(name)
     under(machine, profile)  # This refuses an unknown profile.
     return machine, profile

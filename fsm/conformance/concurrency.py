@@ -89,7 +89,7 @@ def concurrently(
     chosen = tuple(_anywhere(machine, signals=not judging) if events is None else events)
     unknown = [event for event in chosen if event not in machine.events]
     if unknown or not chosen or threads < 2 or each < 1:  # noqa: PLR2004 - one thread has no race
-        message = f"needs two threads, something to do, and events of {machine.name}: {', '.join(machine.events)}"
+        message = f"the search needs two threads, steps, and events of {machine.name}: {', '.join(machine.events)}"
         raise ValueError(f"{message}; not {', '.join(unknown)}" if unknown else message)
     runs = Runs(machine=machine, sut=sut, patience=patience, pace=pace, chance=chance, known=set(known))
     search = _RaceHunt(runs=runs, most=most if judging else 1)
@@ -180,7 +180,7 @@ def refuse_serial(sut: SUT) -> None:
     """Close *sut* and raise :class:`InputError` if several threads cannot call it concurrently."""
     if isinstance(sut, Serial):
         sut.close()
-        what = "takes one request at a time, so that several threads would only wait for each other"
+        what = "the system answers one request at a time, so several threads would only wait for each other"
         hint = 'let it answer requests in parallel and greet with {"fsm":1,"can":["parallel"]}, or leave out --threads'
         raise refused(sut.serial(), "FSM601", what, hint)
 

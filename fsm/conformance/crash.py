@@ -33,7 +33,9 @@ class RecordSnapshot:
         given = self.sut.record()
         self.record = deepcopy(given)
         if scribble(given) and self.sut.record() != self.record:
-            self.writing = "a reader of its record can write to it: it changes with what was read"
+            self.writing = (
+                "the method record returned the record itself, not a copy: changing the result changes the record"
+            )
 
     def fault(self, table: Table, went: Edge | None, seen: Response) -> str:
         """Return the fault in the record after a step by the edge *went*.
@@ -47,7 +49,7 @@ class RecordSnapshot:
         if self.writing or went is None or self.record == before:
             return self.writing
         why = _unchanging(table, went, seen)
-        return f"{why}, and changed its record: {difference(before, self.record)}" if why else ""
+        return f"{why}, but the record changed: {difference(before, self.record)}" if why else ""
 
 
 def _unchanging(table: Table, went: Edge, seen: Response) -> str:
@@ -63,7 +65,7 @@ def _unchanging(table: Table, went: Edge, seen: Response) -> str:
     if event.kind == "call" and same and went.step.stage == "do" and seen.reply not in {None, "ok"}:
         return f"{event.name} failed"
     if event.interrupts and same:
-        return f"it came through {event.name} as it was"
+        return f"the state of the SUT survived {event.name}"
     return ""
 
 
@@ -169,11 +171,13 @@ def crashed(
     right = [*([before] if unmoved else []), *([whole.record] if shows == whole.shows else [])]
     if shows and shows not in allowed:
         either = " or ".join(dict.fromkeys(allowed))
-        fault = f"after a crash it shows {shows}, where a restart may show {either}"
+        fault = f"after a crash the SUT shows {shows}, but a restart may show only {either}"
     # If the restart changed the state, the records before and after cannot be compared.
     elif unmoved and record not in right and (shows != whole.shows or way == {source}):
         change = difference(right[0], record)
-        fault = f"after a crash its record is neither as before nor as after the event: {change}"
+        fault = (
+            f"after a crash the record of the SUT is neither the record before the event nor the one after it: {change}"
+        )
     return died, shows, fault, whole
 
 

@@ -84,10 +84,12 @@ class Execution:
                 self._emitting.outputs()
             self.memory.look()
         except (Exception, SystemExit) as error:
-            raise FailedError(Failure(broken=f"it cannot be reset: {_described(error)}")) from error
+            raise FailedError(Failure(broken=f"the SUT cannot be reset: {_described(error)}")) from error
         first = self.oracle.plan.table.shows[self.oracle.plan.start.state]
         if shows not in {"", first}:
-            raise FailedError(Failure(broken=f"after a reset it shows {shows}, where the initial state shows {first}"))
+            raise FailedError(
+                Failure(broken=f"after a reset the SUT shows {shows}, but the initial state shows {first}")
+            )
 
     def take(self, step: Stimulus) -> None:
         """Take *step* if it applies and is supported. Raise :class:`FailedError` if the response is not legal.
@@ -141,10 +143,10 @@ class Execution:
         machine = self.oracle.plan.table.machine
         for name in fields or ():
             if name not in machine.fields:
-                hint = (
-                    f"{nearest(name, machine.fields, of='fields')}; return fields of the model, or add it to the model"
+                hint = f"{nearest(name, machine.fields, of='fields')}; return only fields of the model"
+                raise refused(
+                    machine.path or machine.name, "FSM601", f"the model has no field {name!r}, which SUT shows", hint
                 )
-                raise refused(machine.path or machine.name, "FSM601", f"has no field {name!r}, which SUT shows", hint)
         return None
 
     def _failed(self, why: Failure) -> FailedError:
@@ -188,8 +190,8 @@ class Execution:
         if wanted is not None and went is not wanted:
             if arranged and wanted.to is not None and self.watch is None:
                 ends = {",".join(way.name for way in edge.ways) for edge in fit}
-                instead = f"as {ends.pop()}" if len(ends) == 1 else "otherwise"
-                what = f"the world was arranged for {wanted.step}, and it ended {instead}"
+                instead = f"as {ends.pop()}" if len(ends) == 1 else "with a different outcome"
+                what = f"SUT promised the outcome {wanted.step}, but the event ended {instead}"
                 row, state = next(cell for cell, chosen in zip(wanted.cells, wanted.choice, strict=True) if chosen)
                 cell = self.oracle.plan.table.cell(state, row)
                 raise self._failed(Failure(broken=what, clause=cell.clause if cell else None))
@@ -284,13 +286,13 @@ class Execution:
         shows = self.sut.shows()
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
-            raise BrokenError(f"it replied {reply!r} to {step.event}: a reply is text")
+            raise BrokenError(f"the SUT replied {reply!r} to {step.event}, but a reply must be text")
         kind = self.oracle.plan.table.machine.events[step.event].kind
         if kind == "call" and reply is not None and not reply and not self._is_unspecified(step.event):
-            raise BrokenError(f"no reply to {step.event}: a call replies ok or an error code")
+            raise BrokenError(f"the SUT gave no reply to {step.event}, but a call must reply ok or an error code")
         if shows and shows not in self.oracle.plan.table.shows:
             known = _listed(shows, self.oracle.plan.table.shows)
-            raise BrokenError(f"it shows {shows!r}, which no state shows; the states show {known}")
+            raise BrokenError(f"the SUT shows {shows!r}, which no state shows; the states show {known}")
         seen = None if outputs is None else tuple(outputs)
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
 
@@ -357,4 +359,4 @@ def _listed(shows: str, shown: Iterable[str]) -> str:
 def _described(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         raise error  # This process reached the limit of ``fsm --memory``, so the SUT is not at fault.
-    return str(error) if isinstance(error, BrokenError) else f"it {raised(error)}"
+    return str(error) if isinstance(error, BrokenError) else f"the SUT {raised(error)}"

@@ -193,11 +193,11 @@ def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = 
         case _ if scheme is not None:
             factory = scheme.factory(asked)
         case _:
-            raise _refusal(name, "does not name what to test", f"use {either([*forms()])}")
+            raise _refusal(name, "this does not name a system under test", f"use {either([*forms()])}")
     if timeout is None or kind == "exec" or (scheme is not None and scheme.waits):
         return lambda: _made(name, factory)
     if not hasattr(signal, "setitimer"):  # Windows
-        raise _refusal(name, "cannot be interrupted on this system", "leave out --timeout")
+        raise _refusal(name, "a call cannot be interrupted on this operating system", "leave out --timeout")
     return lambda: _with_time_limit(_made(name, factory), timeout)
 
 
@@ -250,7 +250,7 @@ def _model(name: str, profile: str | None, counts: Mapping[str, int] | None) -> 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
     known = references()
     if machine.name not in known:
-        hint = f"there is one of {', '.join(known)}; or use {either([*forms()][1:])}"
+        hint = f"these models have a reference implementation: {', '.join(known)}; or use {either([*forms()][1:])}"
         raise _refusal("reference", f"there is no reference implementation of {machine.name}", hint)
     module, _, kind = known[machine.name].partition(":")
     return partial(getattr(of_extra(module, "reference", extra="service"), kind), profile)
@@ -260,7 +260,7 @@ def named_object(name: str, rest: str) -> Callable[[], SUT]:
     """Return the function or class *rest* (``MODULE:FACTORY``) that makes the system under test *name*."""
     module, colon, attribute = rest.partition(":")
     if not (module and colon and attribute):
-        raise _refusal(name, "does not name a factory", "use python:MODULE:FACTORY, as in python:door.tests:make")
+        raise _refusal(name, "this does not name a factory", "use python:MODULE:FACTORY, as in python:door.tests:make")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # The command python -m does the same.
@@ -268,15 +268,19 @@ def named_object(name: str, rest: str) -> Callable[[], SUT]:
     try:
         found: Any = import_module(module)
     except (Exception, SystemExit) as error:
-        what = f"cannot be imported: {type(error).__name__}: {error}"
-        raise _refusal(name, what, f"modules are looked for in {here} and where Python is installed") from error
+        what = f"the module cannot be imported: {type(error).__name__}: {error}"
+        raise _refusal(name, what, f"modules are searched for in {here} and in the Python installation") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             hint = nearest(part, [each for each in vars(found) if not each.startswith("_")], of="names")
-            raise _refusal(name, f"has no {part}", hint)
+            raise _refusal(name, f"the module or object has no {part}", hint)
         found = getattr(found, part)
     if not callable(found):
-        raise _refusal(name, "is not a function or a class", "name what makes the system under test when it is called")
+        raise _refusal(
+            name,
+            "this is neither a function nor a class",
+            "name a function or class that returns the system under test",
+        )
     factory: Callable[[], SUT] = found
     return factory
 
@@ -287,21 +291,21 @@ def _made(name: str, factory: Callable[[], SUT]) -> SUT:
     except InputError:
         raise
     except BrokenError as error:
-        hint = f"a process first writes what it can do: see {documented('reference/exec-protocol')}"
-        raise _refusal(name, f"cannot be tested: {error}", hint) from error
+        hint = f"a process must first write a greeting; see {documented('reference/exec-protocol')}"
+        raise _refusal(name, f"the system cannot be tested: {error}", hint) from error
     except OSError as error:
         command = name.startswith("exec:")
-        hint = "name a command that can be run" if command else "check that it runs there"
-        what = f"cannot be {'started' if command else 'reached'}: {error.strerror or error}"
+        hint = "name a command that can be run" if command else "check that the system is running at this address"
+        what = f"the system cannot be {'started' if command else 'reached'}: {error.strerror or error}"
         raise _refusal(name, what, hint) from error
     except (Exception, SystemExit) as error:
         hint = "the factory takes no arguments and returns an object with reset, do, shows and close"
-        raise _refusal(name, f"raised {type(error).__name__}: {error}", hint) from error
+        raise _refusal(name, f"the factory raised {type(error).__name__}: {error}", hint) from error
     missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(sut, each, None))]
     if missing:
-        what = f"makes a {type(sut).__name__}, which has no {' and no '.join(missing)}"
+        what = f"the factory returned a {type(sut).__name__}, which has no {' and no '.join(missing)}"
         meant = "".join(f"did you mean {ours} by {theirs}? " for theirs, ours in misnamed(sut).items())
-        hint = f"{meant}what is tested has reset, do, shows and close: see {documented('how-to/conformance')}"
+        hint = f"{meant}a system under test needs reset, do, shows and close; see {documented('how-to/conformance')}"
         raise _refusal(name, what, hint)
     return sut
 

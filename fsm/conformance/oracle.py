@@ -141,7 +141,7 @@ class Oracle:
         """
         if seen.reply is not None or step.stage != "do" or self.plan.table.row[step.event] in self.plan.table.end:
             return ""
-        return f"do({step.event!r}) returned None; return its reply, such as 'ok'"
+        return f"do({step.event!r}) returned None; a call must return its reply, such as 'ok'"
 
     def wrong_fields(
         self,

@@ -40,8 +40,8 @@ def steps(text: str) -> tuple[Stimulus, ...]:
     for part in filter(None, map(str.strip, text.split(";"))):
         match = _STEP.fullmatch(part)
         if match is None:
-            form = "EVENT, 'begin EVENT', 'end EVENT' or 'crash@N EVENT', and =OUTCOME if it matters"
-            raise ValueError(f"{part!r} is no step: {form}")
+            form = "write EVENT, 'begin EVENT', 'end EVENT' or 'crash@N EVENT', with =OUTCOME if it matters"
+            raise ValueError(f"{part!r} is not a step; {form}")
         stage = cast("StimulusStage", match["stage"] or ("crash" if match["point"] else "do"))
         outcomes = tuple(each.strip() for each in (match["expected"] or "").split(",") if each.strip())
         found.append(Stimulus(match["event"], stage, outcomes, int(match["point"] or 0)))

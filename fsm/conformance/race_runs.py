@@ -312,7 +312,7 @@ class _Run:
         if shows:
             self._operations[next(self._numbers)] = Operation(called=called, returned=time.monotonic_ns(), shows=shows)
         if shows and all(shows != state.shows for state in self.runs.machine.states.values()):
-            self.broken.append(f"it shows {shows!r}, which no state shows")
+            self.broken.append(f"the SUT shows {shows!r}, which no state shows")
         if isinstance(self.runs.sut, Emitting):
             seen = self.runs.sut.outputs()
             self._outputs = None if seen is None else tuple(seen)
@@ -370,7 +370,7 @@ class _Run:
         call = known is None or known.kind == "call"
         self._operations[number] = replace(asked, returned=returned, reply=reply if call else "")
         if call and not reply:
-            self.broken.append(f"{where} has no reply: a call replies ok or an error code")
+            self.broken.append(f"{where} has no reply, but a call must reply ok or an error code")
         return not call or bool(reply)
 
 

@@ -147,7 +147,7 @@ def replay(
                 before = len(walk.trace)
                 walk.take(step)
                 if len(walk.trace) == before and walk.point is not None:
-                    why = "it cannot be taken here, with these outcomes"
+                    why = "this step cannot be taken here with these outcomes"
                     walk.cover.unsupported.setdefault((walk.point, step.event, step.stage), why)
             walk.finish()
         except FailedError as failed:
@@ -335,7 +335,7 @@ def run_property_test(
         if (unseen := _method_needed(stated.claim, oracle.plan)) in needed(oracle.plan.table, sut, cover):
             return PropertyTestResult(of=stated, unseen=unseen, cover=cover)
         tried = any(fields.tested.values()) if fields.tested else watch.tried
-        untested = "" if tried else "no test has put it to the test"
+        untested = "" if tried else "no test has put the property to the test"
         return PropertyTestResult(of=stated, untested=untested, unmet=watch.unmet, cover=cover)
     finally:
         sut.close()

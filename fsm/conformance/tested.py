@@ -151,12 +151,12 @@ class Tested:
         if not (self.cover.cells or self.cover.ambiguous):
             return "nothing could be tested"
         if self.shortened:
-            return "only a part of the plan was asked for"
+            return "only a part of the plan was requested"
         if "outputs" in self.methods:
             return "outputs were not compared"
         if meant := [each for each in self.misnamed.values() if each in self.methods]:
             return f"the SUT has no {meant[0]}"
-        return "pairs were missed that it could have reached" if self.missed else ""
+        return "the tests missed pairs that the SUT could have reached" if self.missed else ""
 
     @property
     def reached(self) -> tuple[tuple[int, int], ...]:

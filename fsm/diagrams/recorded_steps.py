@@ -89,13 +89,17 @@ class KnownEntities:
         if len({each.id for each in found}) == 1:
             return found[-1]
         if found:
-            hint = f"give more of the id: {self.listed(found)}"
-            raise self._refused(f"has several entities whose id begins with '{begin}'", hint)
+            hint = f"give a longer part of one id: {self.listed(found)}"
+            raise self._refused(f"the recording has several entities whose id begins with '{begin}'", hint)
         ids = list(dict.fromkeys(each.id[: len(begin)] for each in self.counts))[:_COMPARED]
         close = get_close_matches(begin, ids, n=_LISTED)
         near = [entity for start in close for entity in self.counts if entity.id.startswith(start)]
-        hint = f"did you mean {self.listed(near)}?" if near else f"it has {self.listed(self.counts) or 'none'}"
-        raise self._refused(f"contains no entity '{begin}'", hint)
+        hint = (
+            f"did you mean {self.listed(near)}?"
+            if near
+            else f"the recording has {self.listed(self.counts) or 'no entities'}"
+        )
+        raise self._refused(f"the recording contains no entity '{begin}'", hint)
 
     def listed(self, entities: Iterable[RecordedEntity]) -> str:
         """Format the first few of *entities*. Entities with the most steps come first."""
@@ -238,7 +242,9 @@ def chosen_steps(
     """
     known = known_entities(as_recorded(name, calls))
     if not known.steps:
-        raise refused(name, "FSM204", "shows nothing that could be drawn", "give a log, or another recording")
+        raise refused(
+            name, "FSM204", "the recording contains nothing that could be drawn", "give a log, or another recording"
+        )
     one = known.meant(entity) if entity else None
     recorded = as_recorded(name, calls)
     choice = _Choice(known=known, one=one, first=first, last=last)
@@ -248,8 +254,8 @@ def chosen_steps(
         raise _too_many(choice, len(entities))
     if not choice.kept:
         where = f"on lines {first or 1} to {last}" if last else f"from line {first or 1} on"
-        hint = f"its steps are on lines {known.first} to {known.last}"
-        raise refused(name, "FSM204", f"shows nothing {where}", hint)
+        hint = f"the recording has steps on lines {known.first} to {known.last}"
+        raise refused(name, "FSM204", f"the recording has no steps {where}", hint)
     return ChosenSteps(
         files=recorded.files,
         form=recorded.form,
@@ -262,7 +268,8 @@ def chosen_steps(
 def _too_many(choice: "_Choice", entities: int) -> InputError:
     known = choice.known
     of = f" of {entities} entities" if choice.count <= STEPS else ""
-    what = f"has {choice.count:,} steps{of}, and a chart has at most {STEPS} steps of {LIFELINES} entities"
+    most = f"{STEPS} steps of {LIFELINES} entities"
+    what = f"the recording has {choice.count:,} steps{of}, but a chart can have at most {most}"
     lines = f"lines with --from and --to, which are {known.first} to {known.last}"
     one = f"choose an entity with --entity, such as {known.listed(known.counts)}; or "
     return refused(known.file, "FSM216", what, f"choose {lines}" if choice.one else one + lines)

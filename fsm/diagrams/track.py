@@ -58,7 +58,7 @@ def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
     The run is a recording, or the first counterexample about *machine* in a check report. Raise :class:`InputError`
     if the file is neither a recording nor such a report, or if it does not mention *machine*.
     """
-    hint = "give a recording, or what 'fsm check --format json' wrote"
+    hint = "give a recording, or a file that 'fsm check --format json' wrote"
     found = contents(name, most=_LARGEST, code="FSM204", hint=hint)
     whole = len(found) <= _LARGEST
     report = decoded(found, _REPORT) if whole else None
@@ -67,8 +67,8 @@ def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
     if Path(name).is_file():
         return track(machine, name, entity)
     if not whole:
-        what = f"has more than {_LARGEST >> 20} MiB, and can be read only once"
-        raise refused(name, "FSM204", what, "save it in a file first")
+        what = f"the input has more than {_LARGEST >> 20} MiB and can be read only once"
+        raise refused(name, "FSM204", what, "save the input in a file first")
     with tempfile.NamedTemporaryFile(prefix="fsm-") as file:
         file.write(found)
         file.flush()
@@ -82,8 +82,8 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
     examined = (each for each in report.machines if each.machine == machine.name)
     run = next((one.counterexample for each in examined for one in each.properties if one.counterexample), None)
     if run is None:
-        what = f"has no counterexample about {machine.name}"
-        raise refused(name, "FSM204", what, "write it with 'fsm check --format json' first")
+        what = f"the file has no counterexample about {machine.name}"
+        raise refused(name, "FSM204", what, "first write a counterexample to a file with 'fsm check --format json'")
     steps = [*run.steps, *run.cycle]
     return Marks(
         steps=frozenset((step.event or "", step.source, step.target) for step in steps),
@@ -166,6 +166,6 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
         now = left
     if now is None:
         hint = nearest(entity, found, of=f"{machine.entity}s") if found else "give a recording of such entities"
-        what = f"contains no {machine.entity}{f' {entity!r}' if entity else ''}"
+        what = f"the recording contains no {machine.entity}{f' {entity!r}' if entity else ''}"
         raise refused(name, "FSM204", what, hint)
     return marks

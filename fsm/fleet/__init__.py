@@ -25,7 +25,7 @@ from fsm.trace import seen_at
 
 FORMAT: Final = "container-fsm-summary/1"
 
-_HINT: Final = "'fsm judge --format summary' writes one"
+_HINT: Final = "'fsm judge --format summary' writes a summary"
 
 _LARGEST: Final = 1 << 28
 """Maximum size of a summary in bytes."""
@@ -200,9 +200,14 @@ def read(path: str) -> Summary:
     try:
         found = decode(data, _DECODER)
     except ValueError as error:
-        raise refused(path, "FSM218", f"is not a summary: {error}", _HINT) from error
+        raise refused(path, "FSM218", f"the file is not a summary: {error}", _HINT) from error
     if found.format != FORMAT:
-        raise refused(path, "FSM218", f"is a summary in the format '{found.format}', not {FORMAT}", _HINT)
+        raise refused(
+            path,
+            "FSM218",
+            f"the file is a summary in the format '{found.format}', but only {FORMAT} can be read",
+            _HINT,
+        )
     return found
 
 
@@ -352,7 +357,7 @@ def _causes(share: Share, least: Level) -> Iterator[tuple[str, GatheredCause]]:
 
 
 def _head(word: str, cause: GatheredCause, share: Share) -> str:
-    what = "others, too many to separate" if cause.others else words.short(cause.first[0].what)
+    what = "other causes, which are too many to list" if cause.others else words.short(cause.first[0].what)
     on = f", on {words.plural(cause.entities, share.entity)}" if cause.entities > 1 else ""
     return f"{word}: {what} — {words.often(cause.count)}{on}"
 

@@ -105,7 +105,7 @@ def judge(
     form = _form(frame, by)
     machines = _sent(models)
     if form == "observations" and not machines and ABOUT not in frame.columns:
-        raise ValueError("the observations do not name their machine: set models")
+        raise ValueError("the observations do not name their machine; pass models")
     task = tasks.ClusterTask(
         form=form,
         models=machines,
@@ -189,8 +189,8 @@ def session(master: str) -> SparkSession:
     try:
         return builder.getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
-        what = f"cannot start a session: {_gist(error)}"
-        hint = "it needs Java 17, as in Debian's package openjdk-17-jre-headless, and a cluster that can be reached"
+        what = f"Spark cannot start a session: {_gist(error)}"
+        hint = "Spark needs Java 17, for example from Debian's package openjdk-17-jre-headless, and a reachable cluster"
         raise refused(master, "FSM601", what, hint) from error
 
 
@@ -208,14 +208,16 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
     names = frame.columns
     if "value" in names:
         if by == "entity":
-            raise ValueError("the meaning of a line depends on the lines before it: judge lines by node")
+            raise ValueError("the meaning of a line depends on the lines before it, so lines must be judged by node")
         if "line" not in names:
-            raise ValueError("the lines have no order: number them, in a column 'line'")
+            raise ValueError("the lines have no order; add a column 'line' with their numbers")
         return "lines"
     if "entity" not in names:
-        raise ValueError(f"the columns need 'value', for lines, or 'entity', for observations: {', '.join(names)}")
+        raise ValueError(
+            f"the table needs a column 'value' for lines, or 'entity' for observations, not only {', '.join(names)}"
+        )
     if not {*ORDERS} & set(names):
-        raise ValueError("the observations have no order: add a column 'line', or the time 'at'")
+        raise ValueError("the observations have no order; add a column 'line' or a column 'at' with the time")
     return "observations"
 
 

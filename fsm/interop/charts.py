@@ -63,7 +63,7 @@ def draft_of(
             problems.add("FSM513", state.line, f"state '{state.name}' occurs twice", "keep one of them")
         triggers += sum(len(transition.event.split()) for transition in state.transitions)
     if initial and initial not in places:
-        problems.unknown(initial_line, "initial is", initial, places)
+        problems.unknown(initial_line, "'initial' names the", initial, places)
     problems.check_size(initial_line, max(len(places), triggers), triggers)
     for state in places.values():
         _check(state, places, problems)
@@ -84,14 +84,19 @@ def draft_of(
 def _check(state: ChartState, states: dict[str, ChartState], problems: SourceProblems) -> None:
     if state.final and state.transitions:
         what = f"final state '{state.name}' has transitions"
-        problems.add("FSM512", state.transitions[0].line, what, "nothing is taken there: drop them, or final")
+        problems.add(
+            "FSM512",
+            state.transitions[0].line,
+            what,
+            "no transition leaves a final state; remove the transitions, or 'final'",
+        )
     for transition in state.transitions:
         if not transition.event.split():
-            what = f"state '{state.name}' has a transition without an event: it is taken at once"
-            hint = "a machine takes a step when an event happens: name the event, or remove the transition"
+            what = f"state '{state.name}' has a transition without an event, which would be taken immediately"
+            hint = "a machine takes a step only when an event happens; name the event, or remove the transition"
             problems.add("FSM512", transition.line, what, hint)
         if transition.to and transition.to not in states:
-            what = f"a transition of state '{state.name}' leads to"
+            what = f"a transition of state '{state.name}' leads to the"
             problems.unknown(transition.line, what, transition.to, states)
 
 
@@ -149,9 +154,9 @@ def read_scxml(text: str, name: str, problems: SourceProblems) -> Draft:
     root = _root(text, problems)
     if root.name != "scxml":
         hint = "give a document whose root is <scxml>"
-        problems.abort("FSM507", root.line, f"is <{root.name}>, not a state chart", hint)
+        problems.abort("FSM507", root.line, f"the file is <{root.name}>, not a state chart", hint)
     for element in root.named("parallel"):
-        what = f"<parallel id='{element.attributes.get('id', '')}'> has several active states at a time"
+        what = f"<parallel id='{element.attributes.get('id', '')}'> has several active states at the same time"
         problems.add("FSM511", element.line, what, FLAT)
     elements = list(root.named(*STATES))
     if not elements and not problems.found:
@@ -180,18 +185,18 @@ def _root(text: str, problems: SourceProblems) -> Element:
         stack[-1].children.append(element)
         stack.append(element)
         if len(stack) > DEEPEST + 1:
-            what = f"is nested more than {DEEPEST} deep"
-            problems.abort("FSM505", element.line, what, "flat charts need four levels")
+            what = f"the file is nested more than {DEEPEST} deep"
+            problems.abort("FSM505", element.line, what, "a flat chart needs four levels")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _: stack.pop()
     parser.StartDoctypeDeclHandler = lambda *_: problems.abort(
-        "FSM506", parser.CurrentLineNumber, "has a document type", "remove <!DOCTYPE …>"
+        "FSM506", parser.CurrentLineNumber, "the file has a document type", "remove <!DOCTYPE …>"
     )
     try:
         parser.Parse(text.encode(), True)  # noqa: FBT003  (the whole document)
     except expat.ExpatError as error:
-        what = f"is not XML: {expat.ErrorString(error.code)}"
+        what = f"the file is not XML: {expat.ErrorString(error.code)}"
         problems.abort("FSM504", error.lineno, what, "see https://www.w3.org/TR/xml")
     return top.children[0]
 
@@ -201,7 +206,7 @@ def _scxml_state(element: Element, problems: SourceProblems) -> ChartState:
     if not name:
         problems.add("FSM509", element.line, f"<{element.name}> has no id", "add: id='…'")
     for child in element.named(*SCXML_NESTED):
-        problems.add("FSM511", child.line, f"state '{name}' has <{child.name}>: it is not flat", FLAT)
+        problems.add("FSM511", child.line, f"state '{name}' has <{child.name}>, so it is not flat", FLAT)
     return ChartState(
         name=name,
         line=element.line,
@@ -221,7 +226,7 @@ def _scxml_transition(element: Element, state: str, problems: SourceProblems) ->
 
 def _sent(element: Element, problems: SourceProblems) -> list[str]:
     for child in element.named(*CHOOSING):
-        what = f"<{child.name}> causes other steps, or chooses among them"
+        what = f"<{child.name}> causes other steps or chooses among several steps"
         problems.add("FSM512", child.line, what, "give each choice a transition of its own")
     sent = [child.attributes for child in element.named("send") if "target" in child.attributes]
     return [each["event"] for each in sent if each.get("event")]
@@ -300,7 +305,7 @@ def _state(name: str, node: YamlNode, line: int) -> ChartState:
     node.check_keys(STATE, of=of)
     for word in NESTED:
         if word in node.entries and node.entries[word].value not in (None, False, [], {}):
-            node.problems.add("FSM511", node.keys[word], f"{of} has '{word}': it is not flat", FLAT)
+            node.problems.add("FSM511", node.keys[word], f"{of} has '{word}', so it is not flat", FLAT)
     entered, enters = _actions(node, "enter", of)
     left, leaves = _actions(node, "exit", of)
     return ChartState(
@@ -346,7 +351,7 @@ def _actions(node: YamlNode, word: str, of: str) -> tuple[str, tuple[str, ...]]:
         each.check_keys(ACTIONS, of=of)
         for key in CHOOSING:
             if key in each.entries:
-                what = f"{of} has '{key}', by which one step causes others or chooses among them"
+                what = f"{of} has '{key}', which causes other steps or chooses among several steps"
                 each.problems.add("FSM512", each.keys[key], what, "give each choice a transition of its own")
         send = each.entries.get("send")
         if send and "target" in send.entries:

@@ -15,7 +15,7 @@ from fsm.language.names import distinct, identifiers
 from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, StateKind, outcomes
 
 OTHERWISE: Final = "otherwise"  # name of the outcome for the case that no other outcome's conditions hold
-FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
+FLAT: Final = "replace them by one flat state for each, because a model is in one state at a time"
 NOT: Final = "not "
 MOST: Final = 6  # maximum number of conditions of an event in a state for which all combinations are tried
 

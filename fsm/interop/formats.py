@@ -40,8 +40,8 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     """
     problems = SourceProblems(path=path)
     if len(data) > LARGEST:
-        what = f"is larger than {LARGEST // 1024 // 1024} MiB"
-        problems.abort("FSM502", 0, what, "machines are small text files; is this the right one?")
+        what = f"the file is larger than {LARGEST // 1024 // 1024} MiB"
+        problems.abort("FSM502", 0, what, "machines are small text files; check the path")
     text = decoded_text(data, path, code="FSM503")
     name = Path(path).stem or "machine"
     if form == "scxml" or (form is None and text.lstrip().startswith("<")):
@@ -51,11 +51,11 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
         problems.raise_found()
         if not isinstance(node.value, dict):
             hint = "give a mapping with states, or SCXML"
-            problems.abort("FSM507", node.line, f"holds {node.kind}, not a machine", hint)
+            problems.abort("FSM507", node.line, f"the file contains {node.kind}, not a machine", hint)
         states = node.entries.get("states")
         if form is None and states is None:
             hint = "give a configuration of transitions or of python-statemachine, or SCXML; or select one with --from"
-            problems.abort("FSM507", node.line, "has no 'states': the format is unknown", hint)
+            problems.abort("FSM507", node.line, "the file has no 'states', so its format is unknown", hint)
         mapping = states is not None and isinstance(states.value, dict)
         definition = form == "python-statemachine" or (form is None and mapping)
         found = (read_definition if definition else read_configuration)(node, name)

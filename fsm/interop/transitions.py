@@ -85,13 +85,13 @@ def _notes(root: YamlNode) -> Iterator[str]:
 def _places(root: YamlNode) -> dict[str, DraftState]:
     states = root.items_at("states")
     if not states:
-        root.problems.add("FSM509", root.line, "has no states", "add: states: [...]")
+        root.problems.add("FSM509", root.line, "the configuration has no states", "add the key states: [...]")
     ignores = bool(root.flag_at(IGNORES))
     places: dict[str, DraftState] = {}
     for node in states:
         named = node.entries.get("name") if isinstance(node.value, dict) else node
         if named is None:
-            root.problems.add("FSM509", node.line, "state has no name", "add: name")
+            root.problems.add("FSM509", node.line, "a state has no name", "add the key 'name'")
             continue
         name = named.as_text(of="the name of a state")
         if name in places:
@@ -106,7 +106,7 @@ def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
     node.check_keys(STATE, of=of)
     for word in NESTED:
         if word in node.entries and node.entries[word].value not in (None, False, []):
-            node.problems.add("FSM511", node.keys[word], f"{of} has '{word}': it holds states of its own", FLAT)
+            node.problems.add("FSM511", node.keys[word], f"{of} has '{word}', so it contains nested states", FLAT)
     own = node.flag_at(IGNORES)
     notes = node.notes({"on_enter": "On entry", "on_exit": "On exit", "tags": "Tags"}, of=of)
     final = bool(node.flag_at("final", of=f"'final' of {of}"))
@@ -116,11 +116,13 @@ def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
 def _initial(root: YamlNode, places: dict[str, DraftState]) -> str:
     node = root.entries.get("initial")
     if node is not None and node.value is None:
-        root.problems.add("FSM509", node.line, "has no initial state", "give the state in which every run begins")
+        root.problems.add(
+            "FSM509", node.line, "the configuration has no initial state", "give the state in which every run begins"
+        )
     name = node.as_text(of="initial") if node else ADDED
     if name and name not in places:
         if node:
-            root.problems.unknown(node.line, "initial is", name, places)
+            root.problems.unknown(node.line, "'initial' names the", name, places)
         places[name] = DraftState(name=name, ignores=bool(root.flag_at(IGNORES)))
     return name
 
@@ -134,8 +136,8 @@ def _arrows(root: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTran
         words = _words(node)
         trigger = words.text_at("trigger", of="the trigger of a transition")
         if trigger and trigger == attribute:
-            what = f"trigger '{trigger}' has the name of the model's attribute that holds the state"
-            root.problems.add("FSM508", node.line, what, "rename it")
+            what = f"trigger '{trigger}' has the same name as the attribute of the model that holds the state"
+            root.problems.add("FSM508", node.line, what, "rename the trigger")
         elif trigger:
             yield from _from_sources(trigger, words, places)
 
@@ -153,7 +155,7 @@ def _words(node: YamlNode) -> YamlNode:
             words, needed = replace(node, value={}), 0
     for word in TRANSITION[:needed]:
         if word not in words.entries:
-            node.problems.add("FSM509", node.line, f"transition has no {word}", f"add: {word}")
+            node.problems.add("FSM509", node.line, f"a transition has no {word}", f"add the key '{word}'")
     return words
 
 
@@ -164,7 +166,7 @@ def _from_sources(trigger: str, words: YamlNode, places: dict[str, DraftState]) 
     dest = words.entries.get("dest")
     to = dest.as_text(of=f"dest {of}") if dest and dest.value is not None else ""
     if dest and to and to != SAME and to not in places:
-        words.problems.unknown(dest.line, f"trigger '{trigger}' leads to", to, places)
+        words.problems.unknown(dest.line, f"trigger '{trigger}' leads to the", to, places)
         return
     conditions = words.texts_at("conditions", of=f"conditions {of}")
     unless = words.texts_at("unless", of=f"unless {of}")
@@ -172,7 +174,7 @@ def _from_sources(trigger: str, words: YamlNode, places: dict[str, DraftState]) 
     for source in places if sources == (ALL,) else sources:
         if source not in places:
             line = words.entries["source"].line
-            words.problems.unknown(line, f"trigger '{trigger}' leads from", source, places)
+            words.problems.unknown(line, f"trigger '{trigger}' leads from the", source, places)
             continue
         yield DraftTransition(
             event=trigger,
@@ -245,18 +247,22 @@ def found(path: Path, name: str = "") -> FoundMachine:
     namespace = vars(_run(path, folder, module))
     expressions = [name] if name else list(_expressions(namespace, module))
     if len(expressions) != 1:
-        several = f"has {len(expressions)} machines: {', '.join(expressions)}"
-        what = several if expressions else "has no Machine of transitions"
-        hint = f"say which: {path}:NAME, an object that has one, a class, or a call such as 'Door(\"oak\")'"
+        several = f"the file has {len(expressions)} machines: {', '.join(expressions)}"
+        what = several if expressions else "the file has no Machine of the library transitions"
+        hint = f"write {path}:NAME, where NAME is an object with a machine, a class, or a call such as 'Door(\"oak\")'"
         raise refused(str(path), "FSM518", what, hint)
     (made,) = expressions
     value, fresh = _value(made, namespace, path)
     inside, machine = ("", value) if isinstance(value, LibraryMachine) else _inside(value)
     if machine is None:
-        hint = "name a machine, or what has one: self.machine = Machine(...)"
-        raise refused(str(path), "FSM518", f"'{made}' is no Machine of transitions, and has none", hint)
+        hint = "name a machine, or an object with a machine: self.machine = Machine(...)"
+        raise refused(
+            str(path), "FSM518", f"'{made}' is not a Machine of the library transitions, and does not have one", hint
+        )
     if not machine.models:
-        raise refused(str(path), "FSM518", f"the machine of '{made}' has no model", "add the object that it moves")
+        raise refused(
+            str(path), "FSM518", f"the machine of '{made}' has no model", "pass the object whose state it changes"
+        )
     if fresh and made.isidentifier():
         made += "()"
     moved = "" if any(each is value for each in machine.models) else f"{inside}.models[0]"
@@ -271,25 +277,30 @@ def _module(path: Path) -> tuple[Path, str]:
         parts.insert(0, folder.name)
         folder = folder.parent
     if path.suffix != ".py" or not all(each.isidentifier() for each in parts):
-        raise refused(str(path), "FSM517", "is not a Python file that can be imported", "give a file such as door.py")
+        raise refused(
+            str(path),
+            "FSM517",
+            "this is not the path of a Python file that can be imported",
+            "give a file such as door.py",
+        )
     return folder, ".".join(parts)
 
 
 def _run(path: Path, folder: Path, name: str) -> ModuleType:
     if not path.is_file():
-        raise refused(str(path), "FSM501", "cannot be opened: no such file", "give the path of a file")
+        raise refused(str(path), "FSM501", "the file cannot be opened: no such file", "give the path of a file")
     sys.path.insert(0, str(folder))
     try:
         with redirect_stdout(sys.stderr):
             module = import_module(name)
     except (Exception, SystemExit) as error:
-        what = f"fails when it is run: {type(error).__name__}: {error}"
-        raise refused(str(path), "FSM517", what, f"'python {path}' has to end without an error") from error
+        what = f"the file fails when it is run: {type(error).__name__}: {error}"
+        raise refused(str(path), "FSM517", what, f"'python {path}' must end without an error") from error
     finally:
         sys.path.remove(str(folder))
     if not module.__file__ or not path.samefile(module.__file__):
-        what = f"has the name of another module, {module.__file__ or name}"
-        raise refused(str(path), "FSM517", what, "rename it")
+        what = f"the file has the same name as another module, {module.__file__ or name}"
+        raise refused(str(path), "FSM517", what, "rename the file")
     return module
 
 
@@ -350,7 +361,7 @@ def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bo
         raise refused(str(path), "FSM518", f"'{made}' is not the name of a machine", hint) from error
     if named not in namespace:
         known = [name for name in namespace if not name.startswith("_")]
-        raise refused(str(path), "FSM518", f"has no '{named}'", nearest(named, known, of="names"))
+        raise refused(str(path), "FSM518", f"the file has no '{named}'", nearest(named, known, of="names"))
     value = namespace[named]
     if not (call or isinstance(value, type) or inspect.isfunction(value)):
         return value, False
@@ -359,7 +370,7 @@ def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bo
             return value(*positional, **keywords), True
     except Exception as error:
         what = f"'{made}' cannot be created: {type(error).__name__}: {error}"
-        hint = f"give it what it needs: {path}:'{made.partition('(')[0]}(\"oak\", 3)'"
+        hint = f"pass the arguments that it needs: {path}:'{made.partition('(')[0]}(\"oak\", 3)'"
         raise refused(str(path), "FSM518", what, hint) from error
 
 
@@ -378,7 +389,7 @@ def draft_of(machine: LibraryMachine, name: str, path: str) -> Draft:
         raise refused(path, "FSM509", f"'{name}' has no initial state", hint)
     arrows = tuple(_object_arrows(machine))
     if not arrows:
-        raise refused(path, "FSM509", f"'{name}' has no transitions", "give it some: transitions=[...]")
+        raise refused(path, "FSM509", f"'{name}' has no transitions", "pass transitions=[...]")
     return Draft(
         name=name,
         form="a Machine of transitions",

@@ -41,7 +41,7 @@ class SourceProblems:
     def check_text(self, line: int, text: str) -> None:
         """Add a problem if *text* contains a control character.  No name needs one."""
         if found := control_character(text):
-            self.add("FSM516", line, f"{text!r} has the control character U+{ord(found):04X}", "remove it")
+            self.add("FSM516", line, f"{text!r} has the control character U+{ord(found):04X}", "remove the character")
 
     def abort(self, code: str, line: int, what: str, hint: str) -> NoReturn:
         """Add a problem that makes the rest of the file unreadable, and raise all problems."""
@@ -52,7 +52,7 @@ class SourceProblems:
         """Check the size of the machine.  If the machine would be too large, add a problem and raise all problems."""
         if states * transitions > LARGEST_TABLE:
             what = f"{transitions} transitions in {states} states have more than {LARGEST_TABLE} outcomes"
-            self.abort("FSM515", line, what, "split the machine")
+            self.abort("FSM515", line, what, "split the machine into several machines")
 
     def raise_found(self) -> None:
         """Raise the problems that were found, sorted by line.  Do nothing if there are none."""
@@ -177,9 +177,9 @@ def node_of(text: str, problems: SourceProblems) -> YamlNode:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else text.count("\n", 0, getattr(error, "position", 0)) + 1
-        reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
+        reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "the text cannot be read"
         hint = "see https://yaml.org and https://json.org"
-        problems.abort("FSM504", line, f"is neither JSON nor YAML: {reason}", hint)
+        problems.abort("FSM504", line, f"the file is neither JSON nor YAML: {reason}", hint)
     return _node(top, problems) if top else YamlNode(value=None, line=1, problems=problems)
 
 
@@ -190,18 +190,25 @@ def _check(text: str, problems: SourceProblems) -> None:
         line = event.start_mark.line + 1
         match event:
             case yaml.AliasEvent():
-                problems.abort("FSM506", line, f"has an alias, *{event.anchor}", "write out what it stands for")
+                problems.abort(
+                    "FSM506",
+                    line,
+                    f"the file has an alias, *{event.anchor}",
+                    "replace the alias by the value for which it stands",
+                )
             case yaml.CollectionStartEvent():
                 depth += 1
                 if depth > DEEPEST:
-                    what = f"is nested more than {DEEPEST} deep"
-                    problems.abort("FSM505", line, what, "flat machines need five levels")
+                    what = f"the file is nested more than {DEEPEST} deep"
+                    problems.abort("FSM505", line, what, "a flat machine needs five levels")
             case yaml.CollectionEndEvent():
                 depth -= 1
             case yaml.DocumentStartEvent():
                 documents += 1
                 if documents > 1:
-                    problems.abort("FSM504", line, "holds several documents", "keep one machine in a file")
+                    problems.abort(
+                        "FSM504", line, "the file contains several documents", "write each machine in a file of its own"
+                    )
 
 
 def _as_yaml(found: re.Match[str]) -> str:
@@ -228,7 +235,7 @@ def _node(node: yaml.Node, problems: SourceProblems) -> YamlNode:
     keys: dict[str, int] = {}
     for key, value in ((_node(key, problems), value) for key, value in node.value):
         if isinstance(key.value, list | dict):
-            problems.abort("FSM504", key.line, f"has {key.kind} as a key", "keys are texts")
+            problems.abort("FSM504", key.line, f"the file has {key.kind} as a key", "a key must be a text")
         if key.text in entries:
             problems.add("FSM513", key.line, f"key {key.text!r} occurs twice in one mapping", "keep one of them")
         entries[key.text], keys[key.text] = _node(value, problems), key.line

@@ -104,7 +104,12 @@ def foreign_models() -> dict[str, Path]:
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
             if path.stem in found:
-                raise refused(str(path), "FSM221", f"has the name of {found[path.stem]}", "uninstall one of them")
+                raise refused(
+                    str(path),
+                    "FSM221",
+                    f"the model has the same name as {found[path.stem]}",
+                    "uninstall one of the two packages",
+                )
             if path.stem not in {*names(), *systems()}:
                 found[path.stem] = path
     return found
@@ -130,13 +135,13 @@ def _path_of(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
         return _shipped(folder, name)
     if _is_folder(name):
         inside = min((str(path) for path in Path(name).glob("*.toml")), default="")
-        hint = f"give a file in it, such as {inside}" if inside else f"give the path of a {what} file"
-        raise refused(name, "FSM001", "cannot be opened: is a directory", hint)
+        hint = f"give a file in this folder, such as {inside}" if inside else f"give the path of a {what} file"
+        raise refused(name, "FSM001", "the file cannot be opened: is a directory", hint)
     if is_path(name):
         return name
     if name in (others := foreign_models()):
         return str(others[name])
-    raise refused(name, "FSM001", f"is not the name of a {what}", _hint(name, folder, (*known, *others), what))
+    raise refused(name, "FSM001", f"this is not the name of a {what}", _hint(name, folder, (*known, *others), what))
 
 
 def _is_folder(name: str) -> bool:
@@ -147,7 +152,9 @@ def _hint(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
     here = (path for place in (Path(), Path(folder)) for path in place.glob("*.toml"))
     files = {path.stem: str(path) for path in here if path.stem not in known}
     for near in get_close_matches(name, [*files, *known], n=1):
-        return f"did you mean {files[near]}?" if near in files else f"did you mean '{near}'? 'fsm list' has all names"
+        return (
+            f"did you mean {files[near]}?" if near in files else f"did you mean '{near}'? 'fsm list' prints all names"
+        )
     return f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
 
 
@@ -221,7 +228,9 @@ def counted(system: System, counts: Mapping[str, int]) -> System:
         if name not in system.parts:
             raise refused(path, "FSM701", f"unknown part '{name}'", nearest(name, system.parts, of="parts"))
         if not 1 <= count <= MOST_COUNTED:
-            raise refused(path, "FSM703", f"{count} copies of '{name}'", f"count from 1 to {MOST_COUNTED}")
+            raise refused(
+                path, "FSM703", f"{count} copies of '{name}' are not allowed", f"give a number from 1 to {MOST_COUNTED}"
+            )
     file = composition(system)
     written = file.written.part
     parts = {name: part.model_copy(update={"count": counts.get(name, part.count)}) for name, part in written.items()}
@@ -242,7 +251,12 @@ def _readable(path: Path) -> str:
     Raise :class:`InputError` if it is a pipe or a device, because reading it could block forever.
     """
     if lexists(path) and not is_file(path):
-        raise refused(str(path), "FSM001", "is not a file", "give the path of a model file, or a name from 'fsm list'")
+        raise refused(
+            str(path),
+            "FSM001",
+            "this is not an ordinary file",
+            "give the path of a model file, or a name from 'fsm list'",
+        )
     return str(path)
 
 
@@ -297,8 +311,8 @@ def _properties_beside(model: Path) -> Path:
 def _specification_in(path: Path, machine: Machine | System | None) -> Specification[Machine | System]:
     data = content(path) if machine is None or path.is_file() else b""
     if machine is not None and not data.strip():
-        hint = f"write its properties in {path}, or give the path of a property file"
-        raise refused(machine.path or machine.name, "FSM306", "has no properties", hint)
+        hint = f"write the properties in {path}, or give the path of a property file"
+        raise refused(machine.path or machine.name, "FSM306", "the model has no properties", hint)
     return _built(_stated, data, Stated, str(path), partial(specify, find=partial(_model_for, path, known=machine)))
 
 

@@ -65,14 +65,14 @@ class WrittenOutcome(Form):
     """A possible outcome of an event in a state."""
 
     name: Name | None = Field(None, description="A name that distinguishes it from its alternatives.")
-    about: str = Field("", description="When the environment chooses it.")
+    about: str = Field("", description="The situation in which the environment chooses this outcome.")
     to: Name | None = Field(None, description="The next state.")
     stays: bool = Field(default=False, description="If true, the state does not change.")
-    begins: Name | None = Field(None, description="The state while the call is in progress.")
+    begins: Name | None = Field(None, description="The state in which the call is in progress.")
     reply: ReplyOrList = Field("ok", description="The reply, or a list of possible replies.")
-    emits: list[str] = Field(default=[], description="Outputs, in order.")
+    emits: list[str] = Field(default=[], description="The outputs, in order.")
     within: int | None = Field(None, ge=1, description="Seconds after which the entity must have left the next state.")
-    aliases: list[str] = Field(default=[], description="Its labels in drawings.")
+    aliases: list[str] = Field(default=[], description="The labels of the outcome in drawings.")
 
 
 Outcomes: TypeAlias = Annotated[
@@ -89,11 +89,18 @@ Refusal: TypeAlias = Annotated[Annotated[Code, Tag("<text>")] | Annotated[list[C
 class Cells(Form):
     """Cells of an event by state, in six groups."""
 
-    moves: Mapping[StateKey, Outcomes] = Field(default={}, description="It acts: next state, reply, outputs.")
-    ignores: list[StateKey] = Field(default=[], description="It replies ok, and nothing changes.")
-    refuses: Mapping[StateKey, Refusal] = Field(default={}, description="It replies an error, and nothing changes.")
-    cannot: list[StateKey] = Field(default=[], description="It does not happen here.")
-    silent: list[StateKey] = Field(default=[], description="The specification says nothing.")
+    moves: Mapping[StateKey, Outcomes] = Field(
+        default={},
+        description="States in which the event has an effect, each with the next state, the reply and the outputs.",
+    )
+    ignores: list[StateKey] = Field(default=[], description="States in which the event replies ok and changes nothing.")
+    refuses: Mapping[StateKey, Refusal] = Field(
+        default={}, description="States in which the event replies an error and changes nothing."
+    )
+    cannot: list[StateKey] = Field(default=[], description="States in which the event does not happen.")
+    silent: list[StateKey] = Field(
+        default=[], description="States for which the specification says nothing about the event."
+    )
     ends: Mapping[Name, Outcomes] = Field(default={}, description="How a call in progress ends in each state.")
 
 
@@ -112,10 +119,12 @@ class Cited(Form):
 
     model_config = ConfigDict(json_schema_extra={"dependentSchemas": _ONE_LEVEL})
 
-    MUST: str | None = Field(None, description="Document and version that require it.")
-    SHOULD: str | None = Field(None, description="Document and version that recommend it.")
-    MAY: str | None = Field(None, description="Document and version that permit it.")
-    observed: str | None = Field(None, description="Where this habit, which no contract promises, was observed.")
+    MUST: str | None = Field(None, description="The document, with its version, that requires the behaviour.")
+    SHOULD: str | None = Field(None, description="The document, with its version, that recommends the behaviour.")
+    MAY: str | None = Field(None, description="The document, with its version, that permits the behaviour.")
+    observed: str | None = Field(
+        None, description="The place where the behaviour, which no contract promises, was observed."
+    )
 
 
 class WrittenClause(Cited):
@@ -151,11 +160,11 @@ class Happening(Cited):
         description="call: a client asks; signal: it happens; hidden: it happens and cannot be observed. "
         "Default: call if it has a name on the wire, otherwise signal.",
     )
-    about: str = Field(description="Its purpose, in a sentence.")
-    rpc: str | None = Field(None, description="Its name on the wire.")
-    clause: Name | None = Field(None, description="The clause that it rests on.")
+    about: str = Field(description="The purpose of the event, in a sentence.")
+    rpc: str | None = Field(None, description="The name of the event on the wire.")
+    clause: Name | None = Field(None, description="The clause that justifies the event.")
     says: str | None = Field(None, description="The clause in a sentence, in your own words, if it is defined here.")
-    link: str = Field("", description="With says: the address of its source.")
+    link: str = Field("", description="With 'says': the address of the source of the clause.")
 
     @property
     def meant_kind(self) -> Kind:
@@ -166,10 +175,10 @@ class Happening(Cited):
 class WrittenEvent(Happening, Cells):
     """An event: its kind, its names, its clauses and its cells."""
 
-    like: Name | None = Field(None, description="The event whose kind, clauses and other cells it has.")
+    like: Name | None = Field(None, description="The event whose kind, clauses and other cells this event inherits.")
     aliases: list[str] = Field(default=[], description="Its other names in drawings.")
-    clauses: Mapping[Name, WrittenRest] = Field(default={}, description="Cells that rest on other clauses, by clause.")
-    interrupts: bool = Field(default=False, description="If true, it ends all calls in progress, as a crash does.")
+    clauses: Mapping[Name, WrittenRest] = Field(default={}, description="Cells that other clauses justify, by clause.")
+    interrupts: bool = Field(default=False, description="If true, the event ends all calls in progress, like a crash.")
 
 
 FieldValues: TypeAlias = Mapping[Name, list[int | str]]  # maps field names to a subset of their values
@@ -190,14 +199,18 @@ class WrittenDemand(Form):
     set: list[Name] = Field(default=[], description="Times and texts that must be set.")
     unset: list[Name] = Field(default=[], description="Times and texts that must not be set.")
     not_before: Mapping[Name, Name] = Field(
-        default={}, alias="not-before", description="Times that must not be before another time, if both are set."
+        default={},
+        alias="not-before",
+        description="Times that must not be before another time, provided that both are set.",
     )
-    slack: float = Field(0, ge=0, description="With not-before: seconds by which a time may be early.")
+    slack: float = Field(0, ge=0, description="With 'not-before': the number of seconds by which a time may be early.")
     values: FieldValues = Field(default={}, description="Fields that must have one of these values.")
     iff: FieldValues = Field(default={}, description="Fields of which all or none must have one of these values.")
     keeps: list[Name] = Field(default=[], description="Fields that must not change once set, until an interruption.")
-    when: FieldValues = Field(default={}, description="Applies only if each of these fields has one of these values.")
-    unless: FieldValues = Field(default={}, description="Does not apply if a field has one of these values.")
+    when: FieldValues = Field(
+        default={}, description="The clause applies only if each of these fields has one of these values."
+    )
+    unless: FieldValues = Field(default={}, description="The clause does not apply if a field has one of these values.")
 
 
 class WrittenRequirement(Cited, WrittenDemand):
@@ -211,8 +224,10 @@ class WrittenExemption(Form):
     """A clause about fields, and the cases in which an implementation breaks it."""
 
     deviates: Name = Field(description="The clause.")
-    about: str = Field(description="What the implementation does there.")
-    when: FieldValues = Field(min_length=1, description="Applies if each of these fields has one of these values.")
+    about: str = Field(description="What the implementation does in this case.")
+    when: FieldValues = Field(
+        min_length=1, description="The exemption applies if each of these fields has one of these values."
+    )
     since: str = ""
     until: str = ""
     link: str = ""
@@ -223,7 +238,9 @@ class WrittenOverride(Cells):
 
     event: Name
     about: str = Field(description="What the profiled implementation does here.")
-    deviates: Name | None = Field(None, description="The clause that it breaks; absent if it only narrows the choice.")
+    deviates: Name | None = Field(
+        None, description="The clause that the override breaks; absent if the override only narrows the choice."
+    )
     since: str = ""
     until: str = ""
     link: str = ""
@@ -233,7 +250,9 @@ class WrittenProfile(Form):
     """The differences between a real implementation and the machine."""
 
     about: str
-    extends: str | None = Field(None, description="The profile whose cells it inherits, unless it overrides them.")
+    extends: str | None = Field(
+        None, description="The profile whose cells this profile inherits, unless it overrides them."
+    )
     since: str = ""
     until: str = ""
     cell: Mapping[Name, WrittenOverride] = Field(default={}, description="The overridden cells, each with a name.")
@@ -244,22 +263,28 @@ class WrittenState(Form):
     """A state, and the value that it shows to an observer."""
 
     about: str
-    shows: str | None = Field(None, description="What an outside observer reads. Default: the state's name.")
-    kind: StateKind | None = Field(None, description="Its role in the lifecycle. Only machine.initial is initial.")
+    shows: str | None = Field(
+        None, description="The text that an outside observer reads. Default: the name of the state."
+    )
+    kind: StateKind | None = Field(
+        None, description="The role of the state in the lifecycle. Only machine.initial has the kind initial."
+    )
     aliases: list[str] = Field(default=[], description="Its other names in drawings.")
 
 
 class WrittenOmission(Form):
     """The parts of an event that drawings leave out."""
 
-    states: list[StateKey] = Field(default=[], description="States in which drawings omit it; * means all states.")
+    states: list[StateKey] = Field(
+        default=[], description="States in which drawings omit the event; * means all states."
+    )
     outcomes: list[Name] = Field(default=[], description="Outcomes that drawings omit.")
 
 
 class WrittenDrawing(Form):
     """The parts that drawings of the machine leave out.  Drawings must show everything else."""
 
-    omits: Mapping[Name, WrittenOmission] = Field(default={}, description="By event.")
+    omits: Mapping[Name, WrittenOmission] = Field(default={}, description="The parts that drawings omit, by event.")
 
 
 class Header(Form):
@@ -268,10 +293,12 @@ class Header(Form):
     name: Name
     title: str
     about: str
-    source: str = Field(description="Where the facts come from: document and version.")
+    source: str = Field(description="The source of the facts: a document and its version.")
     initial: Name
     level: Level = Field("MUST", description="Level of cells whose event has neither a clause nor a level.")
-    entity: Name | None = Field(None, description="What has this lifecycle. Default: the machine's name.")
+    entity: Name | None = Field(
+        None, description="The kind of thing that has this lifecycle. Default: the name of the machine."
+    )
     indefinite: list[Code] = Field(default=[], description="Errors that leave open whether the call took effect.")
 
 

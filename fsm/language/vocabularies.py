@@ -45,11 +45,16 @@ class WrittenCounts(Form):
 class WrittenFailure(Form):
     """A property that is known not to hold."""
 
-    under: Texts = Field(NO_PROFILE, description="Profiles under which it fails; 'none': without one, '*': always.")
-    alone: bool = Field(default=False, description="If true, it does not fail under profiles that extend these.")
-    about: str = Field(description="What is wrong there.")
+    under: Texts = Field(
+        NO_PROFILE,
+        description="Profiles under which the property fails; 'none' means without a profile, '*' means always.",
+    )
+    alone: bool = Field(
+        default=False, description="If true, the property does not fail under profiles that extend these."
+    )
+    about: str = Field(description="What is wrong under these profiles.")
     length: int = Field(ge=0, description="Number of steps of the shortest counterexample.")
-    link: str = Field("", description="Where it is discussed.")
+    link: str = Field("", description="The address of a discussion of the failure.")
 
 
 Failures: TypeAlias = Annotated[
@@ -63,29 +68,39 @@ class WrittenProperty(Cited):
 
     says: str = Field(description="The property in a sentence, in your own words.")
     link: str = ""
-    catches: list[str] = Field(default=[], description="Mutants of the machine that break it.")
-    fails: Failures = Field(default=[], description="Where it is known to fail, and how.")
+    catches: list[str] = Field(default=[], description="Mutants of the machine that break the property.")
+    fails: Failures = Field(default=[], description="The known failures of the property.")
 
-    for_: str | None = Field(None, alias="for", description="The part of a system whose every copy is meant.")
-    idempotent: Name | None = Field(None, description="A call that changes nothing if it is repeated immediately.")
-    once: str | None = Field(None, description="With idempotent: what must hold after the first call.")
-    always: Conditions | None = Field(None, description="What holds at every instant.")
-    when: str | None = Field(None, description="With always: the instants that are meant.")
-    never: Conditions | None = Field(None, description="What holds at no instant, or happens in no run in that order.")
-    until: str | None = Field(None, description="With never: forget everything before this.")
-    reachable: Conditions | None = Field(None, description="What happens in some run.")
-    from_each: list[StateKey] = Field(
-        default=[], alias="from-each", description="With reachable: the states of its first step; '*' means all."
+    for_: str | None = Field(
+        None, alias="for", description="The part of a system for each copy of which the property is claimed."
     )
-    leads_to: str | None = Field(None, alias="leads-to", description="What happens sooner or later.")
-    from_: str | None = Field(None, alias="from", description="With leads-to: the instant after which it must happen.")
-    fair: list[str] = Field(default=[], description="Events that happen if they stay possible.")
+    idempotent: Name | None = Field(None, description="A call that changes nothing if it is repeated immediately.")
+    once: str | None = Field(None, description="With 'idempotent': the condition that must hold after the first call.")
+    always: Conditions | None = Field(None, description="A condition that holds at every instant.")
+    when: str | None = Field(None, description="With 'always': the condition that selects the instants.")
+    never: Conditions | None = Field(
+        None, description="A condition that holds at no instant, or a sequence that happens in no run."
+    )
+    until: str | None = Field(None, description="With 'never': the condition at which the sequence starts over.")
+    reachable: Conditions | None = Field(None, description="A condition or a sequence that happens in some run.")
+    from_each: list[StateKey] = Field(
+        default=[],
+        alias="from-each",
+        description="With 'reachable': the states before its first step; '*' means all states.",
+    )
+    leads_to: str | None = Field(None, alias="leads-to", description="A condition that holds sooner or later.")
+    from_: str | None = Field(
+        None, alias="from", description="With 'leads-to': the condition after which the other one must hold."
+    )
+    fair: list[str] = Field(default=[], description="Events that are assumed to happen if they stay possible.")
     strongly_fair: list[str] = Field(
-        default=[], alias="strongly-fair", description="Events that happen if they become possible again and again."
+        default=[],
+        alias="strongly-fair",
+        description="Events that are assumed to happen if they become possible again and again.",
     )
     follows: str | None = Field(None, description="The machine whose events explain the outputs.")
     refines: str | None = Field(None, description="The machine that allows all observable behaviour of this one.")
-    overlap: int = Field(1, ge=0, le=3, description="With refines: maximum number of calls in progress.")
+    overlap: int = Field(1, ge=0, le=3, description="With 'refines': the maximum number of calls in progress.")
     matches_diagram: str | None = Field(None, alias="matches-diagram", description="The file that has the drawing.")
     requires: WrittenDemand | None = Field(None, description="A requirement on the fields of a status.")
 
@@ -109,7 +124,7 @@ class SystemHeader(Form):
     name: Name
     title: str
     about: str
-    source: str = Field(description="Where the facts come from: document and version.")
+    source: str = Field(description="The source of the facts: a document and its version.")
     level: Level = Field("MUST", description="Level of joint events that have neither a clause nor a level.")
 
 
@@ -117,12 +132,18 @@ class WrittenPart(Form):
     """A part of the system: one or more copies of a machine."""
 
     machine: str = Field(description="The machine: a name, or a path relative to this file.")
-    about: str = Field("", description="What it represents here.")
-    count: int = Field(1, ge=1, le=MOST_COUNTED, description="Number of copies; with per, for each copy of that part.")
+    about: str = Field("", description="The thing that the part represents in this system.")
+    count: int = Field(
+        1, ge=1, le=MOST_COUNTED, description="The number of copies; with 'per', the number for each copy of that part."
+    )
     per: Name | None = Field(None, description="The part to whose copies the copies of this one belong.")
-    initial: Name | None = Field(None, description="Its initial state. Default: the machine's.")
-    without: list[Name] = Field(default=[], description="Outcomes that its events do not have here.")
-    heard: str | None = Field(None, description="Its outputs are observed only while this holds.")
+    initial: Name | None = Field(
+        None, description="The initial state of the part. Default: the initial state of its machine."
+    )
+    without: list[Name] = Field(
+        default=[], description="Outcomes that the events of the part do not have in this system."
+    )
+    heard: str | None = Field(None, description="The condition under which the outputs of the part are observed.")
 
 
 Step: TypeAlias = Annotated[Text | Annotated["WrittenStep", Tag("<table>")], BY_FORM]
@@ -133,17 +154,21 @@ class WrittenStep(Form):
 
     do: str | None = Field(None, description="[every] PART.EVENT[.ends][/OUTCOME[,OUTCOME]], or: reset [every] PART.")
     each: Name | None = Field(None, description="The part for whose copies, in turn, the steps are taken.")
-    steps: list[Step] = Field(default=[], description="With each: the steps.")
-    when: str | None = Field(None, description="Skip the step unless this holds; with every, for each copy.")
-    goes_on: bool = Field(default=False, alias="goes-on", description="If true, continue after an error reply.")
+    steps: list[Step] = Field(default=[], description="With 'each': the steps for each copy.")
+    when: str | None = Field(
+        None, description="The step is skipped unless this condition holds; with 'every', for each copy."
+    )
+    goes_on: bool = Field(
+        default=False, alias="goes-on", description="If true, the event continues after an error reply."
+    )
 
 
 class WrittenWay(Form):
     """A possible course of a joint event: its steps, in order."""
 
-    about: str = Field("", description="When the environment chooses it.")
+    about: str = Field("", description="The situation in which the environment chooses this way.")
     when: str | None = Field(None, description="This way is possible only if this holds.")
-    steps: list[Step] = Field(default=[], description="Events of parts, in order. All must be possible.")
+    steps: list[Step] = Field(default=[], description="The events of parts, in order. All of them must be possible.")
     reply: ReplyOrList | None = Field(None, description="The reply. Default: the error of the last step, or ok.")
 
 
@@ -152,19 +177,23 @@ class WrittenJoint(Happening):
 
     of: Name | None = Field(None, description="The part whose copies each have their own event.")
     when: str | None = Field(None, description="It can happen only if this holds.")
-    steps: list[Step] = Field(default=[], description="Events of parts, in order, if there is only one way.")
-    ways: Mapping[Name, WrittenWay] = Field(default={}, description="Its possible ways by name, if there are several.")
+    steps: list[Step] = Field(default=[], description="The events of parts, in order, if the event has only one way.")
+    ways: Mapping[Name, WrittenWay] = Field(
+        default={}, description="The possible ways of the event by name, if there are several."
+    )
 
 
 class WrittenChange(Form):
     """The changes of a profile to a joint event."""
 
-    about: str | None = Field(None, description="Its purpose there, in a sentence.")
-    clause: Name | None = Field(None, description="The clause that it rests on there.")
+    about: str | None = Field(None, description="The purpose of the event under the profile, in a sentence.")
+    clause: Name | None = Field(None, description="The clause that justifies the event under the profile.")
     when: str | None = Field(None, description="It can happen only if this holds.")
-    steps: list[Step] = Field(default=[], description="The steps of its only way there. They also replace when.")
+    steps: list[Step] = Field(
+        default=[], description="The steps of the only way of the event under the profile. They also replace 'when'."
+    )
     ways: Mapping[Name, WrittenWay] = Field(default={}, description="Ways that are added or replaced.")
-    without: list[Name] = Field(default=[], description="Ways that it does not have there.")
+    without: list[Name] = Field(default=[], description="Ways that the event does not have under the profile.")
 
 
 class WrittenVariant(Form):

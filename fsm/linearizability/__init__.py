@@ -166,7 +166,7 @@ class _Entity:
                 return Linearizable(steps=frontier.moves.steps(over[0]))
         except LimitError:
             of = f" of {self._entity}" if self._entity else ""
-            return Unknown(why=f"not decided after {self._limit:,} situations{of}")
+            return Unknown(why=f"the search ended undecided after {self._limit:,} situations{of}")
         return NotLinearizable(
             entity=self._entity,
             steps=frontier.moves.steps(frontier.situations[0]),

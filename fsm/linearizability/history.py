@@ -33,7 +33,7 @@ class Operation:
         if self.returned is not None and self.returned < self.called:
             raise ValueError(f"{self} returned at {self.returned}, before it was called at {self.called}")
         if not self.event and not self.shows:
-            raise ValueError("an operation has an event, or shows something")
+            raise ValueError("an operation needs an event or an observed state")
 
     def __str__(self) -> str:
         """Return a string such as ``start: ok``."""

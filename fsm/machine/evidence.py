@@ -187,14 +187,16 @@ class Vacuous(Unknown):
     """The property holds vacuously, because the condition ``unmet`` is never true."""
 
     unmet: str
-    why: str = "nothing puts it to the test"
+    why: str = "nothing puts the property to the test"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided(Unknown):
     """The property is about fields of the status, which are not part of a run."""
 
-    why: str = "no run shows fields: 'fsm judge' and 'fsm test', with --properties, decide it"
+    why: str = (
+        "a run of the model has no fields; 'fsm judge --properties' and 'fsm test --properties' can decide the property"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

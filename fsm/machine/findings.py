@@ -16,7 +16,7 @@ T = TypeVar("T")
 NOTHING_CONCERNS: Final = "nothing in the trace concerns this machine"
 """Reason for an unknown verdict on a trace that does not mention any of the machine's entities."""
 
-NOTHING_MET: Final = "no event was certainly seen in any state: its reply, or the state, is not known"
+NOTHING_MET: Final = "no observation shows for certain both an event with its reply and the state in which it happened"
 """Reason for an unknown verdict on a trace in which no event was observed with certainty."""
 
 

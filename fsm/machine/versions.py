@@ -104,14 +104,14 @@ def conflict(path: str, of: str, one: tuple[str, int], other: tuple[str, int]) -
     Each of the two is described by its name and a line.
     """
     what = f"'{one[0]}' and '{other[0]}' define {of} differently"
-    hint = f"leave one of the two profiles out; '{other[0]}' defines it on line {other[1]}"
+    hint = f"leave out one of the two profiles; '{other[0]}' has its definition on line {other[1]}"
     return Problem(path=path, line=one[1], code="FSM105", what=what, hint=hint)
 
 
 def _advice(name: str, profiles: Mapping[str, Bounded]) -> str:
     if several := of_version(name, profiles) or tuple(each for each in profiles if each.startswith(f"{name}.")):
-        return f"it may be {' or '.join(several)}: name one of them"
+        return f"several profiles match; use one of {', '.join(several)}"
     runtime, version = parted(name)
     if len(numbers(version)) >= PATCH and any(each.startswith(f"{runtime}-") for each in profiles):
-        return f"none is of that version; profiles: {', '.join(profiles)}"
+        return f"no profile is for that version; profiles: {', '.join(profiles)}"
     return nearest(name, profiles, of="profiles")

@@ -92,7 +92,7 @@ class Monitor:
         self._notes, self._own = Counter[str](), own
         self._compiled: BeliefAutomaton | None = None
         emits = not outputs or any(way.emits for event in self.machine.events.values() for way in event.outcomes())
-        self._unread = "" if emits else f"outputs are all that was recorded, and {machine.name} has none"
+        self._unread = "" if emits else f"the recording has only outputs, but {machine.name} has no outputs"
         self.entities = self._beside = self.observations = 0
 
     def _belief(self, configurations: Configurations, *, rests: bool = False) -> Belief:
@@ -251,7 +251,7 @@ class Monitor:
             self._notes["unknown event"] += 1
             self._note_unknown("event", seen.event, self.machine.events, place)
         elif self._own and not seen.entity and self._dynamics.calls(self._dynamics.row(seen.event)):
-            what = f"'{seen.event}' is a call, and names no {self.machine.entity}"
+            what = f"'{seen.event}' is a call, but names no {self.machine.entity}"
             self._unread = self._unread or f"line {place.number}: {what}"
         elif seen.entity:
             self._take(seen, place)

@@ -121,7 +121,9 @@ class _Reading:
             clauses = self.clauses(self.machine.events.values(), states)
             if len(lost) == len(self.reached) - len(states) and len(states) == 1:
                 claim = {"never": f"{self.now(states)} then not {self.now(states)}"}
-                yield self.candidate("final", f"{states[0]}-is-final", f"What is {states[0]} stays so.", claim, clauses)
+                yield self.candidate(
+                    "final", f"{states[0]}-is-final", f"Once it is {states[0]}, it stays {states[0]}.", claim, clauses
+                )
             else:
                 says = f"Once it is {_either(states)}, it is never {_either(lost)} again."
                 claim = {"never": f"{self.now(states)} then {self.now(lost)}"}
@@ -147,7 +149,7 @@ class _Reading:
         if specified:
             every = len(specified) == len(self.machine.events)
             does = f"{'every event' if every else _list(specified)} {'does' if every or len(specified) == 1 else 'do'}"
-            says = f"It is stated what {does} in every state."
+            says = f"The model states what {does} in every state."
             claim = {"always": [f"not silent on {name}" for name in specified]}
             clauses = self.clauses(self.machine.events.values(), self.reached)
             yield self.candidate("stated", "nothing-is-left-open", says, claim, clauses)
@@ -158,7 +160,7 @@ class _Reading:
             sources = [source for source in self.reached if source != state]
             events = self._only_events(sources, state, lambda way: (way.to,))
             if events:
-                says = f"It becomes {state} by {_either([event.name for event in events])} only."
+                says = f"Only {_either([event.name for event in events])} can lead to {state}."
                 claim = {"always": " or ".join(map(self.acts, events)), "when": f"{self.now([state])} and moves"}
                 yield self.candidate("entered", f"{state}-is-entered", says, claim, self.clauses(events, self.reached))
 
@@ -184,7 +186,7 @@ class _Reading:
         for output in self.all_outputs:
             events = self._only_events(self.reached, output, lambda way: way.emits)
             if events:
-                says = f"{output} comes out by {_either([event.name for event in events])} only."
+                says = f"Only {_either([event.name for event in events])} can emit {output}."
                 claim = {"always": " or ".join(map(self.acts, events)), "when": f"emits {output}"}
                 yield self.candidate("output", f"{output}-has-a-cause", says, claim, self.clauses(events, self.reached))
 
@@ -232,7 +234,7 @@ class _EventCandidates:
         reached = self.reading.reached
         targets = [state for state in reached if any(way.to == state and "ok" in way.reply for _, way in ways)]
         if targets and len(targets) < len(reached):
-            says = f"After a call of {name} that succeeds it is {_either(targets)}."
+            says = f"After a call of {name} that succeeds, the state is {_either(targets)}."
             claim: ClaimWords = {"always": self.reading.now(targets), "when": f"{name} replies ok"}
             yield self._candidate("succeeds", says, claim)
         failing = [(state, way) for state, way in ways if any(reply != "ok" for reply in way.reply)]
@@ -247,7 +249,7 @@ class _EventCandidates:
             if all(way.reply and "ok" not in way.reply for way in found)
         ]
         if refusing:
-            says = f"A call of {name} fails where it is {_either(refusing)}."
+            says = f"A call of {name} fails if the state is {_either(refusing)}."
             claim = {"always": f"{name} replies {ANY_ERROR}", "when": self._in(refusing)}
             yield self._candidate("refused", says, claim, refusing)
 
@@ -257,7 +259,7 @@ class _EventCandidates:
             happens = self.reading.happens(self.event.name)
             yield self._candidate("never", f"{self.event.name} never happens.", {"always": f"not {happens}"})
         if possible and any(found == () for found in self._cells.values()):
-            says = f"{self.event.name} happens only where it is {_either(possible)}."
+            says = f"{self.event.name} happens only if the state is {_either(possible)}."
             claim = {"always": self.reading.before(possible), "when": self.reading.happens(self.event.name)}
             yield self._candidate("where-it-can-be", says, claim, possible)
 
@@ -280,7 +282,7 @@ class _EventCandidates:
                 happens = _and(replied, self.reading.before(states) or f"was {states[0]}")
             ways = " or ".join(self._condition(each) for each in sorted(effects))
             what = f"a call of {name} that is in progress" if ends else name
-            says = f"If it is {_either(states)}, {what} {', or '.join(map(_phrase, sorted(effects)))}."
+            says = f"If the state is {_either(states)}, {what} {', or '.join(map(_phrase, sorted(effects)))}."
             if ways:
                 kind = "ends" if ends else "acts"
                 yield self._candidate(f"{kind}-in-{states[0]}", says, {"always": ways, "when": happens}, states)
@@ -297,7 +299,7 @@ class _EventCandidates:
             happens = "" if replies else self.reading.happens(self.event.name)
             how = f"reply {replies[0]}" if replies else "happen"
             what = f"lead to {to}" if to else "change nothing"
-            says = f"{self.event.name} may {how} and {what} where it is {_either(states)}."
+            says = f"{self.event.name} may {how} and {what} if the state is {_either(states)}."
             claim: ClaimWords = {"reachable": _and(happens, self._condition(effect)), "from-each": states}
             name = "-".join(("may", to or "stay", *(f"with-{each.lower().replace('_', '-')}" for each in replies)))
             yield self._candidate(name, says, claim, states)
@@ -305,12 +307,12 @@ class _EventCandidates:
     def _silent(self) -> Iterator[Candidate]:
         silent = [state for state, found in self._cells.items() if found is None]
         if silent:
-            says = f"Nothing is stated about {self.event.name} where it is {_either(silent)}."
+            says = f"The model states nothing about {self.event.name} if the state is {_either(silent)}."
             claim = {"always": f"silent on {self.event.name}", "when": self.reading.now(silent)}
             yield self._candidate("unstated", says, claim, silent)
             others = [state for state in self.reading.reached if state not in silent]
             if others:
-                says = f"It is stated what {self.event.name} does where it is {_either(others)}."
+                says = f"The model states what {self.event.name} does if the state is {_either(others)}."
                 claim = {"always": f"not silent on {self.event.name}", "when": self.reading.now(others)}
                 yield self._candidate("stated", says, claim, others)
 

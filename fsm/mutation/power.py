@@ -140,7 +140,9 @@ def power_over(
     form = open_recording(name).form
     if not form.power:
         editable = either(each.title for each in own_forms() if each.power)
-        raise refused(name, "FSM222", f"holds {form.title}, which cannot be edited", f"give {editable}")
+        raise refused(
+            name, "FSM222", f"the form of the file is {form.title}, which cannot be edited", f"give {editable}"
+        )
     read: Callable[..., Reading] = loaded(form.power)
     reading = read(name, form, calls, profile, assume)
     every = list(reading.edits())

@@ -64,7 +64,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("passed", ()):
         for name, text in report.sections:
             if UNREACHED in name:
-                terminalreporter.section(f"{report.nodeid}: not all was reached")
+                terminalreporter.section(f"{report.nodeid}: some (event, state) pairs were not reached")
                 terminalreporter.write(text)
 
 
@@ -84,16 +84,16 @@ def _against(config: pytest.Config) -> dict[str, str] | None:
             return None
         table = {}
     if not isinstance(table, dict):
-        raise pytest.UsageError(f"{file}: [tool.fsm] is a table, with 'against' in it")
+        raise pytest.UsageError(f"{file}: [tool.fsm] must be a table that contains 'against'")
     unknown = set(table) - {"against"}
     if unknown:
-        message = f"[tool.fsm] has an unknown key {', '.join(sorted(unknown))}; the only one is 'against'"
+        message = f"[tool.fsm] has an unknown key {', '.join(sorted(unknown))}; the only known key is 'against'"
         raise pytest.UsageError(message)
     stated = table.get("against", {})
     found = {ALL: stated} if isinstance(stated, str) else stated
     if not isinstance(found, dict) or not all(isinstance(sut, str) for sut in found.values()):
-        meant = f"a text SUT, or a table with MODEL = SUT, '{ALL}' for all other models"
-        raise pytest.UsageError(f"[tool.fsm] against = {stated!r}: it is {meant}")
+        meant = f"the text SUT, or a table with entries MODEL = SUT, where '{ALL}' means all other models"
+        raise pytest.UsageError(f"[tool.fsm] against = {stated!r} must be {meant}")
     found = dict(found)
     config.stash[BY_OPTION] = set()
     for given in config.getoption("fsm_against"):

@@ -102,8 +102,8 @@ def open_recording(
         begun = _begun(name, pieces)
         _check_lines(name, b"\n".join(begun[0].lines) if begun else b"")
         if begun and histories.recognised(b"\n".join(begun[0].lines)):
-            hint = "a history is judged as a whole, once it is complete: give its one file"
-            raise refused(name, "FSM201", "cannot be followed or put together", hint)
+            hint = "a history can be judged only as a whole and when it is complete; give one file"
+            raise refused(name, "FSM201", "a history cannot be followed or combined from several files", hint)
     head = next((piece for piece in begun if piece.lines), Piece())
     known = known or recognised(name, (line for piece in begun for line in piece.lines))
     _check_known(name, known, head)
@@ -143,7 +143,12 @@ def form_among(name: str, fits: Callable[[RecordingForm], bool], hint: str) -> R
     """
     form = None if name == STDIN else open_recording(name, as_called=True).form
     if form is None or not fits(form):
-        raise refused(name, "FSM206", "cannot be read twice" if form is None else f"holds {form.title}", hint)
+        raise refused(
+            name,
+            "FSM206",
+            "the file cannot be read twice" if form is None else f"the form of the file is {form.title}",
+            hint,
+        )
     return form
 
 
@@ -208,17 +213,19 @@ def is_table(name: str) -> bool:
 
 def _check_lines(name: str, start: bytes) -> None:
     if start.startswith((PARQUET, ARROW)):
-        hint = "give the file itself, not compressed, and without --rotated, --follow and --with"
-        raise refused(name, "FSM201", "is a table, and has no lines", hint)
+        hint = "give the uncompressed file, without --rotated, --follow and --with"
+        raise refused(name, "FSM201", "the file is a table, which cannot be read by lines", hint)
 
 
 def _check_known(name: str, form: RecordingForm | None, head: Piece) -> None:
     if (form is None or form is TRACE) and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
-        hint = f'it is {{"trace": 1, "machine": "NAME"}}, see {documented("reference/trace-format")}'
-        raise refused(name, "FSM212", f"header of a trace: {wrong}", hint, line=head.first)
+        hint = (
+            f'a header is a line such as {{"trace": 1, "machine": "NAME"}}, see {documented("reference/trace-format")}'
+        )
+        raise refused(name, "FSM212", f"the header of the trace cannot be read: {wrong}", hint, line=head.first)
     if form is None and any(b"\x00" in line.strip(b"\x00") for line in head.lines):
         hint = "give a log or a recording, plain or compressed by gzip or zstd; unpack an archive first"
-        raise refused(name, "FSM201", "holds binary data of a kind that fsm does not know", hint)
+        raise refused(name, "FSM201", "the file is binary data of an unknown kind", hint)
 
 
 def _begun(name: str, pieces: Iterator[Piece]) -> list[Piece]:
@@ -264,7 +271,12 @@ def as_recorded(name: str, other: str = "") -> AsRecorded:
         special: Callable[[str, str], AsRecorded] = loaded(recording.form.steps)
         return special(name, other)
     if other:
-        raise refused(name, "FSM206", f"holds {recording.form.title}, which is read alone", f"leave out {other}")
+        raise refused(
+            name,
+            "FSM206",
+            f"the form of the file is {recording.form.title}, which cannot be judged together with another recording",
+            f"leave out {other}",
+        )
     steps = (
         RecordedStep(Line.of(line, recording.name), seen)
         for part in recording.batches

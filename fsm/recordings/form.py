@@ -273,7 +273,9 @@ def _open_trace(opening: Opening) -> Recording:
 
 
 def _open_history(opening: Opening) -> Recording:
-    raise refused(opening.name, "FSM201", "cannot be followed or put together", "a history is judged as a whole")
+    raise refused(
+        opening.name, "FSM201", "a history cannot be followed or combined from several files", "give one complete file"
+    )
 
 
 TRACE: Final = RecordingForm(
@@ -307,7 +309,7 @@ def form_named(name: str) -> RecordingForm:
     if found := generic.get(name) or entry_points.find(entry_points.FORMS, name, RecordingForm):
         return found
     known = [*generic, *entry_points.own(entry_points.FORMS), *entry_points.foreign_names(entry_points.FORMS)]
-    raise refused(name, "FSM220", "is not the name of a form of recording", nearest(name, known, of="forms"))
+    raise refused(name, "FSM220", "this is not the name of a form of recording", nearest(name, known, of="forms"))
 
 
 def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
@@ -326,8 +328,8 @@ def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
         if claims := _claiming(foreign, _head(held, at)):
             if len(claims) == 1:
                 return claims[0]
-            what = f"is a recording of several forms: {' and '.join(form.name for form in claims)}"
-            raise refused(name, "FSM220", what, f"say --form {claims[0].name}")
+            what = f"several forms recognise the recording: {' and '.join(form.name for form in claims)}"
+            raise refused(name, "FSM220", what, f"select one of them, as with --form {claims[0].name}")
     return None
 
 
@@ -339,7 +341,7 @@ def _claiming(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
             found += [form] if form.sniff(head) else []
         except Exception as error:  # noqa: BLE001  (anybody's code, and the recording may be somebody else's)
             forms.remove(form)
-            what = f"the form of recording '{form.name}' is not tried: {type(error).__name__}: {error}"
+            what = f"the form of recording '{form.name}' failed and is skipped: {type(error).__name__}: {error}"
             warnings.warn(what, entry_points.PluginWarning, stacklevel=2)
     return found
 
@@ -365,7 +367,7 @@ def titled(title: str, name: str) -> RecordingForm | TraceHeader:
         return found
     if foreign := [form for form in foreign_forms() if form.title == title]:
         return foreign[0]
-    what = f"has rows of '{title}', which is neither a form of recording nor the header of a trace"
+    what = f"the table has rows of '{title}', which is neither a form of recording nor the header of a trace"
     raise refused(name, "FSM212", what, f"forms: {', '.join(own)}")
 
 

@@ -110,8 +110,8 @@ def recognised(head: bytes) -> bool:
 def read(name: str, data: bytes) -> RecordedHistory:
     """Return the history in *data*, the content of the file *name*. Raise :class:`InputError` if it has problems."""
     if len(data) > LARGEST:
-        what = f"is a history of more than {LARGEST >> 20} MiB"
-        raise refused(name, "FSM209", what, "cut it: each entity can be judged by itself")
+        what = f"the history is larger than {LARGEST >> 20} MiB"
+        raise refused(name, "FSM209", what, "divide the history: each entity can be judged by itself")
     pairing = _Pairing(name)
     try:
         text = data.decode("utf-8-sig")
@@ -124,9 +124,9 @@ def read(name: str, data: bytes) -> RecordedHistory:
         line = data.count(b"\n", 0, error.start) + 1
         pairing.refuse(line, "FSM207", "a byte that is not UTF-8", "histories are UTF-8")
     except RecursionError:
-        pairing.refuse(0, "FSM207", "is nested too deeply", "an operation is a flat map")
+        pairing.refuse(0, "FSM207", "the history is nested too deeply", "an operation must be a flat map")
     except NotationError as error:
-        hint = f"a history is JSON or EDN, an operation a form; {_FORMS} shows the forms"
+        hint = f"a history is JSON or EDN with one form for each operation; {_FORMS} shows the forms"
         pairing.refuse(error.line, "FSM207", error.what, hint)
     return pairing.history()
 
@@ -142,7 +142,7 @@ def _read(text: str) -> Iterator[EdnForm]:
 def _without_halves(found: Iterator[EdnForm]) -> Iterator[EdnForm]:
     for form in found:
         if _LONE.search(json.dumps(form.value, ensure_ascii=False)):
-            raise NotationError(form.line, "an escape is half of a surrogate pair, which is not a character")
+            raise NotationError(form.line, "an escape sequence is half of a surrogate pair, which is not a character")
         yield form
 
 
@@ -163,18 +163,18 @@ def _json(text: str) -> Iterator[EdnForm]:
         except json.JSONDecodeError as error:
             raise NotationError(error.lineno, error.msg[:1].lower() + error.msg[1:]) from error
         except (RecursionError, ValueError) as error:
-            raise wrong("is nested too deeply, or has a number with too many digits") from error
+            raise wrong("the text is nested too deeply, or has a number with too many digits") from error
         yield EdnForm(bisect(ends, position) + 1, value)
         position = _skip(text, end)
         if listed and text[position : position + 1] == ",":
             position = _skip(text, position + 1)
         elif listed and text[position : position + 1] not in {"]", ""}:
-            raise wrong("no comma after an item of the list")
+            raise wrong("there is no comma after an item of the list")
     if listed and position >= len(text):
         raise wrong("the list does not end")
     position = _skip(text, position + 1)
     if listed and position < len(text):
-        raise wrong("something comes after the end of the list")
+        raise wrong("there is text after the end of the list")
 
 
 def _skip(text: str, position: int) -> int:
@@ -214,8 +214,8 @@ class _Pairing:
             try:
                 self._title = msgspec.convert(value, Title)
             except msgspec.ValidationError as error:
-                what = f"the header: {str(error)[:1].lower()}{str(error)[1:]}"
-                raise MeaningError(what, f"{_FORMS} has its keys") from error
+                what = f"the header of the history is wrong: {str(error)[:1].lower()}{str(error)[1:]}"
+                raise MeaningError(what, f"{_FORMS} lists the keys of the header") from error
             return
         read = reader(value)
         if read is None or not isinstance(value, dict):
@@ -236,41 +236,45 @@ class _Pairing:
         else:
             self._return(number, line, part)
         if mixed:  # Either all instants are times, or all instants are positions in the file.
-            what = f"{'has' if timed else 'has not'} a start, unlike what comes before"
-            raise MeaningError(what, "give every operation of a history its start and end, or none")
+            what = f"the operation {'has a' if timed else 'has no'} start, unlike the operations before it"
+            raise MeaningError(what, "give either all or none of the operations of a history a start and an end")
 
     def _whole(self, number: int, line: int, seen: Observation) -> None:
         if seen.start is None:
             seen = replace(seen, start=number, end=number)
         elif seen.end is not None and seen.end < seen.start:
-            what = f"returns at {seen.end}, before it is called at {seen.start}"
-            raise MeaningError(what, "one clock has both instants")
+            what = f"the operation returns at {seen.end}, before its call at {seen.start}"
+            raise MeaningError(what, "take both times from the same clock")
         if not seen.event and not seen.shows:
-            what = "has no event, and shows nothing"
-            raise MeaningError(what, "an operation is an event, or a look at what is shown")
+            what = "the operation has neither an event nor an observed state"
+            raise MeaningError(what, "an operation is an event or an observation of the state")
         self._found.append(Recorded(seen, line, line))
 
     def _call(self, number: int, line: int, part: UnderstoodForm) -> None:
         before = self._begun.pop(part.pairs, None)
         self._begun[part.pairs] = _Begun(number, line, part)
         if before is not None:
-            what = f"calls {part.seen.event}, while its {before.part.seen.event} of line {before.line} is in progress"
-            hint = "a process has one operation in progress; what never returns ends with :info, or phase lost"
+            what = (
+                f"the process calls {part.seen.event} during its call of {before.part.seen.event} on line {before.line}"
+            )
+            hint = "a process has one operation in progress; end one that never returns with :info or phase lost"
             raise MeaningError(what, hint)
         if not part.seen.event and not part.seen.shows:
-            raise MeaningError("is a call of nothing", "a call has an event")
+            raise MeaningError("the call does not name an event", "a call must name the event that it calls")
 
     def _return(self, number: int, line: int, part: UnderstoodForm) -> None:
         begun = self._begun.pop(part.pairs, None)
         seen = part.seen
         if begun is None:
             what = f"{seen.event} ends" if seen.event else "an operation ends"
-            raise MeaningError(f"{what} that was not called", "each end follows its call, of the same process or id")
+            raise MeaningError(
+                f"{what} that was not called", "an end must follow its call and have the same process or id"
+            )
         asked = begun.part.seen
         for was, now, kind in ((asked.event, seen.event, "event"), (asked.entity, seen.entity, "entity")):
             if now and was != now:
-                what = f"ends with {kind} {now!r}, and was called on line {begun.line} with {was!r}"
-                raise MeaningError(what, "what ends is what its process, or its id, called last")
+                what = f"the end has the {kind} {now!r}, but its call on line {begun.line} has {was!r}"
+                raise MeaningError(what, "an end belongs to the last call with the same process or id")
         if part.end == "undone":
             self._left_out += 1
         elif part.end == "lost":

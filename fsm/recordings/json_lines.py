@@ -80,7 +80,7 @@ def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[Li
         return found, []
     given = own(line)
     if given is None:
-        return None, [("is no JSON object", f"each line of a trace is one, see {_PAGE}")]
+        return None, [("the line is not a JSON object", f"each line of a trace must be a JSON object; see {_PAGE}")]
     unknown = [key for key in given if key not in _KEYS]
     free = f"; keys that begin with '{OWN}' are free"
     mistakes = [(f"unknown key '{key}'", nearest(key, _KEYS, of="keys") + free) for key in unknown]
@@ -89,7 +89,9 @@ def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[Li
         known[key], wrong = _time(key, known[key], relative=relative)
         mistakes += [wrong] if wrong else []
     if bool(known.get("file")) != bool(known.get("line")):
-        mistakes.append(("has one of 'file' and 'line'", "give both, or leave out both"))
+        mistakes.append(
+            ("the line has only one of the keys 'file' and 'line'", "give both 'file' and 'line', or neither of them")
+        )
     seen = _converted(known, mistakes)
     return (None if mistakes else seen), mistakes
 
@@ -105,7 +107,7 @@ def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observa
                 raise
             what, key = place.groups()
             known.pop(key)
-            mistakes.append((f"'{key}': {what[:1].lower()}{what[1:]}", f"{_PAGE} has the types"))
+            mistakes.append((f"'{key}': {what[:1].lower()}{what[1:]}", f"{_PAGE} lists the types of the keys"))
 
 
 def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMistake | None]:
@@ -128,7 +130,7 @@ def too_small(key: str, value: float) -> LineMistake:
     what = f"'{key}' is {value}, which is too small for nanoseconds of this century"
     meant = f"; it may be {unit}" if unit else ""
     times = f"multiply by {_UNITS[unit]:,}" if unit else _FORM
-    return (f"{what}{meant}", f'{times}; if the clock is relative, say "clock": "relative" in the header')
+    return (f"{what}{meant}", f'{times}; if the clock is relative, write "clock": "relative" in the header')
 
 
 if TYPE_CHECKING:

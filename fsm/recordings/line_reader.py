@@ -187,7 +187,7 @@ class LineReader:
 
         If the data breaks off, the last few lines before the break are lost.
         """
-        arrow = of_extra("pyarrow", f"{self.name}: compressed with zstd", extra="fast")
+        arrow = of_extra("pyarrow", f"{self.name} (compressed with zstd)", extra="fast")
         unpacked = arrow.CompressedInputStream(arrow.PythonFile(_Resumed(data, partial(self._read, file)), "r"), "zstd")
         try:
             while piece := unpacked.read(PIECE >> 4):
@@ -207,7 +207,7 @@ class LineReader:
 def unreadable(name: str, error: OSError | ValueError, what: str) -> InputError:
     """Return the error for a file that cannot be opened or read. *what* is ``opened`` or ``read``."""
     hint = "give the path of a log or a recording, or - for standard input"
-    return refused(name or "''", "FSM201", f"cannot be {what}: {reason(error)}", hint)
+    return refused(name or "''", "FSM201", f"the file cannot be {what}: {reason(error)}", hint)
 
 
 class _Resumed(io.RawIOBase):
@@ -229,14 +229,14 @@ def decode(data: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
 
     >>> decode(b"[" * 10_000, msgspec.json.Decoder(object))
     Traceback (most recent call last):
-    ValueError: it nests too deep
+    ValueError: the text is nested too deeply
     """
     try:
         return decoder.decode(data)
     except UnicodeError as error:
-        raise ValueError("it is not UTF-8") from error
+        raise ValueError("the text is not UTF-8") from error
     except RecursionError as error:
-        raise ValueError("it nests too deep") from error
+        raise ValueError("the text is nested too deeply") from error
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from error
 

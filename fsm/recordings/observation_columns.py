@@ -45,9 +45,7 @@ _OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
 _RARE: Final = ("start", "end", "fields")
 """Columns that are always null in rows that have a kind."""
 _FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
-_HINT: Final = (
-    f"{documented('reference/trace-format#tables')} has the columns; fsm convert makes a table of any recording"
-)
+_HINT: Final = f"{documented('reference/trace-format#tables')} describes the columns; 'fsm convert' makes such a table"
 
 
 class _Words:
@@ -212,15 +210,15 @@ class ObservationColumns:
         self._said.update([None] * bool(count) if about is None else pc.unique(about).to_pylist())
         if len(self._said) > 1:
             one, other, *_ = sorted(f"'{each}'" if each else "none" for each in self._said)
-            what = f"has rows of several recordings: column '{ABOUT}' is {one} and {other}"
-            raise refused(self._name, "FSM212", what, "judge those of each by themselves")
+            what = f"the table has rows of several recordings: column '{ABOUT}' has the values {one} and {other}"
+            raise refused(self._name, "FSM212", what, "judge the rows of each recording separately")
         for known in (titled(each or "", self._name) for each in self._said if not self._intervals):
             self._intervals = isinstance(known, RecordingForm) and known.intervals
         if ROW in columns:
             numbers = _integers(columns[ROW])
             if (numbers[1:] <= numbers[:-1]).any() or (len(numbers) and numbers[0] <= self._row):
-                what = f"has rows in another order than column '{ROW}' has it"
-                raise refused(self._name, "FSM212", what, f"sort it by '{ROW}'")
+                what = f"the rows of the table are not in the order of column '{ROW}'"
+                raise refused(self._name, "FSM212", what, f"sort the table by '{ROW}'")
             self._row = int(numbers[-1]) if len(numbers) else self._row
 
     def _check_times(self, columns: Mapping[str, pa.Array]) -> None:
@@ -284,7 +282,9 @@ class ObservationColumns:
                 values["fields"] = decode(str(fields), _FIELDS)
             return msgspec.convert(values, Observation)
         except ValueError as error:
-            raise refused(self._name, "FSM212", f"is not a table of observations: {error}", _HINT, line=line) from error
+            raise refused(
+                self._name, "FSM212", f"the file is not a table of observations: {error}", _HINT, line=line
+            ) from error
 
     def _typed(self, name: str, column: pa.Array) -> pa.Array:
         wanted = SCHEMA.field(name).type
@@ -298,7 +298,7 @@ class ObservationColumns:
             return column.cast(wanted)
         except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:  # e.g. dates in nested fields
             needed = "nanoseconds, a timestamp, or RFC 3339" if name in TIMES else wanted
-            what = f"column '{name}' is {column.type}, or has a value, that is not what is needed: {needed}"
+            what = f"column '{name}' of type {column.type} has the wrong type or a wrong value; it needs {needed}"
             raise refused(self._name, "FSM212", what, _HINT) from error
 
 

@@ -111,13 +111,13 @@ def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Ite
         kind, word, line = token
         if kind == "close":
             if opening is None or word != _CLOSES.get(opening.word):
-                raise NotationError(line, f"found {word!r}, which ends nothing that begins before")
+                raise NotationError(line, f"found {word!r}, which closes nothing")
             return
         if kind not in {"open", "prefix"}:
             yield EdnForm(line, _atom(kind, word, line))
             continue
         if depth >= DEEPEST:
-            raise NotationError(line, f"nests deeper than {DEEPEST} levels")
+            raise NotationError(line, f"the form is nested more than {DEEPEST} levels deep")
         inside = _inside(tokens, token, depth + 1)
         if kind == "prefix":
             value = next(inside).value
@@ -127,7 +127,7 @@ def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Ite
             values = [form.value for form in inside]
             yield EdnForm(line, _map(values, line) if word == "{" else values)
     if opening is not None:
-        raise NotationError(opening.line, f"what {opening.word!r} begins does not end")
+        raise NotationError(opening.line, f"the form that begins with {opening.word!r} does not end")
 
 
 def _map(inside: list[Data], line: int) -> Data:
@@ -160,12 +160,12 @@ def _atom(kind: str, word: str, line: int) -> Data:
     except json.JSONDecodeError as error:
         word = word[error.pos : error.pos + 2]
     except ValueError as error:  # The number has more digits than Python converts.
-        raise NotationError(line, f"a number of {len(word):,} digits") from error
+        raise NotationError(line, f"a number has {len(word):,} digits, which are too many") from error
     raise _unknown(word, line)
 
 
 def _unknown(word: str, line: int) -> NotationError:
-    return NotationError(line, f"found {word[:20]!r}, which EDN does not have")
+    return NotationError(line, f"found {word[:20]!r}, which is not EDN")
 
 
 FormRole: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
@@ -234,13 +234,13 @@ def ours(value: Mapping[str, Data]) -> UnderstoodForm:
     try:
         seen = msgspec.convert(value, Observation)
     except msgspec.ValidationError as error:
-        what, hint = str(error), f"{documented('how-to/linearizability')} has the keys"
+        what, hint = str(error), f"{documented('how-to/linearizability')} lists the keys"
         raise MeaningError(what[:1].lower() + what[1:], hint) from error
     if seen.output:
         return UnderstoodForm("output", "", seen)
     if seen.phase not in _PHASES:
-        hint = "phase is request, reply or lost, or left out for a whole operation"
-        raise MeaningError(f"phase {seen.phase!r} is of no operation", hint)
+        hint = "phase must be request, reply or lost, or be left out for a whole operation"
+        raise MeaningError(f"no operation can have the phase {seen.phase!r}", hint)
     return UnderstoodForm(_PHASES[seen.phase], repr(seen.process), replace(seen, phase=""))
 
 
@@ -261,9 +261,11 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
     kind, process, event = value["type"], value["process"], value.get("f")
     end = TYPES.get(kind) if isinstance(kind, str) else None
     if end is None:
-        raise MeaningError(f"type {kind!r} is of no operation", f"types: {', '.join(TYPES)}")
+        raise MeaningError(f"no operation can have the type {kind!r}", f"types: {', '.join(TYPES)}")
     if not isinstance(event, str) or not event:
-        raise MeaningError(f"f {event!r} is not an event", "f is the name of an event: :f :start")
+        raise MeaningError(
+            f"the value {event!r} of f is not an event", "f must be the name of an event, as in :f :start"
+        )
     at = value.get("time")
     seen = Observation(
         entity="" if "key" not in value else _scalar(value["key"], "key"),
@@ -294,8 +296,10 @@ def _keyed(value: Data) -> tuple[str, Data]:
         case [key, rest]:
             return _scalar(key, "key"), rest
         case list():
-            hint = "a value is nil, a reply, what was shown, a map of these, or a key and one of them: [k v]"
-            raise MeaningError(f"a value with {len(value)} items", hint)
+            hint = (
+                "a value is nil, a reply, an observed state, a map of these, or a pair of a key and one of them: [k v]"
+            )
+            raise MeaningError(f"a value has {len(value)} items", hint)
         case dict() if (found := _one(value, "entity", "key", "id")) is not None:
             return _scalar(found, "key"), value
     return "", value
@@ -323,7 +327,9 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
     reply, shows = _answer(_one(value, "output"))
     call, back = _one(value, "call"), _one(value, "return")
     if not isinstance(call, int) or isinstance(call, bool) or not (back is None or isinstance(back, int)):
-        raise MeaningError(f"is called at {call!r} and returns at {back!r}", "call and return are whole numbers")
+        raise MeaningError(
+            f"the operation has the call {call!r} and the return {back!r}", "call and return must be whole numbers"
+        )
     back = None if back is None or back >= NEVER else _instant(back)
     seen = replace(seen, reply=reply, shows=shows, start=_instant(call), end=back)
     return UnderstoodForm("whole", "", seen)
@@ -344,7 +350,10 @@ def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
             reply, shows = _answer(what)
             return UnderstoodForm("return", pairs, Observation(reply=reply, shows=shows, process=_process(process)))
         case kind:
-            raise MeaningError(f"kind {kind!r} is of no event", "a kind is false, 0 or call; or true, 1 or return")
+            raise MeaningError(
+                f"no event can have the kind {kind!r}",
+                "the kind of a call is false, 0 or call; the kind of a return is true, 1 or return",
+            )
 
 
 def _asked(what: Data, process: Data) -> Observation:
@@ -353,8 +362,8 @@ def _asked(what: Data, process: Data) -> Observation:
         event = _one(what, "event", "op", "f", "type")
         entity, _ = _keyed(what)
     if not isinstance(event, str) or not event:
-        hint = 'an input is the name of an event, or {"event": …, "entity": …}'
-        raise MeaningError(f"input {what!r} has no event", hint)
+        hint = 'an input must be the name of an event, or {"event": …, "entity": …}'
+        raise MeaningError(f"the input {what!r} has no event", hint)
     return Observation(entity=entity, event=event, process=_process(process))
 
 
@@ -378,7 +387,7 @@ def _answer(value: Data) -> tuple[str, str]:
 
 def _instant(value: int) -> int:
     if not -LATEST <= value <= LATEST:
-        raise MeaningError(f"an instant of {value.bit_length()} bits", "instants are whole numbers of 64 bits")
+        raise MeaningError(f"a time has {value.bit_length()} bits", "times must be whole numbers of at most 64 bits")
     return value
 
 
@@ -389,5 +398,5 @@ def _one(value: Mapping[str, Data], *names: str) -> Data:
 
 def _scalar(value: Data, what: str) -> str:
     if value is None or isinstance(value, bool | list | dict):
-        raise MeaningError(f"{what} {value!r} is not a name", "a name must be text, a keyword or a number")
+        raise MeaningError(f"the {what} {value!r} is not a name", "a name must be text, a keyword or a number")
     return str(value)

@@ -67,8 +67,8 @@ class Followed:
         for data in self._grown(notes) if regular else self._piped():
             if data:
                 if not begun and data.startswith(b"\x1f\x8b"):
-                    what = "cannot be followed: it is compressed"
-                    raise refused(self.name, "FSM201", what, "judge it without --follow")
+                    what = "the file cannot be followed, because it is compressed"
+                    raise refused(self.name, "FSM201", what, "judge the file without --follow")
                 begun, self._since = True, time.monotonic()
             yield data
 
@@ -144,7 +144,7 @@ class Followed:
                 raise unreadable(self.name, error, "opened") from error
             else:
                 if stat.S_ISDIR(os.fstat(self._file).st_mode):
-                    what = "cannot be followed: it is a directory"
+                    what = "a directory cannot be followed"
                     raise refused(self.name, "FSM201", what, "give the path of a log")
                 return
 
@@ -183,11 +183,13 @@ class Rotated:
         for first, name, form, began in files:
             wrong = ""
             if form is not files[0].form:
-                wrong = f"is {form.title}, and {files[0].name} is {files[0].form.title}"
+                wrong = (
+                    f"the form of the file is {form.title}, but the form of {files[0].name} is {files[0].form.title}"
+                )
             elif latest > first + _OVERLAP:
-                wrong = f"begins long before {before} ends, so they are not one recording that was rotated"
+                wrong = f"the file begins long before {before} ends, so the two are not parts of one rotated recording"
             if wrong:
-                raise refused(name, "FSM217", wrong, "judge them without --rotated")
+                raise refused(name, "FSM217", wrong, "judge the files without --rotated")
             if gap := _missing(before, name):
                 notes["rotated files that are missing"] += 1
             for piece in LineReader(name=name, notes=notes, advanced=advanced):
@@ -203,7 +205,7 @@ def _file(name: str) -> _File | None:
     Return ``None`` if the file has only blank lines.
     """
     if name == STDIN:
-        raise refused(name, "FSM217", "cannot be sorted by time", "give the files")
+        raise refused(name, "FSM217", "standard input cannot be sorted by time", "give the rotated files")
     form, lines = None, False
     for piece in LineReader(name=name, notes=Counter()):
         form = form or recognised(name, piece.lines)
@@ -214,9 +216,9 @@ def _file(name: str) -> _File | None:
     if not lines:
         return None
     title = form.title if form else UNKNOWN
-    what = f"no line of it has a time, and it is {title}" if form and form.time else f"it is {title}"
-    hint = f"give the files of one run, each a {either(each.title for each in own_forms() if each.time)}"
-    raise refused(name, "FSM217", f"cannot be sorted by time: {what}", hint)
+    what = f"the file is {title}, and no line of it has a time" if form and form.time else f"the file is {title}"
+    hint = f"give the files of one run, each of which is a {either(each.title for each in own_forms() if each.time)}"
+    raise refused(name, "FSM217", f"the files cannot be sorted by time: {what}", hint)
 
 
 def _missing(before: str, name: str) -> bool:

@@ -106,13 +106,13 @@ def recording(
         return recorded(known, name, Trace(notes=notes, clocked=as_called).ordered(batches), notes)
     origin = table.origin
     if as_called:
-        what = "is a table, which has no calls as they were made"
-        raise refused(name, "FSM201", what, "give what it was converted from")
+        what = "the file is a table, which does not contain the original calls"
+        raise refused(name, "FSM201", what, "give the recording from which the table was converted")
     known = titled(origin.about, name)
     if isinstance(known, RecordingForm) and known.calls_only and origin.restarts != restarts:
         made = origin.restarts
-        what = f"was converted with --restarts {made.assume} --shortest-restart {made.shortest // 1_000_000}"
-        raise refused(name, "FSM201", what, "judge it with the same, or convert the recording again")
+        what = f"the table was converted with --restarts {made.assume} --shortest-restart {made.shortest // 1_000_000}"
+        raise refused(name, "FSM201", what, "use the same options, or convert the recording again")
     return replace(
         recorded(known, name, batches, notes),
         fresh=origin.fresh,
@@ -169,7 +169,7 @@ def matching(name: str) -> list[str]:
         store, folder = _store(f"{place}{mark}{options}")
         found = [each for each in store.get_file_info(fs.FileSelector(folder)) if fnmatch(each.base_name, pattern)]
     if not found:
-        raise refused(name, "FSM201", "cannot be opened: no file matches", _HINT)
+        raise refused(name, "FSM201", "the file cannot be opened: no file matches", _HINT)
     return sorted(f"{place}/{each.base_name}{mark}{options}" for each in found)
 
 
@@ -183,14 +183,14 @@ class _Table:
             self._store, path = _store(name)
             for column, equal, _ in (each.partition("=") for each in path.split("/")):
                 if equal and column in SCHEMA.names:  # The files do not have this column, but the rows need it.
-                    what = f"is a part of a table that was divided by '{column}', which it lacks"
+                    what = f"the file is a part of a table that was divided by '{column}', but lacks this column"
                     raise refused(name, "FSM212", what, _HINT)
             self._files = _files(self._store, path)
         for each in self._files:
             with _reading(self._named(each)):
                 self._begin(each)
         if not self._files:
-            raise refused(name, "FSM201", "cannot be opened: it has no Parquet or Arrow file", _HINT)
+            raise refused(name, "FSM201", "the folder contains no Parquet or Arrow file", _HINT)
 
     def _named(self, file: fs.FileInfo) -> str:
         return self.name if len(self._files) == 1 else f"{self.name.rstrip('/')}/{file.base_name}"
@@ -200,7 +200,7 @@ class _Table:
             metadata, names, _, pieces = _reader(opened, self.name)
             if ORIGIN in metadata:
                 if len(self._files) > 1:
-                    what = f"has several recordings, such as {file.base_name}"
+                    what = f"the folder contains several recordings, such as {file.base_name}"
                     raise refused(self.name, "FSM212", what, "give the files, not the folder")
                 self.origin = decode(metadata[ORIGIN], _ORIGIN)
             elif ABOUT in names and not self.about:
@@ -231,7 +231,7 @@ def _reading(name: str) -> Iterator[None]:
         yield
     except (OSError, ImportError, ValueError, ArithmeticError, pa.ArrowException) as error:
         said = next(iter(str(error).splitlines()), type(error).__name__)
-        raise refused(name, "FSM201", f"cannot be read: {said}", _HINT) from error
+        raise refused(name, "FSM201", f"the table cannot be read: {said}", _HINT) from error
 
 
 def _rows(batch: Batch, first: int, name: str, known: str) -> pa.RecordBatch:
@@ -311,15 +311,15 @@ def _reader(file: pa.NativeFile, name: str) -> _Opened:
         whole = map(_validated, opened if stream else map(opened.get_batch, range(opened.num_record_batches)))
         pieces = (each.slice(start, GROUP) for each in whole for start in range(0, each.num_rows, GROUP))
         return _Opened(opened.schema.metadata or {}, opened.schema.names, 0, ((each, dict) for each in pieces))
-    raise pa.ArrowInvalid("it is neither Parquet nor an Arrow file")
+    raise pa.ArrowInvalid("the file is neither a Parquet file nor an Arrow file")
 
 
 def _checked(schema: pa.Schema) -> pa.Schema:
     names = [each for each in schema.names if each in SCHEMA.names]
     if twice := [each for each, count in Counter(names).items() if count > 1]:
-        raise pa.ArrowInvalid(f"it has two columns '{twice[0]}'")
+        raise pa.ArrowInvalid(f"the table has two columns '{twice[0]}'")
     if not {*names} & {*ENCODED, "emits"}:
-        raise pa.ArrowInvalid("it has no column of an observation")
+        raise pa.ArrowInvalid("the table has no column that an observation needs")
     return schema
 
 

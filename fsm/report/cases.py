@@ -39,7 +39,7 @@ class Case:
     status: CaseStatus
     what: str = ""  # one line that says why the case did not pass
     detail: str = ""  # the evidence, after a line that states the finding
-    excuse: str = "known, and stated with the property"  # why a known case is not a failure
+    excuse: str = "known failure, which is documented with the property"  # why a known case is not a failure
     facts: tuple[str, ...] = ()  # further labelled lines
     entity: str = ""
     others: tuple[Line, ...] = ()  # further lines that are evidence
@@ -118,7 +118,7 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
     for clause, exercised in _clauses(judgement).items():
         seen = watched.get(clause)
         skipped = (f"{seen.status}: {seen.why}" if seen.why else "") if seen else undecided and f"unknown: {undecided}"
-        unmet = "" if exercised or seen else "not exercised: the recording met none of its cells"
+        unmet = "" if exercised or seen else "not exercised: the recording reached no cell of the clause"
         what = skipped or unmet
         yield case(clause)(at=Line(judged.name, 0), status="untried" if what else "passed", what=what)
     for finding in report.findings(judgement):

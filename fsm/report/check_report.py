@@ -99,9 +99,9 @@ def _examined(
     simulating = f", simulating any number of '{examination.any_number}'" if examination.any_number else ""
     yield f"  {layout.style(name, 'bold')}: {sized(examination.counts)}{simulating}"
     if examination.expected is not None and examination.resized:
-        yield from _item(layout, PropertyStatus.FAILS, f"expect has {sized(examination.expected)}")
+        yield from _item(layout, PropertyStatus.FAILS, f"the file expects {sized(examination.expected)}")
     for event, state, leads in examination.washed_out:
-        what = f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
+        what = f"nothing is specified about {event} in {state}, which {leads} may reach unobserved: anything may follow"
         yield from _indented(layout, what)
     left_out = overlap = 0
     for checked in examination.checked:
@@ -119,11 +119,15 @@ def _examined(
             yield from _indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
     if overlap:
         calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
-        yield from layout.wrapped(f"{calls}; a further one was cut off (--overlap)", "    ", "    ")
+        yield from layout.wrapped(
+            f"{calls}; runs in which one more call begins were cut off (--overlap)", "    ", "    "
+        )
     if left_out:
-        yield f"    {plural(left_out, 'property')} as above"
+        yield f"    {plural(left_out, 'property')} with the same result as above"
     if examination.copies:
-        yield from layout.wrapped(f"{plural(examination.copies, 'claim')} about other copies decided", "    ", "    ")
+        yield from layout.wrapped(
+            f"{plural(examination.copies, 'claim')} about other copies were also decided", "    ", "    "
+        )
 
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
@@ -141,9 +145,11 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
                 yield from steps(checked.verdict.run, indent=_LABEL + 4)
         case evidence.Proved(witnesses=witnesses, any_number=part):
             if part:
-                yield from _indented(layout, f"holds for any number of '{part}'")
+                yield from _indented(layout, f"the property holds for any number of copies of '{part}'")
             if checked.expected is not None:
-                yield from _indented(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
+                yield from _indented(
+                    layout, f"it was known to fail: {checked.expected.about} Remove the entry from 'fails'."
+                )
             for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
 
@@ -152,7 +158,7 @@ def reason(checked: evidence.Checked) -> str:
     """Return the reason why nothing was proved. If the evidence is more than a run, return an explanation of it."""
     match checked.verdict:
         case evidence.Vacuous(unmet=unmet):
-            return f"nothing was put to the test: {unmet} is never the case"
+            return f"nothing puts the property to the test, because {unmet} never holds"
         case Unknown(why=why):
             return why
         case evidence.Refuted(evidence=evidence.Unreached(text=sought)):
@@ -161,7 +167,7 @@ def reason(checked: evidence.Checked) -> str:
             seen = f"{shows} is shown, which" if shows else "the last step of the run is one that"
             return f"{seen} {other} does not allow in {either(states)}"
         case evidence.Refuted(evidence=evidence.Misdrawn(place=place, lacks=lacks, adds=adds)):
-            return f"{place} lacks {len(lacks)} arrows or states of the machine, and has {len(adds)} that it has not"
+            return f"{place} lacks {len(lacks)} arrows or states of the machine, and has {len(adds)} others"
     return ""
 
 
@@ -247,7 +253,7 @@ def _refutation(checked: evidence.Checked, against: evidence.Evidence, layout: L
                 yield from _indented(layout, f"{place} lacks {_arrow(arrow)}")
             for arrow in adds:
                 at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
-                yield from _indented(layout, f"{at} has {_arrow(arrow)}, and the machine does not")
+                yield from _indented(layout, f"{at} has {_arrow(arrow)}, which the machine does not have")
         case _:
             assert_never(against)
 
@@ -264,7 +270,7 @@ def _indented(layout: Layout, what: str) -> list[str]:
 def sized(counts: Counts | None) -> str:
     """Describe *counts* in words."""
     if counts is None:
-        return "more states than were searched"
+        return "more states than the search visited"
     states = plural(counts.states, "state")
     if counts.configurations not in {None, counts.states}:
         states += f" ({plural(counts.configurations, 'configuration')})"
@@ -281,9 +287,14 @@ def cases(examined: Sequence[evidence.Examined]) -> Cases:
         suite = f"{each.machine.name}, {each.profile}" if each.profile else each.machine.name
         file = each.path or each.machine.path
         if each.resized and each.expected is not None:
-            what = f"expect has {sized(each.expected)}; it is {sized(each.counts)}"
+            what = f"the file expects {sized(each.expected)}, but the model has {sized(each.counts)}"
             at = near(file, 1)
-            clause = Clause(name="expect", says="It has the size that is expected.", level="MUST", source=at.file)
+            clause = Clause(
+                name="expect",
+                says="The model has the size that its property file expects.",
+                level="MUST",
+                source=at.file,
+            )
             found.append(Case(suite=suite, name=each.machine.name, clause=clause, at=at, status="failed", what=what))
         for one in each.checked:
             detail = "\n".join(line.removeprefix("    ") for line in lines(one, PLAIN))

@@ -91,11 +91,11 @@ def _seen(taken: Taken) -> str:
 _MISSED: Final = 5  # maximum number of lines in a list of pairs
 # Reasons why tests did not reach pairs.
 _UNREACHED: Final[Mapping[Obstacle, str]] = {
-    Obstacle.NONE: "missed, although the SUT can be brought there",
+    Obstacle.NONE: "missed, although the SUT could have reached them",
     Obstacle.CHOICE: "needs a choice of the environment",
-    Obstacle.AMBIGUITY: "ambiguous, as another state was possible too",
+    Obstacle.AMBIGUITY: "ambiguous, because another state was also possible",
     Obstacle.SUPPORT: "needs an event that the SUT does not support",
-    Obstacle.OVERLAP: "needs begin and end",
+    Obstacle.OVERLAP: "needs the methods begin and end",
     Obstacle.CALLS: "needs several calls in progress",
 }
 
@@ -153,7 +153,7 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
     yield from coverage(tested.reached, tested.reachable, layout, at_least)
     if (search := tested.races) is not None:
         ran = f"{words.plural(search.programmes, 'programme')} of threads ran {words.plural(search.runs, 'time')}"
-        late = "; there was no time for more" if search.cut else ""
+        late = "; then the time for the search was over" if search.cut else ""
         late = "; then the SUT no longer answered" if search.gone else late
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
     if tested.told:
@@ -174,17 +174,19 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
     if unarranged:
         yield from layout.wrapped(f"could not be arranged: {unarranged}", "    ")
     came = answer(tested, least, at_least)
-    why = f", since {tested.unknown}" if came is ExitCode.UNKNOWN else ""
+    why = f", because {tested.unknown}" if came is ExitCode.UNKNOWN else ""
     yield f"  verdict: {layout.verdict(came)}{why}"
 
 
 def _omissions(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     if least == default_level(tested.oracle.plan.table.machine) == "observed" and not tested.judge:
-        yield from layout.wrapped("no clause of the model is a MUST: breaking an observed one fails (--fail-on)")
+        yield from layout.wrapped(
+            "no clause of the model is a MUST, so breaking an observed clause fails the test (--fail-on)"
+        )
     for applies, note in (
-        (tested.stopped, "the test stopped at the maximum number of failures; the rest was not tested"),
-        (tested.skipped, "tests in random order were not run: they start when the plan finds no failure"),
-        (tested.shortened, "only a part of the plan was asked for; leave out --replay for all of it"),
+        (tested.stopped, "the test stopped at the maximum number of failures; the rest of the plan was not tested"),
+        (tested.skipped, "random tests were not run, because the planned tests found a failure"),
+        (tested.shortened, "only a part of the plan was requested; leave out --replay to run all of it"),
     ):
         if applies:
             yield from layout.wrapped(note)
@@ -208,9 +210,9 @@ def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterato
     """Yield a line for each comparison that a missing method in *methods* prevents, and for each *misnamed* method."""
     for name in ("outputs", "fields"):
         if name in methods:
-            yield f"{name} were not compared, and the model has some: add the method {name}"
+            yield f"{name} were not compared, although the model has {name}; add the method {name}"
     for name, meant in misnamed.items():
-        yield f"the SUT has a method {visible(name)}, which nothing calls: did you mean {meant}?"
+        yield f"the SUT has a method {visible(name)}, which nothing calls; did you mean {meant}?"
 
 
 def covered(table: Table, met: Mapping[tuple[int, int], int], layout: Layout, at_least: float = 0) -> Iterator[str]:
@@ -226,7 +228,7 @@ def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float =
     yield from layout.wrapped(f"reached {len(reached):,} of {pairs}{of and f' of {of}'}")
     share = 100 * len(reached) / max(len(reachable), 1)
     if share < at_least:
-        below = f"{math.floor(share * 10) / 10:g} % is less than the {at_least:g} % of --at-least"
+        below = f"{math.floor(share * 10) / 10:g} % is less than the {at_least:g} % that --at-least requires"
         yield from layout.wrapped(below, marked=below, how="red")
 
 
@@ -274,7 +276,7 @@ def cases(tested: Tested, least: Level, at_least: float = 0) -> Cases:
             clause=clause,
             at=near(table.machine.path, line),
             status="passed" if met else "skipped",
-            what="" if met else "not exercised: no test met one of its cells",
+            what="" if met else "not exercised: no test reached a cell of the clause",
         )
         for clause, (line, met) in clauses.items()
         if clause not in named
@@ -294,7 +296,9 @@ def _failed(case: Callable[..., Case], found: Failure | Race, machine: Machine, 
     written = [cells[state].line for state in violation.before if state in cells] if violation else []
     return case(
         clause=clause
-        or Clause(name="answers", says="It answers what can be judged.", level="MUST", source=machine.source),
+        or Clause(
+            name="answers", says="The SUT answers in a way that can be judged.", level="MUST", source=machine.source
+        ),
         at=near(machine.path, (written or [1])[0]),
         status="failed" if fails(found, least) else "surprise",
         what=what,

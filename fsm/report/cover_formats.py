@@ -34,7 +34,7 @@ def _lines(cover: CoverReport, layout: Layout) -> Iterator[str]:
     if cover.shell:
         yield from (
             "",
-            "run once, before any of the lines below:",
+            "run these lines once, before any of the lines below:",
             *(f"      {line}" for line in cover.client.preamble.splitlines()),
         )
     for machine in cover.machines:
@@ -100,7 +100,14 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
         side = f" ({each.side})" if cover.against else ""
         yield f"| {each.number}{side} | {_escaped(each.name)} | {_escaped(each.kind)} | {each.verdict} |"
     if cover.shell:
-        yield from ("", "Before any of the lines below, once:", "", "```sh", *cover.client.preamble.splitlines(), "```")
+        yield from (
+            "",
+            "Run these lines once, before any of the lines below:",
+            "",
+            "```sh",
+            *cover.client.preamble.splitlines(),
+            "```",
+        )
     for machine in cover.machines:
         yield from ("", f"## {_escaped(machine.name)}", "", f"{machine.summary()}.", "")
         yield from _table(machine, numbers)
@@ -110,7 +117,7 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
                 f"- {side}: {len(those)}{_escaped(_cell_list(those))}" for side, those in machine.sides().items()
             )
         if beyond := machine.beyond():
-            yield from ("", "Not covered, and beyond calls alone:", "")
+            yield from ("", "Not covered, and impossible to cover by calls alone:", "")
             yield from (
                 f"- {_escaped(why)}: {len(those)}{_escaped(_cell_list(those))}" for why, those in beyond.items()
             )

@@ -25,9 +25,9 @@ from fsm.report.json_report import Json, dumped, picked
 
 # Everything that a client may need in addition to its own calls.
 NEEDS: Final[Mapping[Need, str]] = {
-    Need.FAILURE: "a start that fails, by a command that does not exist",
+    Need.FAILURE: "a start that fails because its command does not exist",
     Need.OVERLAP: "calls that overlap",
-    Need.SAME_ID: "an id given twice (a creation that is refused has none)",
+    Need.SAME_ID: "an id that is used twice (a refused creation has no id)",
     Need.RESTART: "a restart of the runtime",
     Need.FAULT: "an event or a failure that no call causes",
     Need.HIDDEN: "an event that nobody observes",
@@ -46,7 +46,7 @@ class Standing(Enum):
 
 # Descriptions of the uncovered cells that a client can exercise with calls alone.
 MISSING: Final[Mapping[Standing, str]] = {
-    Standing.CALLS: "although a client can cover it by calls alone",
+    Standing.CALLS: "although a client can cover the pair by calls alone",
     Standing.OPEN: "because the recording does not prove that a client's calls exercised this state",
 }
 
@@ -87,7 +87,7 @@ class CoverRow:
         """The reason why calls alone cannot cover the cell. It is empty if they can."""
         needs = self.path.needs
         if self.unseen:
-            return "recordings of calls do not show it"
+            return "recordings of calls do not show this event"
         return f"needs {' and '.join(NEEDS[need] for need in needs)}" if needs else ""
 
 

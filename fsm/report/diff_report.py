@@ -61,7 +61,7 @@ def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> st
     for head, those in (
         (style(f"only in {visible(found.first)}", "red"), _differences(found, Where.FIRST)),
         (style(f"only in {visible(found.second)}", "green"), _differences(found, Where.SECOND)),
-        ("not drawn, which is no difference", _undrawn(found)),
+        ("not drawn, which does not count as a difference", _undrawn(found)),
     ):
         if listed := [line for each in those for line in layout.kept(visible(each), "  ", "      ")]:
             lines += ["", head, *listed]
@@ -224,7 +224,7 @@ def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Lay
     lines: Iterable[str]
     match found:
         case Equivalent():
-            lines = ["they are equivalent: no observation distinguishes them"]
+            lines = ["the two machines are equivalent: no observation distinguishes them"]
         case Distinguished():
             lines = _distinguished(found, (first, second))
         case Branching():
@@ -258,9 +258,9 @@ def _alternatives(these: tuple[Observable, ...]) -> str:
 
 def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
     yield (
-        "they have the same traces, and choose at different moments:"
+        "the two machines have the same traces, but choose at different moments:"
         if found.every_trace
-        else "they can be distinguished, though no trace that does so was found within the limit:"
+        else "the two machines can be distinguished, but no trace that does so was found within the limit:"
     )
     for side, state in zip(names, found.start, strict=True):
         yield f"  {side} starts {state}"

@@ -123,7 +123,7 @@ def explained(answer: Linearizability) -> Iterator[str]:
             if answer.allowed:
                 yield f"legal would be: {either(each or '(no outputs)' for each in answer.allowed)}"
             if answer.steps:
-                yield f"as far as it is legal: {_order_text(answer)}"
+                yield f"legal up to this point: {_order_text(answer)}"
 
 
 def raced(race: Race) -> Iterator[str]:
@@ -200,7 +200,7 @@ def _operation_text(operation: Operation | None, cause: Cause) -> str:
     who = f"{visible(str(operation))} in {_lane_name(operation)}"
     match cause:
         case Cause.OUTPUT:
-            return f"the outputs do not fit {who}"
+            return f"the outputs are not possible with {who}"
         case Cause.EVENT:
             return f"{who} cannot happen"
         case _:
@@ -238,7 +238,7 @@ def _marks(judgement: Judgement) -> Iterator[Mark]:
     for assumed in judgement.assumed:
         text = f"assumed: {words.assumed(assumed)}"
         line = Line(assumed.file, assumed.line)
-        whole = f"{text}, which no line shows, and without which the rest is not legal"
+        whole = f"{text}, which no line shows, but without which the rest would not be legal"
         yield Mark(kind="assumed", line=line, seen=assumed.observation, text=text, whole=whole)
 
 

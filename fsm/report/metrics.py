@@ -43,7 +43,7 @@ class Metrics:
         self._observations = self._counter("observations", "Observations that were judged.", "model")
         self._entities = self._counter("entities", "Entities that were observed.", "model")
         self._lines = self._counter("lines", "Lines that were read.")
-        self._foreign = self._counter("foreign_lines", "Lines of another form, and damaged ones.")
+        self._foreign = self._counter("foreign_lines", "Lines of another form, and damaged lines.")
         self._notes = self._counter("notes", "Notes about lines, such as truncations.", "note")
         about = "Seconds between the time in the last judged line and its judgement."
         self._lag = Gauge("fsm_lag_seconds", about, registry=self.registry)

@@ -85,7 +85,7 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
     yield from layout.wrapped(what, "  ", "    ", marked=word)
     for name, count in kills.items():
         if name in mutated.unsound:
-            how = f"kills nothing, because it does not have the stated result without a mutation: {name}"
+            how = f"kills nothing, because even without a mutation its result is not the stated one: {name}"
             yield from layout.wrapped(how, "  ", "    ", marked="kills nothing")
             continue
         if joint and not count:
@@ -122,7 +122,7 @@ def _mutant(outcome: MutationOutcome[Mutant | JointMutant], path: str, layout: L
     if outcome.killers:
         word, colour, more = "killed", "green", f"by {', '.join(outcome.killers)}"
     elif outcome.equivalent:
-        word, colour, more = "equal", "blue", "it is equivalent to the original"
+        word, colour, more = "equal", "blue", "the mutant is equivalent to the original"
     else:
         word, colour, more = "survives", "red", "no property breaks"
     yield f"  {layout.style(f'{word:<8}', colour)}  {outcome.mutant.name}"
@@ -211,11 +211,11 @@ def power_text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> 
 
 def _power_lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[str]:
     yield layout.style(power.name, "bold") + f": {power.form.title}"
-    planted = f"{power.tried:,} of {plural(power.edits, 'edit')} tried, {len(power.planted):,} illegal without doubt"
+    planted = f"{power.tried:,} of {plural(power.edits, 'edit')} tried, {len(power.planted):,} certainly illegal"
     alarms = f"{plural(power.alarms, 'false alarm')}, {plural(power.surprises, 'surprise')} without any edit"
     yield from layout.kept(f"{planted}{', noticed ' * bool(power.planted)}{noticed((power,))}; {alarms}")
     if power.alarms and not profiled:
-        why = "without --profile, known deviations of the version that was recorded count as false alarms"
+        why = "without --profile, known deviations of the recorded version count as false alarms"
         yield from layout.kept(why)
     for title, table in zip(("kind", "cell"), power_tables(power) if power.planted else (), strict=False):
         rows: list[tuple[str, Iterable[str]]] = [(title, ANSWERS)]
@@ -271,7 +271,7 @@ def suggestions(suggested: Suggested, mutated: Mutated) -> str:
     if suggested.suggestions:
         head.append(
             f"{plural(len(suggested.suggestions), 'property')} would kill {survivors - len(suggested.left):,} of them; "
-            "each is proved of the model. Accept one in your own words, or delete it."
+            "each is proved for the model. Keep a property, in your own words, or delete it."
         )
     lines = [*_comment(" ".join(head)), ""]
     if not mutated.specification.path:
@@ -281,7 +281,7 @@ def suggestions(suggested: Suggested, mutated: Mutated) -> str:
     if suggested.left:
         lines += [
             *_comment(
-                f"For {plural(len(suggested.left), 'survivor')} there is no suggestion: say what is meant there."
+                f"For {plural(len(suggested.left), 'survivor')} there is no suggestion: state the intended behaviour."
             ),
             *_cells(suggested.left),
             "",

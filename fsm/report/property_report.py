@@ -68,7 +68,7 @@ class PropertyTestReport:
         come = self.answer()
         statuses = [self.status(each) for each in self.results]
         nothing = come is ExitCode.UNKNOWN and PropertyStatus.UNKNOWN not in statuses
-        why = ", since nothing was put to the test" if nothing else ""
+        why = ", because nothing puts the properties to the test" if nothing else ""
         lines += ["", *layout.wrapped(words.tally([each.word for each in statuses], "property"))]
         lines += covered(tabulate(self.of), self.met, layout, self.at_least)
         lines.append(f"  verdict: {layout.verdict(come)}{why}")
@@ -124,6 +124,6 @@ def why(result: PropertyTestResult) -> str:
     If the tests broke or confirmed the property, return an empty string.
     """
     if result.unseen:
-        return f"it depends on {result.unseen}, which the SUT does not show: add the method {result.unseen}"
-    unmet = f"no test has certainly gone through {words.either(result.unmet)}" if result.unmet else ""
+        return f"the property depends on {result.unseen}, which the SUT does not show; add the method {result.unseen}"
+    unmet = f"no test certainly went through {words.either(result.unmet)}" if result.unmet else ""
     return result.untested or unmet

@@ -149,7 +149,7 @@ class _Writer:
 
     def _summary(self, judged: Judged) -> Iterator[str]:
         if not judged.form.name and not any(judged.notes.values()):
-            yield "  it is empty: there is nothing to judge"
+            yield "  the recording is empty, so there is nothing to judge"
             yield from self._verdict(judged)
             return
         for judgement in judged.judgements:
@@ -160,7 +160,9 @@ class _Writer:
         yield from self.layout.wrapped(visible(judged.detected))
         if not judged.form.name:
             known = words.either(each.title for each in (*own_forms(), HISTORY))
-            yield from self.layout.wrapped(f"no line fits a form that is known: {known}; plain, gzip or zstd")
+            yield from self.layout.wrapped(
+                f"no line fits a known form of recording, plain or compressed with gzip or zstd: {known}"
+            )
         if (judged.form.sighted or not judged.form.name) and not any(each.observations for each in judged.judgements):
             yield f"  how to judge a log of your own: {documented('reference/trace-format')}"
         yield from self._verdict(judged)
@@ -282,7 +284,7 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
         lines = [("before", [_named(step.before)])] if step is story.steps[0] else []
         reasons = last or bool(step.violations)
         lines += rows(found, reasons=reasons)
-        lines += [] if found else [("after", ["any state, as nothing is known from here on"])]
+        lines += [] if found else [("after", ["any state, because nothing is known from this point on"])]
         what = words.short(f"{words.moment(step.seen.at)} {words.place(step.place, file)} {words.seen(step.seen)}")
         inline = sum(len(values) for _, values in lines) == 1 and not last
         yield from layout.wrapped(f"{what} — {lines.pop()[1][0]}" if inline else what)
@@ -319,7 +321,10 @@ def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, l
             yield "ruled out", _grouped((_reason(one, each) if reasons else "", one.state) for one in each.ruled_out)
         for names in each.needed:
             named = words.either(name.removeprefix(ASSUMED) for name in names)
-            yield "assumed" if names[0].startswith(ASSUMED) else "tolerated", [f"only {named} explains it"]
+            yield (
+                "assumed" if names[0].startswith(ASSUMED) else "tolerated",
+                [f"only {named} explains this observation"],
+            )
         if each.note:
             yield "note", [each.note]
 
@@ -334,7 +339,7 @@ def _reason(exclusion: RuledOut, found: Provenance) -> str:
     what = words.either(legal or ["nothing"])
     would = {
         None: f"{found.event} would not have ended",
-        Cause.TIME: "had to be left by then",
+        Cause.TIME: "the state had to be left before this time",
         Cause.EVENT: f"{found.event} cannot happen",
         Cause.REPLY: f"{found.event} would reply {what}",
         Cause.OUTPUT: f"would emit {what}",

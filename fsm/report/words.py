@@ -199,7 +199,7 @@ def stretch(violation: Violation) -> str:
         return ""
     count = plural(len(found.operations), "operation")
     if found.begins:
-        text = f"no order explains the {count} from the beginning on"
+        text = f"no order explains the first {count}"
     elif len(found.operations) == 1:
         text = "no state explains this operation"
     else:
@@ -315,6 +315,6 @@ def times(finding: Finding, entity: str) -> str:
     if finding.count == 1:
         return often(1)
     if finding.others:
-        return f"and others, too many to separate: {often(finding.count)} in all"
+        return f"and other causes, which are too many to list: {often(finding.count)} in total"
     least = "at least " if finding.entities >= NAMED else ""
     return f"{often(finding.count)}, on {least}{plural(finding.entities, entity)}"

@@ -63,11 +63,11 @@ def _planned(request: PlanRequest) -> Machine | None:
     if damage := options.get("damage_command"):
         entity = machine.entity if machine else "" if is_system(request.model) else load(request.model).entity
         if entity == POD:
-            raise ValueError(f"--damage-command damages records of containers, and {request.model} is about pods")
+            raise ValueError(f"--damage-command damages records of containers, but {request.model} is about pods")
         if DAMAGED not in damage:
-            raise ValueError(f"--damage-command needs {DAMAGED} in place of the id of the container")
+            raise ValueError(f"--damage-command must contain {DAMAGED}, which stands for the id of the container")
         if not (options.get("restart_command") or kill):
-            raise ValueError("--damage-command needs --restart-command for the restarts without damage")
+            raise ValueError("--damage-command needs --restart-command, which is used for restarts without damage")
     return machine
 
 
@@ -75,9 +75,11 @@ def _check_relayed(request: PlanRequest) -> None:
     """Raise ``ValueError`` if the events that a plugin receives cannot be judged with the options of *request*."""
     name = request.model
     if name != NODE and name not in RELAYED:
-        raise ValueError(f"--nri is for {NODE}, {', '.join(RELAYED)}: leave it out, or name one of these")
+        raise ValueError(
+            f"--nri can be used only with {NODE}, {', '.join(RELAYED)}; leave out --nri, or name one of these models"
+        )
     if request.parts and {**ONE_POD, **request.parts} != ONE_POD:
-        raise ValueError("a runtime is tested with --parts pod=1,container=1")
+        raise ValueError("a runtime can be tested only with --parts pod=1,container=1")
     if name == NODE:
         system = load_system(name)
         groups: list[Mapping[str, Bounded]] = [
@@ -102,8 +104,8 @@ def _answers(name: str) -> Callable[..., object] | None:
         return None
     kind, _, rest = name.partition(":")
     if kind != "python" or not rest:
-        hint = f"use python:MODULE:CLASS, see {documented('how-to/nri')}"
-        raise refused(name, "FSM601", "does not name a class that checks answers", hint)
+        hint = f"use python:MODULE:CLASS; see {documented('how-to/nri')}"
+        raise refused(name, "FSM601", "this does not name a class that checks answers", hint)
     return named_object(name, rest)
 
 

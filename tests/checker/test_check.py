@@ -63,7 +63,7 @@ def test_a_name_that_no_property_has_is_refused(model: str) -> None:
 def test_a_machine_without_properties_is_refused(tmp_path: Path) -> None:
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
 
-    with pytest.raises(InputError, match="has no properties"):
+    with pytest.raises(InputError, match="the model has no properties"):
         check(load(str(tmp_path / "door.toml")))
 
 

@@ -113,7 +113,7 @@ def test_commands_for_machines_refuse_systems(command: str) -> None:
     ran = fsm(*command.split())
 
     assert ran.returncode == 2
-    assert "node: is a system, not a machine [FSM001]" in ran.stderr
+    assert "node: this model is a system, but a machine is needed [FSM001]" in ran.stderr
     assert "fsm check" in ran.stderr
 
 

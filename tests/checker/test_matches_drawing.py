@@ -54,7 +54,7 @@ def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
 
 def test_a_drawing_that_cannot_be_read_is_wrong_input(tmp_path: Path) -> None:
     """An unreadable drawing is an error that is reported before any property is checked."""
-    with pytest.raises(InputError, match="has no drawing"):
+    with pytest.raises(InputError, match="contains no drawing"):
         checked("nothing here\n", tmp_path)
 
 
@@ -82,7 +82,7 @@ matches-diagram = "drawing.txt"
     assert 1 == text.return_value
     output = " ".join(text.output.split())
     assert "drawing.txt:3 lacks start: CREATED → RUNNING" in output
-    assert "drawing.txt:10:39 has Stort: CREATED → RUNNING, and the machine does not" in output
+    assert "drawing.txt:10:39 has Stort: CREATED → RUNNING, which the machine does not have" in output
     (why, *_) = [one["why"] for each in json.loads(data.output)["machines"] for one in each["properties"]]
     assert "Stort" == why["adds"][0]["event"]
     assert "start" == why["lacks"][0]["event"]

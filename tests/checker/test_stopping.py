@@ -89,7 +89,7 @@ def test_a_search_that_is_stopped_tells_how_far_it_came(claim: str, system: Syst
 
     assert later.last is not None
     nodes, depth, frontier = later.last
-    assert Unknown(why="out of time before it was searched") == found[0]
+    assert Unknown(why="out of time before the search began") == found[0]
     where = f"after {nodes:,} states, with a frontier of {frontier:,} at depth {depth}"
     assert Unknown(why=f"out of time {where}") == found[1]
     assert 0 < frontier <= nodes < 2 * SIZE
@@ -108,7 +108,7 @@ def test_what_was_decided_stays_decided(system: System) -> None:
     verdicts = [each.verdict for each in found.checked]
     assert isinstance(verdicts[0], Proved)
     assert [Unknown] * 3 == [type(each) for each in verdicts[1:]]
-    assert Unknown(why="out of time before it was searched") == verdicts[-1]
+    assert Unknown(why="out of time before the search began") == verdicts[-1]
 
 
 def test_what_was_not_begun_is_not_counted(system: System) -> None:
@@ -118,7 +118,7 @@ def test_what_was_not_begun_is_not_counted(system: System) -> None:
     stopped, whole = examine(of, ending=Ending(2)), examine(of)
 
     assert stopped.counts is None
-    assert "without a profile: more states than were searched\n" in text([stopped])
+    assert "without a profile: more states than the search visited\n" in text([stopped])
     assert "without a profile: 4,096 states" in text([whole])
 
 

@@ -17,7 +17,11 @@ STATED = [
     # The claim, the exit code, and a text that the output contains.
     (CLAIM, 0, "holds    gone-for-good (SHOULD): A door that was taken away"),
     ('never = "open then gone"', 1, "FAILS    gone-for-good"),
-    ('never = "knock and gone"', 3, "nothing was put to the test: a part of 'knock and gone' is never the case"),
+    (
+        'never = "knock and gone"',
+        3,
+        "nothing puts the property to the test, because a part of 'knock and gone' never holds",
+    ),
     (f'{CLAIM}\nfails = {{ about = "Ghosts.", length = 2 }}', 1, "MENDED   gone-for-good"),
     (
         'never = "open then gone"\nfails = { under = "*", about = "It may go.", length = 2 }',
@@ -69,7 +73,7 @@ def test_another_size_fails(tmp_path: Path) -> None:
     ran = fsm("check", door(tmp_path, CLAIM, "expect = { states = 5, transitions = 1, depth = 2 }\n"), "-p", "none")
 
     assert ran.returncode == 1
-    assert "expect has 5 states, 1 transition, depth 2" in " ".join(ran.stdout.split())
+    assert "the file expects 5 states, 1 transition, depth 2" in " ".join(ran.stdout.split())
 
 
 def test_a_limit_is_no_pass(tmp_path: Path) -> None:
@@ -150,7 +154,10 @@ def test_what_overlap_limits_is_told(tmp_path: Path) -> None:
         assert "FAILS p1 (MUST): P." in words
         assert f"vacuous p2 (MUST, overlap {calls}): P." in words
         assert f"FAILS p3 (MUST, overlap {calls}): P." in words
-        assert f"overlap {calls}: with {said} in progress; a further one was cut off (--overlap)" in words
+        assert (
+            f"overlap {calls}: with {said} in progress; runs in which one more call begins were cut off (--overlap)"
+            in words
+        )
         assert f"{size['states']} states ({size['configurations']} configurations), " in words
         assert size["states"] == 3 < size["configurations"]
         assert [each["overlap"] for each in machine["properties"]] == [int(calls), None, int(calls), int(calls)]
@@ -175,7 +182,7 @@ def test_an_end_that_is_not_written_is_named(tmp_path: Path) -> None:
     (stated,) = machine["properties"]
 
     assert ran.returncode == 3
-    why = "it depends on how 'start' ends in 'lost', for which no `ends` is written"
+    why = "the verdict depends on how 'start' ends in 'lost', which has no `ends`"
     assert why in " ".join(ran.stdout.split())
     assert " 3 start replies ok  lost\n" in re.sub("  +", "  ", ran.stdout)
     assert (stated["status"], stated["why"], stated["counterexample"]) == ("unknown", why, None)
@@ -188,11 +195,14 @@ def test_an_end_that_is_not_written_is_named(tmp_path: Path) -> None:
 WRONG = [
     # The arguments, and a text that the error contains.
     (["check", "cri-pods"], "did you mean 'cri-pod'?"),
-    (["check", "no/such.toml"], "no/such.toml: cannot be opened"),
+    (["check", "no/such.toml"], "no/such.toml: the file cannot be opened"),
     (["check", "container-status", "--profile", "containerd-1.5"], "profiles: none, containerd-1.6"),
     (["check", "container-status", "--property", "stop"], "properties: "),
     (["check", "--limit", "0"], "0 is not in the range"),
-    (["check", "node", "--parts", "pod=any", "--overlap", "2"], "--overlap goes with up to 9 copies of a part"),
+    (
+        ["check", "node", "--parts", "pod=any", "--overlap", "2"],
+        "--overlap can be used with at most 9 copies of a part",
+    ),
     (["simulate", "cri-pod", "--overlap", "2"], "No such option"),
 ]
 

@@ -183,13 +183,16 @@ def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path
     ("arguments", "said"),
     [
         (["judge"], "Missing argument 'TRACE...'"),
-        (["judge", "no-such.log"], "no-such.log: cannot be opened: no such file or directory [FSM201]"),
-        (["judge", "/"], "/: cannot be opened: is a directory [FSM201]"),
-        (["judge", ""], "'': cannot be opened: "),
-        (["judge", "n" * 300], "n: cannot be opened: file name too long [FSM201]"),
-        (["judge", "/proc/self/mem"], "/proc/self/mem: cannot be read: "),
+        (["judge", "no-such.log"], "no-such.log: the file cannot be opened: no such file or directory [FSM201]"),
+        (["judge", "/"], "/: the file cannot be opened: is a directory [FSM201]"),
+        (["judge", ""], "'': the file cannot be opened: "),
+        (["judge", "n" * 300], "n: the file cannot be opened: file name too long [FSM201]"),
+        (["judge", "/proc/self/mem"], "/proc/self/mem: the file cannot be read: "),
         (["judge", "-m", "containr-status", HOLDING], "did you mean 'container-status'?"),
-        (["judge", "-m", "no-such.toml", HOLDING], "no-such.toml: cannot be opened: no such file or directory"),
+        (
+            ["judge", "-m", "no-such.toml", HOLDING],
+            "no-such.toml: the file cannot be opened: no such file or directory",
+        ),
         (["judge", "-m", "./", HOLDING], "is a directory"),
         (["judge", "-p", "containerd-1.66", HOLDING], "did you mean 'containerd-1.6'? profiles: containerd-1.6, "),
         (["judge", "--format", "txt", HOLDING], "'txt' is not one of 'text', 'json', 'junit', 'sarif', 'github'"),
@@ -204,10 +207,13 @@ def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path
         (["show", "cri-pod", "--profile", "x"], "profiles: containerd-1.6, "),
         (
             ["show", "nri-plugin-contract", "-p", "containerd-2.2.3"],
-            "none is of that version; profiles: containerd-1.7",
+            "no profile is for that version; profiles: containerd-1.7",
         ),
-        (["check", "cri-pod", "-p", "containerd-1.5.24"], "none is of that version; profiles: none, containerd-1.6"),
-        (["mutate", "cri-pod", "-p", "containerd-1.5.24"], "none is of that version; profiles: containerd-1.6"),
+        (
+            ["check", "cri-pod", "-p", "containerd-1.5.24"],
+            "no profile is for that version; profiles: none, containerd-1.6",
+        ),
+        (["mutate", "cri-pod", "-p", "containerd-1.5.24"], "no profile is for that version; profiles: containerd-1.6"),
         (["simulate", "cri-pood"], "did you mean 'cri-pod'?"),
         (["simulate", "cri-pod", "--profile", "containerd-1.66"], "did you mean 'containerd-1.6'?"),
         (["simulate", "cri-pod", "--length", "-1"], "-1 is not in the range"),
@@ -230,7 +236,7 @@ def test_every_wrong_file_is_told_at_once(tmp_path: Path) -> None:
     ran = fsm("judge", "a.log", HOLDING, "b.log", cwd=tmp_path)
 
     assert 2 == ran.returncode
-    assert ["a.log", "b.log"] == re.findall(r"^(\S+): cannot be opened", ran.stderr, re.MULTILINE)
+    assert ["a.log", "b.log"] == re.findall(r"^(\S+): the file cannot be opened", ran.stderr, re.MULTILINE)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -240,7 +246,9 @@ def test_a_wrong_file_does_not_hide_what_is_found_in_others(form: str, tmp_path:
 
     assert 2 == ran.returncode
     assert "NOT_FOUND" in ran.stdout
-    assert ["gone.log", str(tmp_path)] == re.findall(r"^(\S+): cannot be opened: .*FSM201", ran.stderr, re.MULTILINE)
+    assert ["gone.log", str(tmp_path)] == re.findall(
+        r"^(\S+): the file cannot be opened: .*FSM201", ran.stderr, re.MULTILINE
+    )
 
 
 def test_a_log_of_the_runtime_alone() -> None:
@@ -263,7 +271,7 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
     )
 
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert f"{secret}: cannot be opened: permission denied [FSM201]" in ran.stderr
+    assert f"{secret}: the file cannot be opened: permission denied [FSM201]" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -286,10 +294,10 @@ def test_an_empty_recording_is_told_in_a_line() -> None:
     ran, twin = fsm("judge", "-", stdin=b""), fsm("judge", "-", stdin=b"\n")
 
     assert (3, "") == (ran.returncode, ran.stderr)
-    assert ran.stdout.endswith("\n\n  it is empty: there is nothing to judge\n  verdict: unknown\n")
+    assert ran.stdout.endswith("\n\n  the recording is empty, so there is nothing to judge\n  verdict: unknown\n")
     assert "concerns" not in ran.stdout
-    assert "it is empty" not in twin.stdout
-    assert "no line fits a form that is known" in twin.stdout
+    assert "the recording is empty" not in twin.stdout
+    assert "no line fits a known form of recording" in twin.stdout
 
 
 @pytest.mark.parametrize("line", [b"", b'{"level": "info", "msg": "order paid", "order": 7}', b"2026-11-20 paid 7"])
@@ -306,7 +314,7 @@ def test_a_trace_without_a_machine() -> None:
     ran = fsm("judge", "-", stdin=b'{"entity": "c1", "event": "stop"}\n')
 
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert "say --model NAME" in ran.stderr
+    assert "use --model NAME" in ran.stderr
 
 
 def test_a_model_with_mistakes(tmp_path: Path) -> None:
@@ -378,7 +386,7 @@ def test_input_closed(command: str, code: str) -> None:
     ran = shell(f"fsm {command} <&-")
 
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert f"-: cannot be opened: standard input is closed [{code}]" in ran.stderr
+    assert f"-: the file cannot be opened: standard input is closed [{code}]" in ran.stderr
 
 
 @pytest.mark.slow
@@ -668,7 +676,10 @@ def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
 
     assert (70, "") == (ran.returncode, ran.stdout)
     assert 1 == len(ran.stderr.splitlines())
-    assert "LookupError: lost ::error:: its \\x1b[31mway; report it with what 'fsm --debug COMMAND" in ran.stderr
+    assert (
+        "LookupError: lost ::error:: its \\x1b[31mway; please report this error together with the output of 'fsm --debug COMMAND"
+        in ran.stderr
+    )
     assert (70, "Traceback") == (debugged.returncode, debugged.stderr[:9])
     other = process("--seconds", "50", "--debug", *command, env={"PYTHONPATH": str(tmp_path)})
     assert debugged.stderr == other.stderr
@@ -681,7 +692,10 @@ def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
     ran = process("list", env={"PYTHONPATH": str(tmp_path)})
 
     assert (70, "") == (ran.returncode, ran.stdout)
-    assert re.fullmatch(r"error in fsm \S+ itself, no verdict: ImportError: too old; report it with .*\n", ran.stderr)
+    assert re.fullmatch(
+        r"internal error of fsm \S+, so there is no verdict: ImportError: too old; please report this error .*\n",
+        ran.stderr,
+    )
 
 
 @pytest.mark.slow
@@ -689,7 +703,7 @@ def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
     ("raised", "code", "said"),
     [
         ("KeyboardInterrupt", 130, "interrupted"),
-        ("asyncio.CancelledError", 70, "error in fsm"),
+        ("asyncio.CancelledError", 70, "internal error of fsm"),
         ("MemoryError", 3, "unknown: out of memory"),
     ],
 )

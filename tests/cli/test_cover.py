@@ -305,4 +305,6 @@ def test_recordings_that_meet_too_little_fail(at_least: str, code: int) -> None:
     ran = fsm("judge", "-m", "cri-pod", *CALLS, "--profile", "containerd-1.6", "--at-least", at_least)
 
     assert (code, "verdict: holds" in ran.stdout) == (ran.returncode, True), ran.stderr
-    assert ("of 36 (event, state) pairs, less than the 50 % of --at-least" in ran.stderr) == bool(code)
+    assert ("of 36 (event, state) pairs, which is less than the 50 % that --at-least requires" in ran.stderr) == bool(
+        code
+    )

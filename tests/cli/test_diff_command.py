@@ -42,7 +42,7 @@ def test_a_drawing_that_shows_the_machine(source: Path) -> None:
 
     assert 0 == ran.return_value
     assert f"container-status and {source}:3: equal\n  in common: 5 states, 13 moves\n" in ran.output
-    assert "not drawn, which is no difference\n  start: CREATED → EXITED\n" in ran.output
+    assert "not drawn, which does not count as a difference\n  start: CREATED → EXITED\n" in ran.output
     assert 0 == run(source, "container-status").return_value
 
 
@@ -149,7 +149,7 @@ def test_behaviour(tmp_path: Path) -> None:
     assert ["push", "slam"] == [each["event"] for each in data["trace"]]
     same = run("--behaviour", "cri-pod", "cri-pod")
     assert 0 == same.return_value
-    assert "they are equivalent" in same.output
+    assert "the two machines are equivalent" in same.output
     assert "equal" == json.loads(run("--behaviour", "cri-pod", "cri-pod", "-f", "json").output)["verdict"]
 
 
@@ -161,7 +161,7 @@ def test_a_drawing_of_nothing_equals_nothing(text: str, tmp_path: Path) -> None:
     ran = fsm("diff", str(tmp_path / "drawing"), "cri-pod")
 
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert "has no drawing of states in it [FSM402]" in ran.stderr
+    assert "the text contains no drawing of states [FSM402]" in ran.stderr
 
 
 def test_several_drawings_in_a_file(source: Path) -> None:
@@ -171,7 +171,7 @@ def test_several_drawings_in_a_file(source: Path) -> None:
     ran = run("pod-sandbox", source)
     assert 0 == ran.return_value
     assert ran.output.startswith(
-        f"{source} has 2 drawings; this is about the one at {source}:{CONTAINER.count(chr(10)) + 7}\n"
+        f"{source} has 2 drawings; the drawing at {source}:{CONTAINER.count(chr(10)) + 7} is compared\n"
     )
     assert 0 == run("container-status", f"{source}:3").return_value
     assert 1 == run("pod-sandbox", f"{source}:10").return_value
@@ -179,15 +179,18 @@ def test_several_drawings_in_a_file(source: Path) -> None:
 
 MISUSES = [
     (["container-status"], "name two things to compare"),
-    (["container-status", "no-such-file"], "is neither a model nor a file"),
-    (["container-status", "no-such-file" * 30 + ":3"], "is neither a model nor a file"),
+    (["container-status", "no-such-file"], "this is neither the name of a model nor an existing file"),
+    (["container-status", "no-such-file" * 30 + ":3"], "this is neither the name of a model nor an existing file"),
     (["container-stotus", "container-status"], "did you mean 'container-status'?"),
     (["container-status", "-p", "containerd-1.5"], "did you mean 'containerd-1.7'?"),
     (["container-status", "-p", "a", "-p", "b", "-p", "c"], "at most two profiles"),
-    (["FILE", "FILE", "-p", "containerd-1.6"], "only models have profiles"),
-    (["container-status", "FILE", "--behaviour"], "a drawing says too little"),
-    (["cri-pod", "cri-pod", "--behaviour", "-f", "svg"], "use text or json"),
-    (["container-status", "FILE:1"], "no drawing reaches over this line"),
+    (
+        ["FILE", "FILE", "-p", "containerd-1.6"],
+        "a profile can be applied only to a model, and neither argument is a model",
+    ),
+    (["container-status", "FILE", "--behaviour"], "one of the arguments is a drawing"),
+    (["cri-pod", "cri-pod", "--behaviour", "-f", "svg"], "use --format text or --format json"),
+    (["container-status", "FILE:1"], "no drawing includes this line"),
 ]
 
 

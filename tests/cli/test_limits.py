@@ -24,7 +24,9 @@ MEMORY: Final = 500 << 20
 COMPUTING: Final = 60
 """Limits of a process under test in bytes and seconds. They are generous, but unbounded work exceeds them."""
 
-OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
+OUT_OF_TIME: Final = (
+    "unknown: the command ran out of time; 'fsm --seconds N COMMAND ...' allows more seconds of computing"
+)
 
 
 class Ended(NamedTuple):
@@ -116,7 +118,10 @@ def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
     ended = bounded("--memory", "110", "check", large(tmp_path, 700, 1))
 
     assert (3, "") == (ended.code, ended.out)
-    assert "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more" == ended.err.splitlines()[-1]
+    assert (
+        "unknown: the command ran out of memory; 'fsm --memory MIB COMMAND ...' allows more"
+        == ended.err.splitlines()[-1]
+    )
     assert "Traceback" not in ended.err
 
 
@@ -205,7 +210,7 @@ def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> No
 
     ended = fsm("judge", str(path))
 
-    assert (ended.returncode, "holds binary data" in ended.stderr) == (code, code == 2), ended
+    assert (ended.returncode, "the file is binary data" in ended.stderr) == (code, code == 2), ended
 
 
 @pytest.mark.slow

@@ -156,7 +156,7 @@ def test_a_port_in_use_is_refused() -> None:
     alone = fsm("judge", "--metrics", "9090", "-")
 
     assert (2, "") == (used.returncode, used.stdout)
-    assert f"127.0.0.1:{port} cannot be listened on: address already in use" in used.stderr
+    assert f"fsm cannot listen on 127.0.0.1:{port}: address already in use" in used.stderr
     assert {each.returncode for each in wrong} == {2}
     assert ["is neither a port" in " ".join(each.stderr.split()) for each in wrong] == [True, True, True, False]
     assert "cannot assign" in wrong[-1].stderr

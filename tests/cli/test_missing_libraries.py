@@ -30,5 +30,5 @@ def test_a_library_is_missing(library: str, extra: str, arguments: list[str]) ->
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert (2, "") == (done.returncode, done.stdout)
-    assert re.search(rf"needs {re.escape(library)}[\w.]* \[FSM601\]", done.stderr)
+    assert re.search(rf"module {re.escape(library)}[\w.]* is needed, but is not installed \[FSM601\]", done.stderr)
     assert f"pip install 'container-fsm[{extra}]'" in done.stderr

@@ -71,7 +71,7 @@ def test_where_nothing_was_observed_the_times_of_the_recording_are_told(trace: s
     """If the selected time has no observations, the output has the first and the last time of the recording."""
     old, twin = (" ".join(fsm("judge", "--since", since, trace).stdout.split()) for since in ("1h", "2026-11-20"))
 
-    said = "nothing was observed in the time asked for: the first observation is of 2026-11-20T10:"
+    said = "nothing was observed in the requested time: the first observation is of 2026-11-20T10:"
     assert said in old
     assert re.search(r"the last of 2026-11-20T10:\d\d:\d\dZ", old)
     assert "the first observation" not in twin
@@ -127,8 +127,8 @@ def test_a_time_without_an_offset_is_local(
         (["--since", "yesterday"], "'yesterday' is not a time, such as 2026-11-23T14:05:00Z"),
         (["--until", "10 minutes"], "is not a time"),
         (["--since", ""], "is not a time"),
-        (["--since", "10m", "--until", "1h"], "it is before --since"),
-        (["--since", "10m", "--properties"], "need the whole recording"),
+        (["--since", "10m", "--until", "1h"], "the time of --until is before the time of --since"),
+        (["--since", "10m", "--properties"], "only against the whole recording"),
     ],
 )
 def test_what_is_no_part_is_refused(options: list[str], what: str) -> None:
@@ -181,8 +181,8 @@ def test_tolerated_steps_are_marked() -> None:
 @pytest.mark.parametrize(
     ("entity", "code", "what"),
     [
-        ("nginx", 2, "mentions no entity 'nginx'"),
-        ("c", 2, "give more of the id: container c1, container c2"),
+        ("nginx", 2, "the recording mentions no entity 'nginx'"),
+        ("c", 2, "give a longer part of one id: container c1, container c2"),
         ("c1", 1, "violation"),
         ("", 1, "violation"),
     ],

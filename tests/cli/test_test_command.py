@@ -173,7 +173,7 @@ def test_what_cannot_be_tested_does_not_pass(workshop: Path) -> None:
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Nothing", cwd=workshop)
 
     assert ran.returncode == 3
-    assert ran.stdout.endswith("verdict: unknown, since nothing could be tested\n")
+    assert ran.stdout.endswith("verdict: unknown, because nothing could be tested\n")
 
 
 def test_races_need_random_tests(workshop: Path) -> None:
@@ -181,7 +181,7 @@ def test_races_need_random_tests(workshop: Path) -> None:
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Slow", "--threads", "2", "-n", "0", cwd=workshop)
 
     assert 2 == ran.returncode
-    assert "and -n 0 asks for none" in ran.stderr
+    assert "but -n 0 asks for no random tests" in ran.stderr
 
 
 def test_races_are_looked_for_when_asked(workshop: Path) -> None:
@@ -192,7 +192,7 @@ def test_races_are_looked_for_when_asked(workshop: Path) -> None:
     together = fsm(*command, "--threads", "2", "--format", "json", cwd=workshop)
 
     assert alone.returncode == 3, alone.stdout
-    assert "since only a part of the plan was asked for" in alone.stdout
+    assert "because only a part of the plan was requested" in alone.stdout
     assert together.returncode == 1, together.stdout
     assert "push" in json.loads(together.stdout)["race"]
 
@@ -232,16 +232,20 @@ def test_the_reference_conforms(model: str, profile: str) -> None:
 
 
 WRONG = [
-    ("nowhere", "does not name what to test", "python:MODULE:FACTORY"),
+    ("nowhere", "this does not name a system under test", "python:MODULE:FACTORY"),
     ("reference", "there is no reference implementation of door", "python:MODULE:FACTORY"),
     ("python:carpenter", "does not name a factory", "python:MODULE:FACTORY"),
-    ("python:nowhere:make", "cannot be imported: ModuleNotFoundError", "modules are looked for in "),
+    ("python:nowhere:make", "cannot be imported: ModuleNotFoundError", "modules are searched for in "),
     ("python:carpenter:Dor", "has no Dor", "did you mean 'Door'"),
-    ("python:carpenter:number", "is not a function or a class", "when it is called"),
+    ("python:carpenter:number", "this is neither a function nor a class", "returns the system under test"),
     ("python:carpenter:broken", "raised RuntimeError: no door today", "takes no arguments"),
     ("exec:/no/such/door", "cannot be started: no command that can be run", "that can be run"),
-    ("exec:echo hello", "its first line is to be", "reference/exec-protocol.html"),
-    ("python:carpenter:Half", "makes a Half, which has no do and no shows and no close", "how-to/conformance.html"),
+    ("exec:echo hello", "the process must first write and flush the line", "reference/exec-protocol.html"),
+    (
+        "python:carpenter:Half",
+        "the factory returned a Half, which has no do and no shows and no close",
+        "how-to/conformance.html",
+    ),
 ]
 
 
@@ -262,7 +266,7 @@ def test_a_system_that_is_too_large_is_refused() -> None:
 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "more than 2000 states" in ran.stderr
-    assert "for one of its parts" in ran.stderr
+    assert "the machine of one part" in ran.stderr
     assert "[FSM602]" in ran.stderr
 
 
@@ -284,7 +288,7 @@ def test_a_system_is_tested_as_one_machine() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--replay", "push opened"], "is no step"),
+        (["--replay", "push opened"], "is not a step"),
         (["--replay", "pusch"], "did you mean 'push'"),
         (["--profile", "elder"], "profiles: old"),
         (["--examples", "-1"], "-1"),
@@ -329,7 +333,7 @@ def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
     ran = fsm("test", "door.toml", "--against", "exec:sh slow.sh", "--timeout", "0.2", cwd=workshop)
 
     assert ran.returncode == 1
-    assert "it cannot be reset" in ran.stdout
+    assert "the SUT cannot be reset" in ran.stdout
     assert "within 0.2 s" in " ".join(ran.stdout.split())
 
 

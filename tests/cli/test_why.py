@@ -78,7 +78,7 @@ def test_the_profile_that_permits_it_is_named() -> None:
     text = told("--entity", "d1d12d2e084c", "--why", "14", "--profile", "containerd-1.6", FAILING, code=0)
 
     assert "stop in absent (deviation stop-of-removed of containerd-1.6) [stop-is-idempotent]" in text
-    assert "tolerated only stop-of-removed explains it" in text
+    assert "tolerated only stop-of-removed explains this observation" in text
 
 
 def test_an_assumed_restart_is_named(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_an_assumed_restart_is_named(tmp_path: Path) -> None:
 
     assert "assumed restart may have happened unobserved before this" in text
     assert "restart in created → unknown-created (unreadable)" in text
-    assert "assumed only restart explains it" in text
+    assert "assumed only restart explains this observation" in text
 
 
 def test_lines_of_a_client_and_of_a_plugin_have_files() -> None:
@@ -151,7 +151,7 @@ def test_several_recordings(trace: str, tmp_path: Path) -> None:
     chosen = fsm("judge", "--entity", "c2", "--why", f"{other.name}:4", trace, str(other))
 
     assert "CONTAINER_RUNNING" in alone.stdout
-    assert (both.returncode, f"say FILE:LINE, such as {trace}:4" in both.stderr) == (2, True)
+    assert (both.returncode, f"write FILE:LINE, such as {trace}:4" in both.stderr) == (2, True)
     assert chosen.returncode == 0
     assert "create replied ok" in chosen.stdout
 
@@ -161,12 +161,12 @@ def test_several_recordings(trace: str, tmp_path: Path) -> None:
     [
         (["--entity", "c1", "--why", "4"], "line 4 has no observation of that entity"),
         (["--entity", "c1", "--why", "4"], "the nearest lines are 2, 3, 5, 6"),
-        (["--entity", "c1", "--why", "elsewhere.log:2"], "no line of this file has one"),
+        (["--entity", "c1", "--why", "elsewhere.log:2"], "no line of this file has an observation of the entity"),
         (["--why", "4"], "add --entity ID"),
         (["--entity", "c1", "--why", "4", "--follow"], "of a complete recording"),
         (["--entity", "c1", "--why", "4", "--format", "sarif"], "as text, json or html"),
-        (["--entity", "c1", "--why", "four"], "'four' is not a line, such as 14 or doors.jsonl:14"),
-        (["--entity", "c1", "--why", ""], "'' is not a line"),
+        (["--entity", "c1", "--why", "four"], "'four' is not the number of a line, such as 14 or doors.jsonl:14"),
+        (["--entity", "c1", "--why", ""], "'' is not the number of a line"),
     ],
 )
 def test_what_is_no_line_of_the_entity_is_refused(trace: str, options: list[str], said: str) -> None:
@@ -216,7 +216,7 @@ def test_check_explains_a_step() -> None:
     assert "stop-is-idempotent (MUST): Stopping a container that has stopped" in text
     assert [each["clause"]["level"] for each in found["why_step"]] == ["MUST"]
     assert fsm(*chosen, "--why", "3").returncode == 2
-    assert "the longest has 2" in fsm(*chosen, "--why", "3").stderr
+    assert "the longest one has 2 steps" in fsm(*chosen, "--why", "3").stderr
 
 
 def test_check_explains_a_joint_step() -> None:

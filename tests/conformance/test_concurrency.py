@@ -293,8 +293,8 @@ def test_threads_that_never_return_are_a_finding_and_no_hang() -> None:
 @pytest.mark.parametrize(
     ("reply", "shows", "broken"),
     [
-        ("", "n0", "add in thread 1 has no reply: a call replies ok or an error code"),
-        ("ok", "many", "it shows 'many', which no state shows"),
+        ("", "n0", "add in thread 1 has no reply, but a call must reply ok or an error code"),
+        ("ok", "many", "the SUT shows 'many', which no state shows"),
     ],
 )
 def test_an_answer_that_cannot_be_judged_is_told(reply: str, shows: str, broken: str) -> None:
@@ -319,7 +319,7 @@ def test_a_reset_that_raises_is_told() -> None:
 
     line = Dead.reset.__code__.co_firstlineno + 1
     where = f"tests/conformance/test_concurrency.py:{line} in reset"
-    assert race(counter(), Dead()).broken == f"it raised OSError: no such device at {where}"
+    assert race(counter(), Dead()).broken == f"the SUT raised OSError: no such device at {where}"
 
 
 # -- the requested events --------------------------------------------------------
@@ -368,5 +368,8 @@ def test_the_interpreter_is_left_as_it_was() -> None:
 
 @pytest.mark.parametrize("wrong", [{"threads": 1}, {"events": []}, {"events": ["jump"]}, {"each": 0}])
 def test_what_cannot_be_a_race_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="needs two threads, something to do, and events of counter: add, reset"):
+    with pytest.raises(
+        ValueError,
+        match="the search needs two threads, steps, and events of counter: add, reset",
+    ):
         concurrently(counter(), Tally, **wrong)  # type: ignore[arg-type]

@@ -101,7 +101,7 @@ def test_what_needs_begin_and_end_is_named() -> None:
     assert isinstance(found.verdict, Holds)
     assert {*found.unreached} == {Obstacle.OVERLAP}
     assert named(found, Obstacle.OVERLAP) == {"connect in connecting", "close in connecting", "…connect in closed"}
-    assert "needs begin and end: connect in connecting" in conformance_report.text(found)
+    assert "needs the methods begin and end: connect in connecting" in conformance_report.text(found)
 
 
 def test_what_the_environment_chooses_is_named() -> None:
@@ -220,7 +220,7 @@ def test_outputs_that_are_not_compared_leave_it_unknown(*, near: bool) -> None:
 
     assert found.verdict == Unknown(why="outputs were not compared")
     assert "add the method outputs" in report
-    assert ("a method output, which nothing calls: did you mean outputs?" in report) == near
+    assert ("a method output, which nothing calls; did you mean outputs?" in report) == near
 
 
 def test_a_property_about_outputs_is_unknown_without_them() -> None:
@@ -247,5 +247,5 @@ def test_a_field_that_the_model_does_not_have_is_refused() -> None:
         def fields(self) -> dict[str, int | str]:
             return {"exitcode": 1}
 
-    with pytest.raises(InputError, match=r"has no field 'exitcode', which SUT shows \[FSM601\]"):
+    with pytest.raises(InputError, match=r"the model has no field 'exitcode', which SUT shows \[FSM601\]"):
         conform(MACHINE, lambda: Detailed(MACHINE), examples=0)

@@ -164,7 +164,7 @@ def test_a_lost_update_is_found_in_a_process() -> None:
 def test_a_process_that_takes_one_request_at_a_time_is_refused_several_threads() -> None:
     """The error comes before any test starts, and its hint shows the greeting that allows several threads."""
     for test in (conform, concurrently):
-        with pytest.raises(InputError, match=r"tally.py serial: takes one request at a time") as refused:
+        with pytest.raises(InputError, match=r"tally.py serial: the system answers one request at a time") as refused:
             test(counter(), lambda: child([*TALLY, "serial"]), threads=2)
         assert '{"fsm":1,"can":["parallel"]}' in refused.value.problems[0].hint
 
@@ -219,9 +219,13 @@ def test_what_a_process_remembers_and_how_it_dies_is_tested() -> None:
     ("wrong", "test", "says"),
     [
         ("", "knit; pay=dropped; crash@1 pay=paid,kept", ""),
-        ("overwrites", "knit; pay=dropped", "pay failed, and changed its record: it was [], and is [1]"),
-        ("writes-in-place", "crash@1 knit=done,kept", "after a crash it shows TORN, where a restart may show absent"),
-        ("mortal", "crash@0 knit=done,kept", '"crash":"knit","point":1000000}, was killed by SIGKILL'),
+        ("overwrites", "knit; pay=dropped", "pay failed, but the record changed: it was [], and is [1]"),
+        (
+            "writes-in-place",
+            "crash@1 knit=done,kept",
+            "after a crash the SUT shows TORN, but a restart may show only absent",
+        ),
+        ("mortal", "crash@0 knit=done,kept", '"crash":"knit","point":1000000}: the process was killed by SIGKILL'),
         ("immortal", "crash@1 knit=done,kept", ""),
     ],
 )
@@ -239,7 +243,10 @@ def test_a_record_that_is_left_out_is_broken() -> None:
     made.reset()
     assert isinstance(made, Remembering)
 
-    with pytest.raises(BrokenError, match='answers without its record; what remembers nothing answers "record":null'):
+    with pytest.raises(
+        BrokenError,
+        match='the process answers without its record; a process that stores nothing must answer "record":null',
+    ):
         made.record()
     made.close()
 
@@ -350,7 +357,7 @@ def test_what_cannot_be_executed_says_so(tmp_path: Path) -> None:
 # -- violations of the protocol ----------------------------------------------------
 
 NOT_JSON: Final = (
-    'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed '
+    'the process must write and flush each answer as one line such as {"id":1,"reply":"ok"} '
     f"({documented('reference/exec-protocol')})"
 )
 LINES: Final = "its standard error ends with 'line 5' / 'line 6' / 'line 7' / 'line 8' / 'the door\\x1b[2J fell' / 'no end of line'"
@@ -360,26 +367,26 @@ BAD: Final = {
     "panic": "its standard error ends with 'panic: assignment to entry in nil map' / '…' / 'frame 35' / ",
     "fault": "was killed by SIGSEGV; ",
     "quit": "ended with exit code 0; ",
-    "mute": "has closed its standard output and is still running; ",
+    "mute": "the process has closed its standard output, but is still running; ",
     "garbage": f"answers 'the door is open': JSON is malformed: invalid character (byte 4); {NOT_JSON}",
     "bytes": r"answers '\\xff\\xfe\x00': JSON is malformed",
     "empty": "answers '': Input data was truncated",
     "array": "answers '[1]': Expected `object`, got `array`",
     "odd-key": "contains unknown field `show`",
     "odd-reply": "Expected `str | null`, got `int` - at `$.reply`",
-    "undeclared": 'and its greeting did not have outputs; add it to the greeting: {"fsm":1,"can":["outputs"]}',
+    "undeclared": 'but its greeting did not name the ability outputs; add the ability to the greeting: {"fsm":1,"can":["outputs"]}',
     "without-id": "Object missing required field `id`",
-    "other-id": "which has the id 3 and not 2; each request is answered once, in turn, with its own id",
+    "other-id": "whose id is 3 instead of 2; answer each request once, with the id of the request",
     "cut": "ended with exit code 0, after '{\"id\":' without an end of line; ",
-    "flood": f"wrote a line of more than {LONGEST:,} bytes: 'xxxx",
-    "lines": "which has the id 0 and not 2",
+    "flood": f"the process wrote a line of more than {LONGEST:,} bytes: 'xxxx",
+    "lines": "whose id is 0 instead of 2",
 }
 
 LATE: Final = {
-    "hang": f"wrote no line within 0.3 s; {NOT_JSON}",
-    "deaf": f"wrote no line within 0.3 s; {NOT_JSON}",
-    "stopped": f"wrote no line within 0.3 s; {NOT_JSON}",
-    "partial": "wrote no line within 0.3 s; it has begun a line without an end, '{\"id\": 2}'; ",
+    "hang": f"the process wrote no line within 0.3 s; {NOT_JSON}",
+    "deaf": f"the process wrote no line within 0.3 s; {NOT_JSON}",
+    "stopped": f"the process wrote no line within 0.3 s; {NOT_JSON}",
+    "partial": "the process wrote no line within 0.3 s; it has begun an incomplete line: '{\"id\": 2}'; ",
 }
 
 
@@ -402,9 +409,9 @@ def test_whatever_is_no_answer_is_told(manners: str, says: str, timeout: float) 
     made._talk._timeout = 30.0  # noqa: SLF001
     made.reset()
 
-    assert f'{RUDE} {manners}, asked {{"id":2,"do":"it"}}, ' in str(error.value)
+    assert f'{RUDE} {manners}, asked {{"id":2,"do":"it"}}: ' in str(error.value)
     assert says in str(error.value)
-    assert f"{error.value}; it is started again by the next reset" == str(again.value)
+    assert f"{error.value}; the next reset starts it again" == str(again.value)
     assert made.do("push") == "ok"
     made.close()
 
@@ -414,7 +421,7 @@ def test_whatever_is_no_answer_is_told(manners: str, says: str, timeout: float) 
     [
         ("no-greeting", "ended with exit code 4; "),
         ("shell", "greets with 'command not found': JSON is malformed"),
-        ("old", "speaks version 2 of the protocol, and this is version 1"),
+        ("old", "speaks version 2 of the protocol, but fsm speaks version 1"),
         ("boast", "Invalid enum value 'fly' - at `$.can[0]`"),
     ],
 )
@@ -423,11 +430,11 @@ def test_a_greeting_is_needed(manners: str, says: str) -> None:
         rude(manners)
 
     assert says in str(error.value)
-    assert 'its first line is to be {"fsm":1,"can":[]}' in str(error.value)
+    assert 'the process must first write and flush the line {"fsm":1,"can":[]}' in str(error.value)
 
 
 def test_a_greeting_has_its_time() -> None:
-    with pytest.raises(BrokenError, match=r"wrote no line within 0.2 s; its first line is to be"):
+    with pytest.raises(BrokenError, match=r"the process wrote no line within 0.2 s; the process must first write"):
         child([sys.executable, "-S", RUDE, "quiet"], start=0.2, grace=0.2)
 
 
@@ -436,7 +443,7 @@ def test_an_answer_too_many_is_told_with_the_next() -> None:
     made.reset()
 
     assert made.do("it") == "ok"
-    with pytest.raises(BrokenError, match="which has the id 2 and not 3"):
+    with pytest.raises(BrokenError, match="whose id is 2 instead of 3"):
         made.do("push")
     made.close()
 
@@ -467,7 +474,10 @@ def test_one_that_says_something_else_of_itself_the_second_time_is_broken(tmp_pa
 
     with pytest.raises(BrokenError):
         made.do("it")
-    with pytest.raises(BrokenError, match="now greets with outputs, and with nothing more when it was first started"):
+    with pytest.raises(
+        BrokenError,
+        match="the process now greets with outputs, but greeted with nothing more when it was first started",
+    ):
         made.reset()
     made.close()
 
@@ -494,7 +504,7 @@ def test_one_that_hangs_is_a_finding() -> None:
     )
 
     (broken,) = [each.broken for each in tested.failures]
-    assert "wrote no line within 0.3 s" in broken
+    assert "the process wrote no line within 0.3 s" in broken
 
 
 # -- leftovers ---------------------------------------------------------------------
@@ -643,7 +653,7 @@ def test_a_line_comes_in_pieces() -> None:
 def test_what_is_not_read_is_told() -> None:
     talking = Process(["sleep", "1000"], grace=0.1)
 
-    with pytest.raises(TalkError, match=r"does not read its standard input for 0\.2 s"):
+    with pytest.raises(TalkError, match=r"the process did not read its standard input for 0\.2 s"):
         talking.write(b"a" * 1_000_000, timeout=0.2)
     talking.end(gently=False)
     talking.end(gently=False)

@@ -371,7 +371,7 @@ def test_what_was_promised_is_kept() -> None:
     found = outcome(door(), lambda: Deaf(door()))
 
     (failure,) = found.failures
-    assert failure.broken == "the world was arranged for push=stuck, and it ended as opened"
+    assert failure.broken == "SUT promised the outcome push=stuck, but the event ended as opened"
     assert "clause     push" in failure_text(failure)
 
 
@@ -421,7 +421,9 @@ def test_how_it_ended_instead_is_left_out_where_it_is_not_known() -> None:
     machine = machine_of(alike)
     found = outcome(machine, lambda: Deaf(machine))
 
-    assert "the world was arranged for push=stuck, and it ended otherwise" in [each.broken for each in found.failures]
+    assert "SUT promised the outcome push=stuck, but the event ended with a different outcome" in [
+        each.broken for each in found.failures
+    ]
 
 
 class Lax(Simulated):
@@ -562,12 +564,12 @@ def place(method: Callable[..., object], after: int) -> str:
 @pytest.mark.parametrize(
     ("sut", "says"),
     [
-        (Raising, f"it raised KeyError: 'remove' at {place(Raising.do, 2)}"),
-        (Speechless, "no reply to push: a call replies ok or an error code"),
-        (Leaving, f"it raised SystemExit: 0 at {place(Leaving.do, 1)}"),
-        (Number, "it replied 4 to push: a reply is text"),
-        (Odd, "after a reset it shows WIDE, where the initial state shows CLOSED"),
-        (Stale, "after a reset it shows OPEN, where the initial state shows CLOSED"),
+        (Raising, f"the SUT raised KeyError: 'remove' at {place(Raising.do, 2)}"),
+        (Speechless, "the SUT gave no reply to push, but a call must reply ok or an error code"),
+        (Leaving, f"the SUT raised SystemExit: 0 at {place(Leaving.do, 1)}"),
+        (Number, "the SUT replied 4 to push, but a reply must be text"),
+        (Odd, "after a reset the SUT shows WIDE, but the initial state shows CLOSED"),
+        (Stale, "after a reset the SUT shows OPEN, but the initial state shows CLOSED"),
         (Gone, "no answer to push within 2 s"),
     ],
 )
@@ -639,7 +641,7 @@ def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
     """A missing reply fails with a hint. In the twin, the call may still be in progress, so there is no hint."""
     machine = door()
     found = outcome(machine, lambda: Mute(machine))
-    assert "hint       do('push') returned None; return its reply, such as 'ok'" in describe(found)
+    assert "hint       do('push') returned None; a call must return its reply, such as 'ok'" in describe(found)
     assert all(each.hint for each in found.failures)
 
     class Late(Mute):
@@ -787,7 +789,7 @@ def test_a_step_that_cannot_be_taken_is_not_lost(step: str) -> None:
     machine = door()
     found = replay(machine, lambda: Simulated(machine), steps(f"{step}; push=opened"))
 
-    assert ["it cannot be taken here, with these outcomes"] == [each.why for each in found.left_out]
+    assert ["this step cannot be taken here with these outcomes"] == [each.why for each in found.left_out]
     assert found.cover.steps == 1
 
 
@@ -815,7 +817,7 @@ def test_what_is_no_step_is_refused(text: str) -> None:
     if text == "begin":
         assert steps(text) == (Stimulus("begin"),)
         return
-    with pytest.raises(ValueError, match="is no step"):
+    with pytest.raises(ValueError, match="is not a step"):
         steps(text)
 
 

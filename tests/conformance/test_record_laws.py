@@ -206,19 +206,23 @@ class WritesTwice(Purse):
 
 
 PLANTED = [
-    (Lends, "a reader of its record can write to it", "knit"),
-    (LendsPart, "a reader of its record can write to it", "knit"),
-    (Hasty, "pay failed, and changed its record: coins was [], and is [1]", "knit; pay=dropped"),
+    (Lends, "the method record returned the record itself", "knit"),
+    (LendsPart, "the method record returned the record itself", "knit"),
+    (Hasty, "pay failed, but the record changed: coins was [], and is [1]", "knit; pay=dropped"),
     (
         Forgets,
-        "it came through night as it was, and changed its record: said was 'thanks', and is None",
+        "the state of the SUT survived night, but the record changed: said was 'thanks', and is None",
         "knit; night=kept",
     ),
-    (Overwrites, "knit was refused, and changed its record: said was 'thanks', and is 'again?'", "knit; knit"),
-    (WritesInPlace, "after a crash it shows TORN, where a restart may show absent or THERE", "crash@1 knit=done,kept"),
+    (Overwrites, "knit was refused, but the record changed: said was 'thanks', and is 'again?'", "knit; knit"),
+    (
+        WritesInPlace,
+        "after a crash the SUT shows TORN, but a restart may show only absent or THERE",
+        "crash@1 knit=done,kept",
+    ),
     (
         WritesTwice,
-        "after a crash its record is neither as before nor as after the event: coins was [], and is [1]",
+        "after a crash the record of the SUT is neither the record before the event nor the one after it: coins was [], and is [1]",
         "knit; crash@2 pay=paid,kept",
     ),
 ]

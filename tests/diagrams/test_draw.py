@@ -412,20 +412,23 @@ def test_the_suffix_selects_the_format(tmp_path: Path) -> None:
     assert (tmp_path / "pod.mmd").read_text(encoding="utf-8").startswith("stateDiagram-v2")
     ran = fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.gif"))
     assert ran.returncode == 2
-    assert "does not name a format" in ran.stderr
+    assert "is not that of a format" in ran.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pod.mmd"]
 
 
 WRONG = [
     (["draw"], "name a model to draw"),
     (["draw", "cri-pods"], "did you mean 'cri-pod'?"),
-    (["draw", "cri-pod", "cri-container"], "several pictures need --output FOLDER"),
-    (["draw", "cri-pod", "-p", "containerd-1"], "it may be containerd-1.6 or containerd-1.7"),
+    (
+        ["draw", "cri-pod", "cri-container"],
+        "several pictures cannot be written to standard output; use --output FOLDER",
+    ),
+    (["draw", "cri-pod", "-p", "containerd-1"], "several profiles match; use one of containerd-1.6, containerd-1.7"),
     (["draw", "cri-pod", "-e", "stopp"], "did you mean 'stop'?"),
     (["draw", "cri-pod", "--highlight", "x", "--coverage", "y"], "make different pictures"),
     (["draw", "cri-pod", "--highlight", "no/such.log"], "cannot be opened"),
     (["draw", "cri-pod", "--coverage", "no/such.log"], "cannot be opened"),
-    (["draw", "cri-pod", "--coverage", __file__], "has no event of cri-pod [FSM204]"),
+    (["draw", "cri-pod", "--coverage", __file__], "the recordings have no event of cri-pod [FSM204]"),
     (["draw", "cri-pod", "--highlight", __file__], "contains no pod [FSM204]"),
     (["draw", "cri-pod", "-o", "/proc/none/pod.svg"], "/proc/none"),
 ]
@@ -450,11 +453,11 @@ def test_without_dot(tmp_path: Path) -> None:
     alone, every = fsm("draw", "cri-pod", env=env), fsm("draw", "-o", str(tmp_path / "out"), env=env)
 
     assert (alone.returncode, alone.stdout) == (2, "")
-    assert "so there is no svg: apt-get install graphviz" in alone.stderr
-    assert "; ascii, dot, mermaid, plantuml and markdown can do without" in alone.stderr
+    assert "so svg cannot be written: apt-get install graphviz" in alone.stderr
+    assert "; the formats ascii, dot, mermaid, plantuml and markdown do not need 'dot'" in alone.stderr
     assert fsm("draw", "cri-pod", "-f", "ascii", env=env).returncode == 0
     assert every.returncode == 2
-    assert every.stderr.count("so there is no svg and no png: apt-get install graphviz") == 1
+    assert every.stderr.count("so svg and png cannot be written: apt-get install graphviz") == 1
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         f"{name}.{suffix}" for name in names() for suffix in ("dot", "mmd", "puml", "md", "txt")
     }
@@ -526,7 +529,7 @@ def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
     ran = fsm("draw", "cri-pod", "--highlight", "run.json", cwd=tmp_path)
 
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert "run.json: contains no pod [FSM204]" in ran.stderr
+    assert "run.json: the recording contains no pod [FSM204]" in ran.stderr
 
 
 @pytest.mark.slow
@@ -538,7 +541,7 @@ def test_a_run_can_come_through_a_pipe() -> None:
 
     assert (0, drawn[0].stdout) == (drawn[1].returncode, drawn[1].stdout)
     assert "#0969da" in drawn[0].stdout
-    assert (2, "/dev/zero: has more than 64 MiB, and can be read only once") == (
+    assert (2, "/dev/zero: the input has more than 64 MiB and can be read only once") == (
         endless.returncode,
         endless.stderr.partition(" [")[0],
     )

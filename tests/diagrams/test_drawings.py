@@ -267,19 +267,19 @@ def test_sentences_around_a_drawing_are_none_of_it() -> None:
 
 WRONG = {
     "no head": ("FSM404", "+---+  go  +---+\n| A +------+ B |\n+---+      +---+\n", "between A (2:6) and B (2:11) has no arrowhead"),
-    "a gap": ("FSM404", "+---+  go  +---+\n| A +-- ---> B |\n+---+      +---+\n", "column 7: the line is broken off"),
+    "a gap": ("FSM404", "+---+  go  +---+\n| A +-- ---> B |\n+---+      +---+\n", "column 7: the line breaks off"),
     "no line": ("FSM404", "+---+ +---+ go +---+\n| A | | C +----> B |\n+-v-+ +---+    +---+\n", "the arrowhead 'v' on the border of a box has no line"),
     "a joint alone": ("FSM404", "+---+  go  +---+\n| A +------> B +\n+---+      +---+\n", "the joint '+' on the border of a box has no line"),
-    "into nothing": ("FSM404", "+---+  go  +---+\n| A +---->   | B |\n+---+      +---+\n", "the arrowhead '>' points at nothing"),
-    "a word that is no state": ("FSM404", "      +---+\nA --> | B |\n go   +---+\n", "the line ends at 'A', which is no box"),
-    "a stray stroke": ("FSM404", "+---+  go  +---+\n| A +------> B |  |\n+---+      +---+\n", "'|' is part of no line"),
-    "heads only": ("FSM404", "+---+     +---+\n| A <--+--> B |\n+---+  v  +---+\n     +---+\n     | C |\n     +---+\n", "the line has arrowheads only"),
-    "many to many": ("FSM405", "+---+ go +---+\n| A +--+-> B |\n+---+  | +---+\n       |\n+---+  | +---+\n| C +--+-> D |\n+---+    +---+\n", "2 beginnings and 2 arrowheads: which leads where?"),
-    "a ring": ("FSM405", "+---+ +-+  +---+\n| A +-+ +--> B |\n+---+ +-+  +---+\n", "the line runs in a ring"),
-    "a label of no line": ("FSM406", "+---+  go  +---+\n| A +------> B |\n+---+      +---+           what\n", "'what' belongs to no line"),
+    "into nothing": ("FSM404", "+---+  go  +---+\n| A +---->   | B |\n+---+      +---+\n", "the arrowhead '>' does not point at a box or a word"),
+    "a word that is no state": ("FSM404", "      +---+\nA --> | B |\n go   +---+\n", "the line ends at 'A', which is not a box"),
+    "a stray stroke": ("FSM404", "+---+  go  +---+\n| A +------> B |  |\n+---+      +---+\n", "'|' does not belong to any line"),
+    "heads only": ("FSM404", "+---+     +---+\n| A <--+--> B |\n+---+  v  +---+\n     +---+\n     | C |\n     +---+\n", "the line has only arrowheads, and no beginning"),
+    "many to many": ("FSM405", "+---+ go +---+\n| A +--+-> B |\n+---+  | +---+\n       |\n+---+  | +---+\n| C +--+-> D |\n+---+    +---+\n", "2 beginnings and 2 arrowheads, so it is unclear"),
+    "a ring": ("FSM405", "+---+ +-+  +---+\n| A +-+ +--> B |\n+---+ +-+  +---+\n", "the line forms a ring"),
+    "a label of no line": ("FSM406", "+---+  go  +---+\n| A +------> B |\n+---+      +---+           what\n", "'what' does not belong to any line"),
     "a label between two lines": ("FSM406", "+---+  +---+\n| A |  | B |\n+-+-+  +-+-+\n  | to   |\n  | go   |\n  |      |\n+-v-+  +-v-+\n| C |  | D |\n+---+  +---+\n".replace(" to ", "  to").replace(" go   |", "  go  |"), "could be the label of several lines"),
     "a label above one line and below another": ("FSM406", "+---+     +---+\n| A +-----> B |\n|   |  go |   |\n|   <-----+   |\n+---+     +---+\n", "'go' could be the label of several lines"),
-    "a box in a box": ("FSM407", "+-----------+  go  +---+\n| +---+     +------> B |\n| | A | big |      +---+\n| +---+     |\n+-----------+\n", "a box has boxes in it"),
+    "a box in a box": ("FSM407", "+-----------+  go  +---+\n| +---+     +------> B |\n| | A | big |      +---+\n| +---+     |\n+-----------+\n", "a box contains other boxes"),
 }  # fmt: skip
 
 
@@ -329,7 +329,7 @@ def test_tabs_of_another_width_are_named(wide: int) -> None:
 
     (problem,) = problems
     assert (problem.code, "\t" in tabbed[problem.line - 1]) == ("FSM403", True)
-    assert f"it can be read with tabs of {wide}" in problem.what
+    assert f"the drawing can be read with tabs of {wide} columns" in problem.what
     assert f"expand -t {wide}" in problem.hint
 
 
@@ -338,7 +338,9 @@ def test_tabs_are_named_though_the_drawing_has_another_mistake() -> None:
 
     (found,) = parse(text, "x.py")
 
-    assert ["has tabs, which are read as up to 8 columns, and then nothing meets"] == [x.what for x in found.problems]
+    assert ["the drawing has tabs, and with tabs of 8 columns no line meets its box"] == [
+        x.what for x in found.problems
+    ]
 
 
 @pytest.mark.parametrize("text", [CONTAINER, POD])
@@ -350,12 +352,12 @@ def test_a_drawing_without_its_columns_is_recognised(text: str) -> None:
     (problem,) = caught.value.problems
     assert "FSM403" == problem.code
     assert problem.line > 5
-    assert "runs of blanks were squeezed" in problem.what
-    assert "take it from its source" in problem.hint
+    assert "each run of blanks was reduced" in problem.what
+    assert "copy the drawing from its source" in problem.hint
 
 
 NOTHING = {
-    "FSM402": ("no drawing\nat all: a -> b\n", "has no drawing of states in it"),
+    "FSM402": ("no drawing\nat all: a -> b\n", "the text contains no drawing of states"),
     "FSM407": ("    +-----+\n    |  A  |    x\n    +--  -+  --> y\n", "looks like the border of a box"),
 }
 
@@ -382,7 +384,7 @@ def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
     (problem,) = caught.value.problems
     assert ("FSM402", 2) == (problem.code, problem.line)
     assert "flowchart" in problem.what
-    assert "only stateDiagram is read" in problem.hint
+    assert "the Mermaid diagram stateDiagram-v2" in problem.hint
 
     assert parse("```mermaid\nstateDiagram-v2\n  a --> b: go\n```\n", "x.md")
 
@@ -540,17 +542,29 @@ def test_reads_dot() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("digraph {\n a -> \n}\n", 3, "column 1: is not DOT: expected name, found }"),
-        ("digraph {\n a -> node\n}\n", 2, "column 7: is not DOT: expected name, found node"),
-        ("digraph {\n a -- b\n}\n", 2, "column 4: is not DOT: expected name, found --"),
-        ('digraph {\n a -> "b\n}\n', 2, "column 7: is not DOT: expected name, found what is not closed"),
-        ("digraph {\n a [label=<<b>x</b>]\n}\n", 2, "column 11: is not DOT: expected name, found what is not closed"),
-        ("digraph {\n a /* b\n}\n", 2, "column 4: is not DOT: expected name, found what is not closed"),
-        ("digraph {\n node\n}\n", 3, "column 1: is not DOT: expected [, found }"),
-        ("digraph {\n a [b]\n}\n", 2, "column 6: is not DOT: expected =, found ]"),
-        ("digraph {\n a $ b\n}\n", 2, "column 4: is not DOT: expected name, found '$'"),
-        ("digraph {\n a -> b\n", 3, "column 1: is not DOT: expected name, found the end"),
-        ("graph {\n a -- b\n}\n", 1, "the graph has no directions"),
+        ("digraph {\n a -> \n}\n", 3, "column 1: the graph is not DOT: expected name, but found }"),
+        ("digraph {\n a -> node\n}\n", 2, "column 7: the graph is not DOT: expected name, but found node"),
+        ("digraph {\n a -- b\n}\n", 2, "column 4: the graph is not DOT: expected name, but found --"),
+        (
+            'digraph {\n a -> "b\n}\n',
+            2,
+            "column 7: the graph is not DOT: expected name, but found an unclosed string or comment",
+        ),
+        (
+            "digraph {\n a [label=<<b>x</b>]\n}\n",
+            2,
+            "column 11: the graph is not DOT: expected name, but found an unclosed string or comment",
+        ),
+        (
+            "digraph {\n a /* b\n}\n",
+            2,
+            "column 4: the graph is not DOT: expected name, but found an unclosed string or comment",
+        ),
+        ("digraph {\n node\n}\n", 3, "column 1: the graph is not DOT: expected [, but found }"),
+        ("digraph {\n a [b]\n}\n", 2, "column 6: the graph is not DOT: expected =, but found ]"),
+        ("digraph {\n a $ b\n}\n", 2, "column 4: the graph is not DOT: expected name, but found '$'"),
+        ("digraph {\n a -> b\n", 3, "column 1: the graph is not DOT: expected name, but found the end"),
+        ("graph {\n a -- b\n}\n", 1, "the graph is undirected"),
     ],
 )
 def test_refuses_dot_that_is_none(text: str, line: int, what: str) -> None:

@@ -186,7 +186,7 @@ def test_each_observation_of_the_entity_is_in_one_row(events: list[dict[str, str
     with tempfile.TemporaryDirectory() as folder:
         path = trace(*events, folder=Path(folder))
         if not mine:
-            with pytest.raises(InputError, match=r"contains no entity 'c1'|shows nothing"):
+            with pytest.raises(InputError, match=r"the recording contains no entity 'c1'|has no steps"):
                 chosen_steps(path, entity="c1")
             return
         chart = recorded_chart(chosen_steps(path, entity="c1"), None)
@@ -433,16 +433,25 @@ def test_the_format_is_that_of_the_suffix(tmp_path: Path) -> None:
 WRONG = [
     (
         ["--entity", "d1d12d2e084d"],
-        "contains no entity 'd1d12d2e084d' [FSM204]\n    did you mean container d1d12d2e084c?",
+        "the recording contains no entity 'd1d12d2e084d' [FSM204]\n    did you mean container d1d12d2e084c?",
     ),
-    (["--entity", "zz"], "contains no entity 'zz' [FSM204]\n    it has container d1d12d2e084c, "),
-    (["--entity", "5"], "has several entities whose id begins with '5' [FSM204]\n    give more of the id: "),
-    (["--from", "900"], "shows nothing from line 900 on [FSM204]\n    its steps are on lines 1 to "),
-    (["--from", "9", "--to", "3"], "--to 3 is before --from 9"),
-    (["-f", "dot"], "a sequence chart is svg or mermaid, not dot"),
-    (["-f", "svg", "-f", "mermaid"], "several pictures need --output FOLDER"),
-    (["-o", "chart.png"], "does not name a format"),
-    (["--show", "stays"], "--sequence, which excludes --event, --show"),
+    (
+        ["--entity", "zz"],
+        "the recording contains no entity 'zz' [FSM204]\n    the recording has container d1d12d2e084c, ",
+    ),
+    (
+        ["--entity", "5"],
+        "the recording has several entities whose id begins with '5' [FSM204]\n    give a longer part of one id: ",
+    ),
+    (
+        ["--from", "900"],
+        "the recording has no steps from line 900 on [FSM204]\n    the recording has steps on lines 1 to ",
+    ),
+    (["--from", "9", "--to", "3"], "the line 3 of --to is before the line 9 of --from"),
+    (["-f", "dot"], "a sequence chart can be written as svg or mermaid, but not as dot"),
+    (["-f", "svg", "-f", "mermaid"], "several pictures cannot be written to standard output; use --output FOLDER"),
+    (["-o", "chart.png"], "is not that of a format"),
+    (["--show", "stays"], "--sequence, which cannot be combined with --event, --show"),
     (["--with", str(CALLS)], "[FSM206]"),
     (["-p", "containerd-1.5"], "[FSM203]"),
 ]
@@ -463,7 +472,10 @@ def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
     """A file that is not a recording is refused, and so are a missing file and a pipe."""
     (tmp_path / "notes.txt").write_text("Nothing of containers.\n")
 
-    assert "shows nothing that could be drawn [FSM204]" in fsm("draw", "--sequence", str(tmp_path / "notes.txt")).stderr
+    assert (
+        "the recording contains nothing that could be drawn [FSM204]"
+        in fsm("draw", "--sequence", str(tmp_path / "notes.txt")).stderr
+    )
     assert "[FSM201]" in fsm("draw", "--sequence", str(tmp_path / "none.log")).stderr
     assert "can be read only once [FSM204]" in fsm("draw", "--sequence", "-", stdin=CALLS.read_bytes()).stderr
 
@@ -480,7 +492,9 @@ def test_a_picture_of_too_much_is_refused(tmp_path: Path) -> None:
     """Too many steps or entities are refused with a remedy. A chart with the maximum number is drawn."""
     seen = {"entity": "c1", "event": "stop", "reply": "ok"}
     many = trace(*[seen] * (STEPS + 1), folder=tmp_path)
-    with pytest.raises(InputError, match=f"has {STEPS + 1} steps, and a chart has at most {STEPS} steps") as caught:
+    with pytest.raises(
+        InputError, match=f"has {STEPS + 1} steps, but a chart can have at most {STEPS} steps"
+    ) as caught:
         chosen_steps(many)
     assert "--entity, such as c1; or choose lines with --from and --to" in caught.value.problems[0].hint.replace(
         "or lines", "or choose lines"

@@ -94,7 +94,10 @@ def test_an_address_that_cannot_be_used_is_wrong_input(site: Path) -> None:
     nobody = fsm_with(site, "test", "job", "--against", "jobs:127.0.0.1:1")
 
     assert (2, "use jobs:HOST:PORT") == (no_port.returncode, no_port.stderr.split("\n")[1].strip())
-    assert (2, "check that it runs there") == (nobody.returncode, nobody.stderr.split("\n")[1].strip())
+    assert (2, "check that the system is running at this address") == (
+        nobody.returncode,
+        nobody.stderr.split("\n")[1].strip(),
+    )
 
 
 def test_the_option_belongs_to_its_scheme(site: Path) -> None:

@@ -22,7 +22,7 @@ BROKEN: Final = {
     "import": ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
     "exit": ("raise SystemExit(4)", "SystemExit: 4"),
     "attribute": ("", "AttributeError: module 'broken' has no attribute 'DOMAIN'"),
-    "kind": ("DOMAIN = 'jobs'", "TypeError: it is a str, not a Domain"),
+    "kind": ("DOMAIN = 'jobs'", "TypeError: the object is a str, not a Domain"),
     "folder": (
         "from fsm.entry_points import Domain\nDOMAIN = Domain(name='a', about='b', models='email:models')",
         "FileNotFoundError",
@@ -84,7 +84,7 @@ def test_a_broken_form_is_one_warning_and_no_verdict(tmp_path: Path) -> None:
     assert 3 == unknown.returncode
     first, second = unknown.stderr.splitlines()
     assert first.startswith("warning: fsm.recordings 'a' of broken 1.0 cannot be loaded: ModuleNotFoundError")
-    assert "warning: the form of recording 'NAME' is not tried: AssertionError: 18 bytes" == second
+    assert "warning: the form of recording 'NAME' failed and is skipped: AssertionError: 18 bytes" == second
     assert (0, "") == (known.returncode, known.stderr)
 
 
@@ -105,7 +105,10 @@ def test_two_forms_that_claim_a_recording_are_an_error(tmp_path: Path) -> None:
 
     assert ("bar.log: bar-log", "") == (alone.stdout.splitlines()[0].rpartition("/")[2], alone.stderr)
     assert 2 == both.returncode
-    assert "is a recording of several forms: bar-log and pipe-log [FSM220]\n    say --form bar-log\n" in both.stderr
+    assert (
+        "several forms recognise the recording: bar-log and pipe-log [FSM220]\n    select one of them, as with --form bar-log\n"
+        in both.stderr
+    )
     assert ("bar.log: pipe-log", "") == (chosen.stdout.splitlines()[0].rpartition("/")[2], chosen.stderr)
     assert (2, True) == (misspelt.returncode, "did you mean 'pipe-log'?" in misspelt.stderr)
 
@@ -179,7 +182,7 @@ def test_a_name_that_two_packages_add_is_refused(group: str, tmp_path: Path) -> 
     asked = fsm_with(tmp_path, *words)
 
     assert 2 == asked.returncode
-    assert f"{name}: is added to {group} by {module} 1.0 and the-other 0.9 [FSM221]" in asked.stderr
+    assert f"{name}: two packages add this name to {group}: {module} 1.0 and the-other 0.9 [FSM221]" in asked.stderr
 
 
 def _with_models(site: Path, name: str, model: str) -> None:
@@ -204,7 +207,7 @@ def test_a_model_that_two_packages_add_is_refused(tmp_path: Path) -> None:
     assert (0, "door:") == (alone.returncode, alone.stdout.split()[0])
     assert fsm("show", "container-status").stdout == shipped.stdout
     assert 2 == both.returncode
-    assert "second_data/models/door.toml: has the name of" in both.stderr
+    assert "second_data/models/door.toml: the model has the same name as" in both.stderr
     assert "first_data/models/door.toml [FSM221]" in both.stderr
 
 
@@ -248,7 +251,7 @@ def test_commands_of_packages(tmp_path: Path) -> None:
     assert (0, "limit  None\n") == (fsm_with(tmp_path, "wait").returncode, fsm_with(tmp_path, "wait").stdout)
     assert 2 == lost.returncode
     assert (
-        "counting:lost: cannot be loaded: AttributeError: module 'counting' has no attribute 'lost' [FSM223]"
+        "counting:lost: the declared object cannot be loaded: AttributeError: module 'counting' has no attribute 'lost' [FSM223]"
         in lost.stderr
     )
     assert 0 == fsm_with(tmp_path, "judge", HOLDING).returncode

@@ -201,6 +201,6 @@ def test_a_recording_with_a_problem_leaves_the_others(tmp_path: Path) -> None:
 
     assert sorted(bool(row["problem"]) for row in found) == [False, True]
     [problem] = [row["problem"] for row in found if row["problem"]]
-    assert problem.startswith(f"{bad}: cannot be opened: no such file")
+    assert problem.startswith(f"{bad}: the file cannot be opened: no such file")
     [summary] = [decode(row["judged"], type=Summary) for row in found if row["judged"]]
     assert summary == summarised([judge(good)], node=good.name)

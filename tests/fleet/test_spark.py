@@ -172,10 +172,10 @@ def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cl
     [
         ("value string", {}, "the lines have no order"),
         ("line long, value string", {"by": "entity"}, "depends on the lines before it"),
-        ("node string", {}, "the columns need "),
+        ("node string", {}, "the table needs a column "),
         ("entity string", {"models": [KIND]}, "the observations have no order"),
         ("entity string, line long", {}, "do not name their machine"),
-        ("entity string, line long", {"models": ["no-such"]}, "no-such: is not the name of a model"),
+        ("entity string, line long", {"models": ["no-such"]}, "no-such: this is not the name of a model"),
         ("entity string, line long", {"models": [KIND], "profile": "no-such"}, "no profile 'no-such'"),
     ],
 )
@@ -193,7 +193,7 @@ def test_files_that_cannot_be_read_are_told(session: SparkSession) -> None:
 
     assert found == summarised([judge(good)], node="one")
     assert [each.partition(" [")[0] for each in problems] == [
-        "/no/such.log: cannot be opened: no such file or directory"
+        "/no/such.log: the file cannot be opened: no such file or directory"
     ]
 
 
@@ -217,7 +217,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert (summary.returncode, decode(summary.stdout, type=Summary)) == (1, expected)
     assert text.stdout == fsm("merge", str(tmp_path / "all.json")).stdout
     assert text.returncode == 2
-    assert "/no/such.log: cannot be opened: no such file or directory" in text.stderr
+    assert "/no/such.log: the file cannot be opened: no such file or directory" in text.stderr
 
 
 KILLED: Final = """\
@@ -262,7 +262,7 @@ def test_without_java() -> None:
     ran = command("--engine", "spark", FAILING, JAVA_HOME="/no/such")
 
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "local[*]: cannot start a session: " in ran.stderr
+    assert "local[*]: Spark cannot start a session: " in ran.stderr
     assert "openjdk-17-jre-headless" in ran.stderr
     assert "Traceback" not in ran.stderr
 
@@ -273,8 +273,8 @@ def test_without_java() -> None:
         (("--engine", "spork"), "'spork' is not an engine: "),
         (("--engine", "spark", "--follow"), "cannot be combined with --engine"),
         (("--engine", "spark", "--since", "2h"), "cannot be combined with --engine"),
-        (("--engine", "spark", "--format", "sarif"), "with --engine, it must be text or summary"),
-        (("--engine", "spark", "-"), "workers cannot read standard input"),
+        (("--engine", "spark", "--format", "sarif"), "with --engine, the format must be text or summary"),
+        (("--engine", "spark", "-"), "the workers of --engine cannot read standard input"),
     ],
 )
 def test_options_that_a_cluster_has_not(options: tuple[str, ...], said: str) -> None:

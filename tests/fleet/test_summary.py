@@ -196,11 +196,11 @@ def test_a_summary_is_written_and_merged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{}\n{}", "is not a summary: "),
-        ('{"verdict": "holds"}', "is not a summary: Object missing required field `shares`"),
-        ('{"shares": [{}]}', "is not a summary: Object missing required field `node`"),
+        ("{}\n{}", "the file is not a summary: "),
+        ('{"verdict": "holds"}', "the file is not a summary: Object missing required field `shares`"),
+        ('{"shares": [{}]}', "the file is not a summary: Object missing required field `node`"),
         ('{"format": "container-fsm-summary/9", "shares": []}', "is a summary in the format 'container-fsm-summary/9'"),
-        (None, "cannot be opened: no such file or directory"),
+        (None, "the file cannot be opened: no such file or directory"),
     ],
 )
 def test_what_is_no_summary_is_refused(content: str | None, said: str, tmp_path: Path) -> None:
@@ -213,8 +213,8 @@ def test_what_is_no_summary_is_refused(content: str | None, said: str, tmp_path:
 
     assert (2, "") == (ran.returncode, ran.stdout)
     assert f"{file}: {said}" in ran.stderr
-    assert "two.json: cannot be opened" in ran.stderr
-    assert "'fsm judge --format summary' writes one" in ran.stderr
+    assert "two.json: the file cannot be opened" in ran.stderr
+    assert "'fsm judge --format summary' writes a summary" in ran.stderr
     assert not out.exists()
 
 

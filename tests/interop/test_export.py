@@ -158,7 +158,7 @@ def test_graphviz_reads_every_edge() -> None:
 @pytest.mark.parametrize(
     ("claim", "what"),
     [
-        ('refines = "door"', "refinement of door has no form in Promela: see 'fsm check'"),
+        ('refines = "door"', "refinement of door cannot be expressed in Promela; use 'fsm check' instead"),
         ('matches-diagram = "door.txt"', "no run can violate a drawing: see 'fsm check'"),
     ],
 )
@@ -202,7 +202,7 @@ WRONG = [
     (["cri-pod", "-o", "no/such/folder"], "no such file or directory"),
     (["cri-pod", "-o", "/"], "is a directory"),
     (["{door}", "--property", "no"], "'no': properties: never, same"),
-    (["{door}", "--property", "same"], "refinement of door has no form in Promela"),
+    (["{door}", "--property", "same"], "refinement of door cannot be expressed in Promela"),
 ]
 
 

@@ -81,35 +81,35 @@ CASES = [
     # The code, the text that replaces the claim, the message, and the hint.
     ("FSM301", 'once = "open"', "makes no claim", "make one of idempotent, always"),
     ("FSM301", 'always = "open"\nnever = "open"  # here', "makes 2 claims: always, never", "make one of"),
-    ("FSM302", 'always = "open"\nuntil = "gone"  # here', "'until' has no meaning with 'always'", "leave it out"),
-    ("FSM302", 'leads-to = "open"  # here', "has leads-to without from", "from = …"),
+    ("FSM302", 'always = "open"\nuntil = "gone"  # here', "'until' has no meaning with 'always'", "leave out 'until'"),
+    ("FSM302", 'leads-to = "open"  # here', "has leads-to, but lacks from", "from = …"),
     ("FSM303", 'never = "opne"  # here', "unknown name 'opne'", "did you mean 'open'? states and events: shut, open, ajar, gone, push"),
     ("FSM303", 'never = [\n"open",\n"was opne",  # here\n]', "unknown state 'opne'", "did you mean 'open'? states: shut"),
-    ("FSM303", 'never = "shows OPNE"  # here', "no state shows 'OPNE'", "did you mean 'OPEN'? shown: CLOSED, OPEN, gone"),
+    ("FSM303", 'never = "shows OPNE"  # here', "no state shows 'OPNE'", "did you mean 'OPEN'? texts that states show: CLOSED, OPEN, gone"),
     ("FSM303", 'never = "emits Crack"  # here', "no event emits 'Crack'", "did you mean 'Creak'? outputs: Creak, Bang"),
-    ("FSM303", 'never = "push replies okay"  # here', "'okay' is not a reply", "replies: ok, error, or a code"),
-    ("FSM303", 'never = "slam replies ok"  # here', "'slam' is not a call and has no reply", "leave 'replies' out"),
-    ("FSM303", 'never = "open and"  # here', "'open and' ends where a condition should be", "complete it"),
-    ("FSM303", 'never = ""  # here', "'' ends where a condition should be", "complete it"),
-    ("FSM303", 'never = "(open or gone"  # here', "'(open or gone' lacks a ')'", "close what was opened"),
-    ("FSM303", 'never = "open gone"  # here', "'open gone' continues with 'gone'", "put and, or or then in between"),
-    ("FSM303", 'never = "open && gone"  # here', "'open && gone' has '&' in it", "use names, parentheses, and, or, not, then"),
-    ("FSM303", 'never = "silent push"  # here', "lacks 'on' after 'silent'", "silent on …"),
+    ("FSM303", 'never = "push replies okay"  # here', "'okay' is not a reply", "a reply is ok, error, or a code"),
+    ("FSM303", 'never = "slam replies ok"  # here', "'slam' is not a call and has no reply", "leave out 'replies'"),
+    ("FSM303", 'never = "open and"  # here', "'open and' ends where a condition is expected", "complete the condition"),
+    ("FSM303", 'never = ""  # here', "'' ends where a condition is expected", "complete the condition"),
+    ("FSM303", 'never = "(open or gone"  # here', "'(open or gone' lacks a ')'", "add the closing parenthesis"),
+    ("FSM303", 'never = "open gone"  # here', "'open gone' continues with 'gone'", "insert 'and', 'or' or 'then' before it"),
+    ("FSM303", 'never = "open && gone"  # here', "the condition 'open && gone' contains '&'", "use only names, parentheses, 'and', 'or', 'not' and 'then'"),
+    ("FSM303", 'never = "silent push"  # here', "lacks 'on' after 'silent'", "silent on EVENT"),
     ("FSM303", 'never = "silent on psuh"  # here', "unknown event 'psuh'", "did you mean 'push'? events"),
     ("FSM303", 'never = "then open"  # here', "'then open' has 'then' instead of a condition", "see 'fsm check --help'"),
-    ("FSM303", 'always = "open then gone"  # here', "speaks of several instants", "leave 'then' out here"),
-    ("FSM303", f'never = "{"(" * 60}open"  # here', "is nested too deeply", "split it into several properties"),
+    ("FSM303", 'always = "open then gone"  # here', "is about several instants", "leave out 'then'"),
+    ("FSM303", f'never = "{"(" * 60}open"  # here', "is nested too deeply", "split the property into several properties"),
     ("FSM303", 'reachable = "push"\nfrom-each = ["opne"]  # here', "unknown state 'opne'", "did you mean 'open'?"),
     ("FSM303", 'idempotent = "psuh"  # here', "unknown event 'psuh'", "did you mean 'push'?"),
-    ("FSM303", 'idempotent = "slam"  # here', "signal 'slam' is not a call", "only calls are repeated"),
+    ("FSM303", 'idempotent = "slam"  # here', "signal 'slam' is not a call", "only a call can be idempotent"),
     ("FSM303", 'from = "open"\nleads-to = "shut"\nfair = ["slum"]  # here', "unknown event 'slum'", "did you mean 'slam'?"),
-    ("FSM303", 'from = "open"\nleads-to = "shut"\nfair = ["push.ends"]  # here', "event 'push' has no ends", "only calls that take time have"),
+    ("FSM303", 'from = "open"\nleads-to = "shut"\nfair = ["push.ends"]  # here', "event 'push' has no ends", "only calls that take time have ends"),
     ("FSM303", 'from = "open"\nleads-to = "shut"\nstrongly-fair = ["push/opned"]  # here', "unknown outcome 'opned'", "did you mean 'opened'?"),
-    ("FSM304", 'refines = "cri-contaner"  # here', "machine 'cri-contaner' is not the name of a model", "did you mean 'cri-container'?"),
-    ("FSM304", 'follows = "cri-container"  # here', "none of the outputs of 'door' is an event of 'cri-container'", "the outputs of one are"),
-    ("FSM307", f'{CLAIM}\nfails = {{ under = [], about = "", length = 1 }}  # here', "property 'gone-for-good' fails under no profile", "name one, or leave it out"),
-    ("FSM307", f"{CLAIM}\nfails = [{EVERYWHERE},\n{EVERYWHERE}]  # here", "fails under '*' in two ways", "keep the one that is meant"),
-    ("FSM307", f'{CLAIM}\nfails = {{ under = ["old", "none",\n"old"], about = "", length = 1 }}  # here', "fails under 'old' in two ways", "keep the one"),
+    ("FSM304", 'refines = "cri-contaner"  # here', "machine 'cri-contaner': this is not the name of a model", "did you mean 'cri-container'?"),
+    ("FSM304", 'follows = "cri-container"  # here', "none of the outputs of 'door' is an event of 'cri-container'", "name a machine whose events are outputs"),
+    ("FSM307", f'{CLAIM}\nfails = {{ under = [], about = "", length = 1 }}  # here', "property 'gone-for-good' is known to fail, but under no profile", "name a profile, or leave out the failure"),
+    ("FSM307", f"{CLAIM}\nfails = [{EVERYWHERE},\n{EVERYWHERE}]  # here", "has two known failures under '*'", "keep only the intended failure"),
+    ("FSM307", f'{CLAIM}\nfails = {{ under = ["old", "none",\n"old"], about = "", length = 1 }}  # here', "has two known failures under 'old'", "keep only the intended failure"),
     ("FSM305", f'{CLAIM}\nfails = {{ under = "older", about = "", length = 1 }}  # here', "unknown profile 'older'", "did you mean 'old'? profiles: *, none, old"),
 ]  # fmt: skip
 
@@ -164,14 +164,14 @@ def test_what_is_defined_stands_for_what_it_is() -> None:
 DEFINED = [
     # The code, the definition, the claim, the message and the hint; "# here" marks the line of the problem.
     ("FSM303", "back = 'was opne'  # here", f"{CLAIM}\nuntil = 'back'", "unknown state 'opne'", "did you mean 'open'?"),
-    ("FSM303", "back = 'was gone then open'  # here", f"{CLAIM}\nuntil = 'back'", "speaks of several instants", "leave 'then' out here"),
+    ("FSM303", "back = 'was gone then open'  # here", f"{CLAIM}\nuntil = 'back'", "is about several instants", "leave out 'then'"),
     ("FSM303", "away = 'gone'", "never = 'was away'  # here", "unknown state 'away'", "states: shut, open, ajar, gone"),
     ("FSM102", "away = ['gone',\n'opne']  # here", f"{CLAIM}\nuntil = 'was away'", "unknown state 'opne'", "did you mean 'open'?"),
-    ("FSM128", "gone = ['shut']  # here", f"{CLAIM}\nuntil = 'was gone'", "'gone' is defined here and is the name of a state", "choose a name"),
-    ("FSM128", "push = 'was gone'  # here", f"{CLAIM}\nuntil = 'push'", "'push' is defined here and is the name of an event", "choose a name"),
+    ("FSM128", "gone = ['shut']  # here", f"{CLAIM}\nuntil = 'was gone'", "'gone' is defined here, but is also the name of a state", "choose a name"),
+    ("FSM128", "push = 'was gone'  # here", f"{CLAIM}\nuntil = 'push'", "'push' is defined here, but is also the name of an event", "choose a name"),
     ("FSM128", "PushDoor = 'was gone'  # here", f"{CLAIM}\nuntil = 'PushDoor'", "is the name of an event", "choose a name"),
     ("FSM128", "stays = 'was gone'  # here", f"{CLAIM}\nuntil = 'stays'", "is the name of a word of conditions", "choose a name"),
-    ("FSM129", "away = 'gone'  # here", CLAIM, "nothing uses 'away'", "use it, or drop it"),
+    ("FSM129", "away = 'gone'  # here", CLAIM, "nothing uses the definition 'away'", "use the definition, or remove it"),
 ]  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def test_a_property_has_one_level_with_its_source() -> None:
     assert [("FSM011", "[property.gone-for-good] has no level and no source")] == [
         (problem.code, problem.what) for problem in problems(bare)
     ]
-    assert [("FSM131", "[property.gone-for-good] is SHOULD and MAY at once", line_of(both))] == [
+    assert [("FSM131", "[property.gone-for-good] has several levels: SHOULD and MAY", line_of(both))] == [
         (problem.code, problem.what, problem.line) for problem in problems(both)
     ]
 
@@ -266,7 +266,7 @@ def test_a_model_without_properties_says_where_they_belong(tmp_path: Path) -> No
     (problem,) = raised.value.problems
 
     assert problem.code == "FSM306"
-    assert f"write its properties in {tmp_path}/properties/door.toml" in problem.hint
+    assert f"write the properties in {tmp_path}/properties/door.toml" in problem.hint
 
 
 def test_a_broken_model_is_reported_as_such(tmp_path: Path) -> None:

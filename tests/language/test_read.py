@@ -35,22 +35,22 @@ PUSH = 'about   = "Open the door."\n'
 # The code, the text to replace in the door, its replacement, the message, and the hint.
 # The mark "# here" is in the line that the problem must have.
 CASES = [
-    ("FSM003", 'title   = "A door"', 'title = "A d\udcf6r"  # here', "is not UTF-8: byte 0xf6 at offset", "save the file as UTF-8"),
+    ("FSM003", 'title   = "A door"', 'title = "A d\udcf6r"  # here', "the text is not UTF-8: byte 0xf6 at offset", "save the file as UTF-8"),
     ("FSM004", 'initial = "shut"', "initial = shut  # here", "is not TOML: invalid value (at line 6, column 11)", "see https://toml.io"),
     ("FSM004", 'initial = "shut"', f"initial = {'9' * 5000}  # here", "an integer has thousands of digits", "64 bits"),
     ("FSM004", "[event.warp]", "[event.push]  # here", "cannot declare", "see https://toml.io"),
-    ("FSM005", PUSH, f"about = {'[' * 40}{']' * 40}  # here", "is nested more than 32 deep", "models need six levels"),
-    ("FSM005", PUSH, f"about = {'[' * 9000}{']' * 9000}  # here", "is nested more than 32 deep", "six levels"),
-    ("FSM005", PUSH, f"{'a.' * 40}a = 1  # here", "is nested more than 32 deep", "six levels"),
-    ("FSM005", PUSH, f"{'a.' * 300_000}a = 1  # here", "is nested more than 32 deep", "six levels"),
+    ("FSM005", PUSH, f"about = {'[' * 40}{']' * 40}  # here", "the file is nested more than 32 deep", "a model needs six levels"),
+    ("FSM005", PUSH, f"about = {'[' * 9000}{']' * 9000}  # here", "the file is nested more than 32 deep", "six levels"),
+    ("FSM005", PUSH, f"{'a.' * 40}a = 1  # here", "the file is nested more than 32 deep", "six levels"),
+    ("FSM005", PUSH, f"{'a.' * 300_000}a = 1  # here", "the file is nested more than 32 deep", "six levels"),
     ("FSM010", '["open"]\nclauses', '["open"]\nignore = []  # here\nclauses', "unknown word 'ignore' in [event.push]", "did you mean 'ignores'? words: moves, ignores,"),
     ("FSM010", "[event.warp]", "[events.warp]  # here", "unknown word 'events' in the file", "did you mean 'event'? words: machine, states, define, event, clause, fields, requires, profile"),
     ("FSM010", "ajar = { about = ", 'ajar = { abuot = "?", about = "" }  # here\n#', "unknown word 'abuot' in [states.ajar]", "did you mean 'about'? words: about, shows"),
     ("FSM010", "moves  = { shut = ", 'moves  = { shut = [{ go = "x" }] }  # here\n#', "unknown word 'go' in [event.warp.moves.shut[0]]", "words: name, about, to, "),
     ("FSM010", 'kind   = "hidden"', 'kind = "hidden"\n"<list>" = 1  # here', "unknown word '<list>' in [event.warp]", "words: "),
     ("FSM010", 'kind   = "hidden"', 'kind = "hidden"\n"[key]" = "warp"  # here', "unknown word '[key]' in [event.warp]", "words: "),
-    ("FSM006", 'kind   = "hidden"', 'kind = "hidden"\n"a\\u001Bb" = 1  # here', r'event.warp."a\u001bb" has the control character U+001B', "remove it: "),
-    ("FSM006", 'ignores = ["shut"]', 'ignores = [\n"shut",\n"\\u202E",  # here\n]', "event.slam.ignores[1] has the control character U+202E", "remove it: "),
+    ("FSM006", 'kind   = "hidden"', 'kind = "hidden"\n"a\\u001Bb" = 1  # here', r'event.warp."a\u001bb" has the control character U+001B', "remove the character"),
+    ("FSM006", 'ignores = ["shut"]', 'ignores = [\n"shut",\n"\\u202E",  # here\n]', "event.slam.ignores[1] has the control character U+202E", "remove the character"),
     ("FSM011", "[event.slam]", "[event.hum]  # here\n[event.slam]", "'about' is missing from [event.hum]", "add: about = …"),
     ("FSM011", "gone = { about = ", 'gone = { shows = "x" }  # here\n#', "'about' is missing from [states.gone]", "add: about = …"),
     ("FSM012", 'ignores = ["shut"]', 'ignores = "shut"  # here', "event.slam.ignores is 'shut'", "give a list, each entry the name of a state, or '*'"),
@@ -61,7 +61,7 @@ CASES = [
     ("FSM012", 'kind   = "hidden"', "kind   = true  # here", "event.warp.kind is true", "give one of 'call', 'signal', 'hidden'"),
     ("FSM012", 'rpc     = "PushDoor"', f"rpc = 0x{'f' * 5000}  # here", "event.push.rpc is 0xffff", "give text in quotes"),
     ("FSM012", 'name    = "door"', 'name = "a door"  # here', "machine.name is 'a door'", "give a name of letters, digits, '_', '.' and '-'"),
-    ("FSM012", "gone = { about", '"go ne" = { about = "" }  # here\ngone = { about', "'go ne' in [states] is not a name", "use a name of letters, digits"),
+    ("FSM012", "gone = { about", '"go ne" = { about = "" }  # here\ngone = { about', "'go ne' in [states] cannot be used as a name", "use a name of letters, digits"),
     ("FSM012", "clauses = { gone-is-gone", 'refuses = { gone = "Not found" }  # here\n#', "event.push.refuses.gone is 'Not found'", "give an error reply in capitals, such as NOT_FOUND, or 'error' for any, or a list of them"),
     ("FSM012", "moves  = { shut = ", 'moves  = { shut = { to = "ajar", reply = ["no"] } }  # here\n#', "event.warp.moves.shut.reply[0] is 'no'", "give 'ok', an error reply in capitals"),
     ("FSM012", "moves  = { shut = ", 'moves  = { shut = { to = "ajar", reply = 5 } }  # here\n#', "event.warp.moves.shut.reply is 5", "or a list of them"),
@@ -83,10 +83,10 @@ def test_says_what_is_wrong_where_and_the_way_out(code: str, old: str, new: str,
 
 
 FILES: list[tuple[str, Callable[[Path], object], str]] = [
-    ("FSM001", lambda _: None, "cannot be opened: no such file or directory"),
-    ("FSM001", lambda path: path.mkdir(), "cannot be opened: is a directory"),
-    ("FSM001", lambda path: path.symlink_to(path), "cannot be opened: too many levels of symbolic links"),
-    ("FSM002", lambda path: path.write_bytes(b"#" * (LARGEST + 1)), "is larger than 4 MiB"),
+    ("FSM001", lambda _: None, "the file cannot be opened: no such file or directory"),
+    ("FSM001", lambda path: path.mkdir(), "the file cannot be opened: is a directory"),
+    ("FSM001", lambda path: path.symlink_to(path), "the file cannot be opened: too many levels of symbolic links"),
+    ("FSM002", lambda path: path.write_bytes(b"#" * (LARGEST + 1)), "the file is larger than 4 MiB"),
 ]
 
 
@@ -106,7 +106,7 @@ def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object
 
 def test_a_path_that_no_file_can_have_is_said() -> None:
     """A NUL in a path is reported as an error of the input, and does not crash the command."""
-    with pytest.raises(InputError, match=r"cannot be opened: embedded null byte \[FSM001\]"):
+    with pytest.raises(InputError, match=r"the file cannot be opened: embedded null byte \[FSM001\]"):
         content("a\0b")
 
 

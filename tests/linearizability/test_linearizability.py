@@ -198,7 +198,9 @@ def test_entities_do_not_meet() -> None:
 def test_a_search_that_ends_early_knows_nothing() -> None:
     seen = history(CREATED, "2 3 stop NOT_FOUND")
 
-    assert linearize(load("container-status"), seen, limit=1) == Unknown(why="not decided after 1 situations")
+    assert linearize(load("container-status"), seen, limit=1) == Unknown(
+        why="the search ended undecided after 1 situations"
+    )
     assert isinstance(linearize(load("container-status"), seen, limit=50), NotLinearizable)
 
 
@@ -243,7 +245,7 @@ def test_what_the_machine_has_not_is_refused(seen: History, message: str) -> Non
 def test_no_operation_returns_before_it_is_called() -> None:
     with pytest.raises(ValueError, match="before it was called at 2"):
         Operation(called=2, returned=1, event="push")
-    with pytest.raises(ValueError, match="has an event, or shows something"):
+    with pytest.raises(ValueError, match="needs an event or an observed state"):
         Operation(called=2, returned=3)
 
 

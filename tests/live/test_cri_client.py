@@ -174,11 +174,14 @@ def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: py
 
 def test_what_is_no_runtime_is_refused(tmp_path: Path) -> None:
     """The client refuses another service, a runtime with an older API, and a runtime without a name."""
-    with serving(tmp_path / "other.sock", {}), pytest.raises(InputError, match="is not CRI: it has no Version"):
+    with (
+        serving(tmp_path / "other.sock", {}),
+        pytest.raises(InputError, match="the server is not a CRI runtime: it has no Version"),
+    ):
         connected(str(tmp_path / "other.sock"))
     with (
         serving(tmp_path / "older.sock", {}, older=True),
-        pytest.raises(InputError, match=r"speaks runtime\.v1alpha2 only, an older API"),
+        pytest.raises(InputError, match=r"supports only runtime\.v1alpha2, an older API"),
     ):
         connected(str(tmp_path / "older.sock"))
     with (

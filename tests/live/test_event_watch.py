@@ -73,7 +73,7 @@ def test_what_a_runtime_tells_wrongly_is_found(
     assert clauses <= broken
     assert "CONTAINER_STARTED_EVENT did not come" in text
     assert "verdict: fails\n" in text
-    assert "verdict: unknown, since only a part of the plan was asked for\n" in conformance_report.text(
+    assert "verdict: unknown, because only a part of the plan was requested\n" in conformance_report.text(
         found, least="MUST"
     )
 

@@ -189,9 +189,9 @@ def test_large_messages_and_many_calls_survive_dropped_ones(tmp_path: Path) -> N
         ("[[fault]]\nmethod = 'Stop'\n", r"rules.toml:1: 'do' is missing from .* \[FSM011\]"),
         (f"{RULE}do = 'dely'\n", r"rules.toml:3: .*\n    did you mean 'delay'"),
         (f"{RULE}do = 'delay'\nmiliseconds = 5\n", r"rules.toml:4: unknown word 'miliseconds' .* \[FSM010\]"),
-        (f"{RULE}do = 'delay'\n", r"rules.toml:3: a delay without milliseconds \[FSM605\]"),
+        (f"{RULE}do = 'delay'\n", r"rules.toml:3: the delay has no 'milliseconds' \[FSM605\]"),
         (f"{RULE}do = 'fail'\nnth = 1\nevery = 2\n", r"rules.toml:5: 'nth' with 'every'|rules.toml:4: 'nth' with"),
-        (f"{RULE}do = 'fail'\nseed = 2\n", r"rules.toml:4: 'seed' without 'probability' \[FSM605\]"),
+        (f"{RULE}do = 'fail'\nseed = 2\n", r"rules.toml:4: 'seed' has no effect without 'probability' \[FSM605\]"),
         (
             f"{RULE}do = 'delay'\nmilliseconds = 1\ncode = 'ABORTED'\n",
             r"rules.toml:5: 'code' has no effect with do = 'delay'",
@@ -201,7 +201,7 @@ def test_large_messages_and_many_calls_survive_dropped_ones(tmp_path: Path) -> N
         ("[[fault]]\nmethod = 'no such'\ndo = 'fail'\n", r"rules.toml:2: .*name of a method"),
         ("fault = []\n", r"rules.toml:1: .*\[FSM012\]"),
         ("fault = 5\n", r"rules.toml:1: .*\[FSM012\]"),
-        ("x = \n", r"rules.toml:1: is not TOML"),
+        ("x = \n", r"rules.toml:1: the file is not TOML"),
     ],
 )
 def test_what_is_wrong_in_a_file_has_its_line(tmp_path: Path, text: str, wrong: str) -> None:
@@ -210,5 +210,5 @@ def test_what_is_wrong_in_a_file_has_its_line(tmp_path: Path, text: str, wrong: 
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot be opened: no such file or directory \[FSM605\]"):
+    with pytest.raises(InputError, match=r"the file cannot be opened: no such file or directory \[FSM605\]"):
         read_rules(tmp_path / "rules.toml")

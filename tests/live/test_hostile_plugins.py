@@ -84,8 +84,8 @@ def test_it_is_said_what_is_wrong_and_nothing_is_left(
     ("command", "found"),
     [
         (f"{sys.executable} {PLUGIN} wants", "has asked for an update of a container that never was"),
-        ("true", "has closed its connection before it registered; it ended with exit code 0"),
-        ("echo no NRI", "has closed its connection before it registered; it ended with exit code 0"),
+        ("true", "has closed its connection before it registered; the process ended with exit code 0"),
+        ("echo no NRI", "has closed its connection before it registered; the process ended with exit code 0"),
         (f"{sys.executable} -c \"import os; os.write(3, b'GET / HTTP/1.1\\r\\n' * 9)\"", "sent data that is not NRI"),
     ],
 )

@@ -234,17 +234,20 @@ def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tm
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("cri-container", "--against", "cri:unix:///x", "--nri", "unix:///y"), "--nri is for node, nri-container"),
-        (("node", "--against", "reference", "--nri", "unix:///y"), "is for --against cri:ADDRESS"),
+        (
+            ("cri-container", "--against", "cri:unix:///x", "--nri", "unix:///y"),
+            "--nri can be used only with node, nri-container",
+        ),
+        (("node", "--against", "reference", "--nri", "unix:///y"), "can be used only with --against cri:ADDRESS"),
         (("node", "--against", "cri:unix:///x"), "too many for one machine"),
         (("node", "--against", "cri:unix:///x", "--parts", "pod=1,container=1"), "add --nri ADDRESS"),
         (("node", "--against", "cri:unix:///x", "--nri", "unix:///y", "--parts", "pod=2"), "pod=1,container=1"),
         (("node", "--against", "cri:unix:///x", "--nri", "unix:///y", "--profile", "x"), "profiles: mended"),
         (("plugin-pod", "--against", "cri:unix:///x"), "add --nri ADDRESS"),
         (("node", "--against", "model:node", "--parts", "pods=1"), "unknown part 'pods'"),
-        (("node", "--against", "model:node", "--parts", "pod=0"), "count from 1 to 100"),
+        (("node", "--against", "model:node", "--parts", "pod=0"), "give a number from 1 to 100"),
         (("node", "--against", "model:node", "--parts", "pod"), "is not PART=COUNT"),
-        (("cri-pod", "--against", "model:cri-pod", "--parts", "pod=1"), "--parts is for systems"),
+        (("cri-pod", "--against", "model:cri-pod", "--parts", "pod=1"), "--parts can be used only with a system"),
     ],
 )
 def test_what_cannot_be_tested_is_said(arguments: tuple[str, ...], said: str) -> None:

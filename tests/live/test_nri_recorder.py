@@ -205,7 +205,7 @@ async def test_it_answers_while_the_disk_hangs_and_loses_nothing_unseen(tmp_path
     assert ["Configure", "Synchronize", *18 * ["UpdateContainer"]] == events[:20]
     assert ["Configure", "Synchronize", "StopContainer"] == events[20:]
     assert 2 == recorder.connections
-    assert said[0].startswith("writing is too slow")
+    assert said[0].startswith("the output is too slow")
 
 
 async def test_a_full_disk_ends_it(tmp_path: Path) -> None:

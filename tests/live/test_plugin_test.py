@@ -107,9 +107,13 @@ def test_a_plugin_that_is_started_by_the_runtime_holds(contract: Machine, text: 
         (
             "crashes",
             LIFE,
-            "the plugin has closed its connection instead of answering CreateContainer; it ended with exit code 2; its standard error ends with 'panic: this pod had one already'",
+            "the plugin has closed its connection instead of answering CreateContainer; the process ended with exit code 2; its standard error ends with 'panic: this pod had one already'",
         ),
-        ("leaves", LIFE, "the plugin has closed its connection instead of answering RemovePodSandbox; it ended"),
+        (
+            "leaves",
+            LIFE,
+            "the plugin has closed its connection instead of answering RemovePodSandbox; the process ended",
+        ),
         ("refuses", LIFE, "the plugin has answered UpdateContainer with an error: ValueError: no"),
         ("asks-for-the-gone", LIFE, "the plugin has asked for an update of container.1, which was removed"),
         ("asks-late", LIFE, "the plugin has asked for an update of container.1, which was removed"),
@@ -206,18 +210,24 @@ def test_a_command_that_ends_at_once() -> None:
     tested = fsm("test", "nri-plugin-contract", "--against", "nri-plugin:false")
 
     assert tested.returncode == 2
-    assert "the plugin has closed its connection before it registered; it ended with exit code 1" in tested.stderr
+    assert (
+        "the plugin has closed its connection before it registered; the process ended with exit code 1" in tested.stderr
+    )
 
 
 @pytest.mark.parametrize(
     ("model", "against", "found"),
     [
-        ("cri-pod", LAUNCHED, "cannot be tested against cri-pod, in which no plugin connects"),
+        ("cri-pod", LAUNCHED, "a plugin cannot be tested against cri-pod, in which no plugin connects"),
         ("nri-plugin-contract", "nri-plugin:/no/such/plugin", "there is no such command"),
-        ("nri-plugin-contract", "nri-plugin:", "does not name what to test"),
-        ("nri-plugin-contract", f"{LAUNCHED} --answers door", "does not name a class that checks answers"),
+        ("nri-plugin-contract", "nri-plugin:", "this does not name a system under test"),
+        ("nri-plugin-contract", f"{LAUNCHED} --answers door", "this does not name a class that checks answers"),
         ("nri-plugin-contract", f"{LAUNCHED} --answers python:no.such:Thing", "cannot be imported"),
-        ("cri-pod", "reference --answers python:door:Door", "--answers is for --against nri-plugin:COMMAND"),
+        (
+            "cri-pod",
+            "reference --answers python:door:Door",
+            "--answers can be used only with --against nri-plugin:COMMAND",
+        ),
     ],
 )
 def test_what_cannot_be_tested(model: str, against: str, found: str) -> None:

@@ -161,7 +161,7 @@ def test_bytes_that_are_no_grpc_pass_too(tmp_path: Path) -> None:
                 other.sendall(b"hi")
                 assert client.recv(9) == b"hi"
         assert proxy.proxy.unread == 1
-        assert proxy.said[0] == "a connection cannot be decoded, so its calls are unknown"
+        assert proxy.said[0] == "the data of a connection cannot be decoded, so its calls are unknown"
 
 
 def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) -> None:

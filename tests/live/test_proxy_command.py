@@ -143,20 +143,22 @@ def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: 
         for _ in range(2):
             assert client.call("StopContainer", StopContainerRequest(container_id="c" * 64)).code == "OK"
         assert process.stderr is not None
-        assert "calls pass, and are no longer recorded: no space left on device" in process.stderr.readline()
+        assert "calls still pass, but are no longer recorded: no space left on device" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         printed, said = process.communicate(timeout=20)
 
     assert process.returncode == 3
     assert "2 lines read" in printed
-    assert "incomplete, so the verdict is unknown: 2 calls not recorded, no space left on device" in said
+    assert (
+        "the recording is incomplete, so the verdict is unknown: 2 calls not recorded, no space left on device" in said
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
-        (["--listen", "tcp:1", "--to", "unix:b"], "tcp:1: is not the address of a Unix socket"),
-        (["--listen", "unix:a", "--to", "unix:./a"], "unix:a: is the socket of the runtime itself"),
+        (["--listen", "tcp:1", "--to", "unix:b"], "tcp:1: this is not the address of a Unix socket"),
+        (["--listen", "unix:a", "--to", "unix:./a"], "unix:a: this is the socket of the runtime itself"),
         (["--listen", "unix:a", "--to", "unix:b", "--record", "no/such/file"], "no such file or directory"),
         (["--listen", "unix:no/such/a", "--to", "unix:b"], "there is no folder no/such"),
     ],

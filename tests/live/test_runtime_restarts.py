@@ -64,7 +64,7 @@ def wanted(text: str) -> set[str]:
 # -- restarts ----------------------------------------------------------------------
 
 
-PART = Unknown(why="only a part of the plan was asked for")
+PART = Unknown(why="only a part of the plan was requested")
 """The verdict on legal steps."""
 
 
@@ -228,9 +228,9 @@ def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
     [
         (
             ("container-status", "--damage-command", "rm {container}"),
-            "needs --restart-command for the restarts without damage",
+            "needs --restart-command, which is used for restarts without damage",
         ),
-        (("container-status", "--restart-command", "x", "--damage-command", "rm"), "needs {container}"),
+        (("container-status", "--restart-command", "x", "--damage-command", "rm"), "must contain {container}"),
         (("cri-pod", "--restart-command", "x", "--damage-command", "rm {container}"), "cri-pod is about pods"),
     ],
 )
@@ -268,7 +268,7 @@ def test_what_a_call_has_made_that_was_cut_off_is_found(
 
     (shown,) = [each.seen.shows for each in found.failures[0].trace if each.seen] if starts else ["CONTAINER_CREATED"]
     assert shown == ("CONTAINER_RUNNING" if starts else "CONTAINER_CREATED")
-    assert ["after a crash it shows CONTAINER_RUNNING" in each for each in broken(found)] == [True] * starts
+    assert ["after a crash the SUT shows CONTAINER_RUNNING" in each for each in broken(found)] == [True] * starts
 
 
 def test_a_call_that_is_over_is_not_cut_off(tmp_path: Path) -> None:

@@ -214,9 +214,9 @@ def test_a_failure_is_repeated_recorded_and_judged_alike(tmp_path: Path, old: st
 
 WRONG = [
     (["cri-container", "--against", "cri:unix:///no/such.sock"], "there is no such socket"),
-    (["cri-container", "--against", "cri:tcp://localhost:1"], "is not the address of a Unix socket"),
+    (["cri-container", "--against", "cri:tcp://localhost:1"], "this is not the address of a Unix socket"),
     (["nri-api", "--against", "cri:unix:///no/such.sock"], "nri-api does not describe CRI calls"),
-    (["cri-container", "--against", "reference", "--image", "busybox"], "is for --against cri:ADDRESS"),
+    (["cri-container", "--against", "reference", "--image", "busybox"], "can be used only with --against cri:ADDRESS"),
     (["cri-pod", "--against", "cri:/it", "--properties", "--record", "x"], "do not apply to tests of properties"),
 ]
 

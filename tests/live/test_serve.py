@@ -513,7 +513,7 @@ def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
             ["--cri", f"unix://{tmp_path}/it.sock", "--nri", f"unix://{tmp_path}/file"],
             "exists already and is not a socket",
         ),
-        (["--cri", "tcp://localhost:1"], "is not the address of a Unix socket"),
+        (["--cri", "tcp://localhost:1"], "this is not the address of a Unix socket"),
         (["--cri", f"unix://{tmp_path}/it.sock", "--profile", "containerd-1.66"], "containerd-1.6"),
         (["--cri", f"unix://{tmp_path}/it.sock", "--deviate", "0.5"], "--deviate needs a profile"),
         ([], "--cri"),

@@ -134,7 +134,7 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
     (state / "records" / "pods").mkdir(parents=True)
     (state / "records" / "pods" / "p.json").write_text("{", encoding="utf-8")
     ran = fsm("serve", "--cri", f"unix://{tmp_path}/it.sock", "--state", str(state))
-    assert (2, True) == (ran.returncode, "p.json: cannot be read" in ran.stderr), ran.stderr
+    assert (2, True) == (ran.returncode, "p.json: the file cannot be read" in ran.stderr), ran.stderr
 
 
 def test_the_command_keeps_its_state(tmp_path: Path) -> None:

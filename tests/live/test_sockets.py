@@ -41,12 +41,12 @@ def test_addresses_name_paths(address: str, found: str) -> None:
 @pytest.mark.parametrize(
     ("address", "says"),
     [
-        ("tcp://localhost:1234", "is not the address of a Unix socket"),
-        ("it.sock", "is not the address of a Unix socket"),
+        ("tcp://localhost:1234", "this is not the address of a Unix socket"),
+        ("it.sock", "this is not the address of a Unix socket"),
         ("unix://run/it.sock", "three slashes"),
-        ("unix:", "has no path"),
-        ("unix:///a\0b", "has no path"),
-        (f"unix:///{'x' * 200}", "the system allows 107"),
+        ("unix:", "the address has no path"),
+        ("unix:///a\0b", "the address has no path"),
+        (f"unix:///{'x' * 200}", "the system allows at most 107"),
     ],
 )
 def test_other_addresses_are_refused(address: str, says: str) -> None:
@@ -91,7 +91,7 @@ def test_a_socket_of_others_is_not_reached(listening: Path) -> None:
     if before == 0:
         os.seteuid(65_534)
     try:
-        with pytest.raises(InputError, match="may not be used by this user"):
+        with pytest.raises(InputError, match="this user may not use the socket"):
             reached(str(listening))
     finally:
         os.seteuid(before)

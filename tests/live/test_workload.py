@@ -83,20 +83,22 @@ def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> 
     ("data", "what"),
     [
         (STATIC + LINKED, "is not static"),
-        (STATIC, "is cut off"),
-        (b"#!/bin/sh\n", "is not a 64-bit Linux binary"),
-        (b"", "is not a 64-bit Linux binary"),
+        (STATIC, "the binary is truncated"),
+        (b"#!/bin/sh\n", "the file is not a 64-bit Linux binary"),
+        (b"", "the file is not a 64-bit Linux binary"),
         (STATIC.replace(b"\x3e", b"\x03") + LOADED, "unknown architecture, number 3"),
     ],
 )
 def test_what_cannot_be_an_image_is_refused(data: bytes, what: str, binary: Callable[[bytes], Path]) -> None:
     """A binary that cannot be an image is refused; the error names the command that installs a suitable binary."""
-    with pytest.raises(InputError, match=f"{what}[^]]*\\[FSM601\\]\n *install one: apt-get install busybox-static"):
+    with pytest.raises(
+        InputError, match=f"{what}[^]]*\\[FSM601\\]\n *install a static busybox: apt-get install busybox-static"
+    ):
         archive(binary(data))
 
 
 def test_a_binary_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere: cannot be read: no such file"):
+    with pytest.raises(InputError, match="nowhere: the file cannot be read: no such file"):
         archive(tmp_path / "nowhere")
 
 
@@ -104,14 +106,17 @@ def test_the_client_of_containerd_is_needed(tmp_path: Path, monkeypatch: pytest.
     """If containerd's client is missing, the error says so; if no daemon listens, only ``PATH`` is searched."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(InputError, match="needs 'ctr'"):
+    with pytest.raises(InputError, match="the program 'ctr'"):
         import_images(tmp_path / "socket", b"")
 
 
 @pytest.mark.parametrize(
     ("script", "what"),
     [
-        ("echo first >&2; echo 'ctr: no such socket' >&2; exit 1", "could not import the image: ctr: no such socket"),
+        (
+            "echo first >&2; echo 'ctr: no such socket' >&2; exit 1",
+            "the image could not be imported: ctr: no such socket",
+        ),
         ("sleep 9", "within 0.2 s"),
     ],
 )

@@ -32,17 +32,17 @@ def test_a_hundred_are_decided_by_any_number_and_by_runs_of_two() -> None:
     assert len(properties["calls-nest"]["witnesses"]) == 2
     assert properties["calls-wait-for-no-other-call"]["status"] == "known"
     assert len(properties["calls-wait-for-no-other-call"]["counterexample"]["steps"]) == 3
-    assert properties["calls-share"]["why"] == "this many copies are not searched; for two, it holds"
+    assert properties["calls-share"]["why"] == "this number of copies cannot be searched; for two copies, it holds"
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("call=any,plugin=any",), "only one part can have any number of copies"),
-        (("call=any,call=2",), "is given two counts"),
+        (("call=any,plugin=any",), "but only one part can have any number"),
+        (("call=any,call=2",), "is given two numbers of copies"),
         (("cal=any",), "unknown part 'cal'"),
-        (("call=101",), "count from 1 to 100"),
-        (("call=any", "--each-copy"), "--each-copy goes with up to 9 copies of a part"),
+        (("call=101",), "give a number from 1 to 100"),
+        (("call=any", "--each-copy"), "--each-copy can be used with at most 9 copies of a part"),
     ],
 )
 def test_what_is_no_number(options: tuple[str, ...], said: str) -> None:

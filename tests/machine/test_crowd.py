@@ -262,7 +262,7 @@ def test_what_three_break_is_not_proved_of_any_number() -> None:
     found = of_three()
 
     assert isinstance(found, Unknown)
-    assert "the abstraction of more copies breaks it" in found.why
+    assert "an abstraction of more copies breaks the property" in found.why
 
 
 def test_it_would_be_if_others_went_with_each_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +333,7 @@ def test_what_only_three_put_to_the_test_is_unknown() -> None:
 
     assert isinstance(checked.verdict, Unknown)
     assert not isinstance(checked.verdict, Vacuous)
-    assert "with two copies of 'it': meet never holds" in checked.verdict.why
+    assert "with two copies of 'it' nothing tests the property, because meet never holds" in checked.verdict.why
 
 
 def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
@@ -350,7 +350,7 @@ def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
     [alone], [many] = examine_any(stated, "it").checked, examine_any(stated, "it", count=12).checked
 
     assert isinstance(alone.verdict, Refuted)
-    assert many.verdict == Unknown(why="this many copies are not searched; for two, it holds")
+    assert many.verdict == Unknown(why="this number of copies cannot be searched; for two copies, it holds")
 
 
 def test_counts_are_of_two_where_nothing_simulates_more() -> None:

@@ -133,9 +133,9 @@ def test_the_newest_profile_is_taken() -> None:
     assert of_version("gate-1.4.0", profiles) == of_version("door-0.9.0", profiles) == of_version("door-1.2", {}) == ()
 
     several, none = (unknown_profile(f"door-1.2+{each}", [profiles]) for each in ("door-1.4.0", "door-0.9.0"))
-    assert several == ("door-1.4.0", "it may be door-new or door-other: name one of them")
+    assert several == ("door-1.4.0", "several profiles match; use one of door-new, door-other")
     assert none
-    assert none[1].startswith("none is of that version; profiles: door-1,")
+    assert none[1].startswith("no profile is for that version; profiles: door-1,")
 
 
 def test_a_bound_is_that_of_the_branch() -> None:
@@ -156,10 +156,13 @@ def test_a_bound_is_that_of_the_branch() -> None:
 @pytest.mark.parametrize(
     ("profile", "hint"),
     [
-        ("containerd-1.5.9", "none is of that version; profiles: containerd-1.6,"),
-        ("containerd-2.5.0", "none is of that version; profiles: containerd-1.6,"),
-        ("containerd-9.9.9", "none is of that version; profiles: containerd-1.6,"),
-        ("containerd-2", "it may be containerd-2.0 or containerd-2.1 or containerd-2.2 or containerd-2.3: name one"),
+        ("containerd-1.5.9", "no profile is for that version; profiles: containerd-1.6,"),
+        ("containerd-2.5.0", "no profile is for that version; profiles: containerd-1.6,"),
+        ("containerd-9.9.9", "no profile is for that version; profiles: containerd-1.6,"),
+        (
+            "containerd-2",
+            "several profiles match; use one of containerd-2.0, containerd-2.1, containerd-2.2, containerd-2.3",
+        ),
     ],
 )
 def test_an_unknown_version_is_a_mistake(profile: str, hint: str) -> None:

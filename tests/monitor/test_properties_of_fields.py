@@ -67,7 +67,10 @@ def test_the_checker_leaves_it_open(door: str, profile: str) -> None:
     assert isinstance(found.verdict, Undecided)
     assert (both.returncode, alone.returncode) == (0, 3)
     assert "    undecided signed (MUST): " in both.stdout
-    assert "no run shows fields: 'fsm judge' and 'fsm test', with --properties, decide it" in both.stdout
+    assert (
+        "a run of the model has no fields; 'fsm judge --properties' and 'fsm test --properties' can decide the property"
+        in both.stdout
+    )
     assert both.stdout.startswith("holds: 1 property holds, 1 undecided\n")
     assert alone.stdout.startswith("unknown: 1 property undecided\n")
 
@@ -153,7 +156,7 @@ class SignedDoor(Door):
     [
         (SignedDoor("Ann"), "", ""),
         (SignedDoor(""), "push=opened", ""),
-        (Door("Ann"), "", "no test has put it to the test"),
+        (Door("Ann"), "", "no test has put the property to the test"),
     ],
 )
 def test_an_implementation_is_held_to_it(door: str, made: Door, broken: str, untested: str) -> None:
@@ -180,7 +183,7 @@ def test_what_it_speaks_of_exists(door: str) -> None:
     assert {(each.code, each.line, each.what) for each in caught.value.problems} == {
         ("FSM102", last, "unknown state 'opne'"),
         ("FSM132", last, "unknown field 'bye'"),
-        ("FSM133", last, "'by' cannot be 7: it is of kind text"),
+        ("FSM133", last, "field 'by' has the kind text and cannot be 7"),
     }
 
 

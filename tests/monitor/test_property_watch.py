@@ -416,7 +416,7 @@ def test_drawings_and_silence_cannot_be_tested() -> None:
     silent = stated(machine, 'never = "silent on push or silent on slam"')
 
     assert untestable(silent)
-    with pytest.raises(ValueError, match="cannot be tested: it is about what the machine says"):
+    with pytest.raises(ValueError, match="cannot be tested: the property is about the text of the model"):
         Watch(machine, silent)
 
 

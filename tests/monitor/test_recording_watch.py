@@ -311,11 +311,11 @@ def test_a_call_that_takes_time_is_met_in_its_middle() -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("start-ends", "not decided by a finite recording"),
-        ("stop-may-be-late", "what is possible"),
+        ("start-ends", "a finite recording cannot decide the property"),
+        ("stop-may-be-late", "something that is possible"),
         ("refines-the-contract", "--model cri-container"),
         ("as-it-is-drawn", "a drawing"),
-        ("nothing-is-left-open", "what the machine says"),
+        ("nothing-is-left-open", "the text of the model"),
     ],
 )
 def test_what_cannot_be_watched_says_why(name: str, why: str) -> None:

@@ -229,7 +229,7 @@ def test_nothing_is_overwritten(there: str, tmp_path: Path) -> None:
     ran = begun(tmp_path, "new")
 
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert f"{there}: exists already [FSM520]" in ran.stderr
+    assert f"{there}: the file exists already [FSM520]" in ran.stderr
     assert [tmp_path / there] == [each for each in tmp_path.rglob("*") if each.is_file()]
     assert (tmp_path / there).read_text(encoding="utf-8") == "mine"
 
@@ -311,24 +311,24 @@ def test_what_the_drawing_shows(tmp_path: Path) -> None:
 
 MACHINE = "from transitions import Machine\n"
 WRONG = {
-    "a name": ("", "", ["init", "a/b"], "'a/b' is not a name"),
+    "a name": ("", "", ["init", "a/b"], "'a/b' cannot be the name of a model"),
     "two sources": (
         "",
         "",
         ["init", "a", "--from-drawing", "b", "--from-transitions", "c"],
-        "a machine has one source",
+        "a model has only one source",
     ),
     "no file": (
         "",
         "",
         ["init", "a", "--from-transitions", "lamp.py"],
-        "lamp.py: cannot be opened: no such file [FSM501]",
+        "lamp.py: the file cannot be opened: no such file [FSM501]",
     ),
     "no Python": (
         "lamp.js",
         "",
         ["init", "a", "--from-transitions", "lamp.js"],
-        "is not a Python file that can be imported [FSM517]",
+        "this is not the path of a Python file that can be imported [FSM517]",
     ),
     "a syntax error": (
         "lamp.py",
@@ -346,13 +346,13 @@ WRONG = {
         "enum.py",
         "",
         ["init", "a", "--from-transitions", "enum.py"],
-        "has the name of another module",
+        "has the same name as another module",
     ),
     "no machine": (
         "lamp.py",
         "x = 1",
         ["init", "a", "--from-transitions", "lamp.py"],
-        "has no Machine of transitions [FSM518]",
+        "the file has no Machine of the library transitions [FSM518]",
     ),
     "several": (
         "lamp.py",
@@ -377,7 +377,7 @@ WRONG = {
         "lamp.py",
         LAMP.replace("watts=40", "watts"),
         ["init", "a", "--from-transitions", "lamp.py"],
-        "missing 1 required positional argument: 'watts' [FSM518]\n    give it what it needs: lamp.py:'Lamp(\"oak\", 3)'",
+        "missing 1 required positional argument: 'watts' [FSM518]\n    pass the arguments that it needs: lamp.py:'Lamp(\"oak\", 3)'",
     ),
     "nested states": (
         "lamp.py",
@@ -403,7 +403,12 @@ WRONG = {
         ["init", "a", "--from-transitions", "lamp.py"],
         "has no initial state [FSM509]",
     ),
-    "no drawing": ("a.md", "text", ["init", "a", "--from-drawing", "a.md"], "has no drawing of states in it [FSM402]"),
+    "no drawing": (
+        "a.md",
+        "text",
+        ["init", "a", "--from-drawing", "a.md"],
+        "the text contains no drawing of states [FSM402]",
+    ),
     "an arrow without a label": (
         "a.dot",
         "digraph {\n a -> b }",
@@ -414,19 +419,19 @@ WRONG = {
         "a.dot",
         "digraph { a -> b [label=x]; b -> a [label=y] }",
         ["init", "a", "--from-drawing", "a.dot"],
-        "a.dot:1: does not show where a run begins [FSM519]",
+        "a.dot:1: the drawing does not show where a run begins [FSM519]",
     ),
     "two drawings": (
         "a.dot",
         "digraph { a -> b }\n" * 2,
         ["init", "a", "--from-drawing", "a.dot"],
-        "has 2 drawings: name one of a.dot:1, a.dot:2",
+        "has 2 drawings; select one of them with one of a.dot:1, a.dot:2",
     ),
     "a line without one": (
         "a.dot",
         "digraph { a -> b }",
         ["init", "a", "--from-drawing", "a.dot:7"],
-        "no drawing reaches over this line [FSM402]",
+        "no drawing includes this line [FSM402]",
     ),
     "a drawing that is broken": ("a.dot", "digraph { a -> }", ["init", "a", "--from-drawing", "a.dot"], "[FSM409]"),
     "a name that a terminal would obey": (

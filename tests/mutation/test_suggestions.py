@@ -174,7 +174,7 @@ def test_a_suggestion_says_what_it_claims() -> None:
     """The sentence of a suggested property can be understood without its claim."""
     told = {name: each.says for name, (each, _) in suggestions.holding(door()).items()}
 
-    assert told["push-acts-in-gone"] == "If it is gone, push replies NOT_FOUND and changes nothing."
+    assert told["push-acts-in-gone"] == "If the state is gone, push replies NOT_FOUND and changes nothing."
 
 
 def test_what_nothing_can_kill_is_said(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_what_nothing_can_kill_is_said(tmp_path: Path) -> None:
     [
         ((), "--suggest needs the name of one machine"),
         (("cri-pod", "nri-pod"), "--suggest needs the name of one machine"),
-        (("node",), "--suggest is for machines: node is a system"),
+        (("node",), "--suggest can be used only with a machine, but node is a system"),
         (("cri-pod", "--format", "json"), "--suggest writes TOML"),
         (("cri-pod", "--list", "all"), "--suggest writes TOML"),
         (("cri-pud",), "did you mean 'cri-pod'?"),
@@ -215,7 +215,7 @@ def test_output_is_of_suggestions() -> None:
     """The option ``--output`` without ``--suggest`` would be ignored, so it is refused."""
     ran = fsm("mutate", "nri-pod", "-o", "found.toml")
 
-    assert (2, True) == (ran.returncode, "--output needs --suggest" in ran.stderr)
+    assert (2, True) == (ran.returncode, "--output has no meaning without --suggest" in ran.stderr)
 
 
 @pytest.mark.nightly

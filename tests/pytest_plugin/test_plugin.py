@@ -180,10 +180,13 @@ def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[tool]\nfsm = 3\n", "[tool.fsm] is a table"),
-        ("[tool.fsm]\nsytem = 'reference'\n", "[tool.fsm] has an unknown key sytem; the only one is 'against'"),
-        ("[tool.fsm]\nagainst = 3\n", "against = 3: it is a text SUT, or a table with MODEL = SUT"),
-        ("[tool.fsm.against]\ndoor = 3\n", "against = {'door': 3}: it is a text SUT, or a table with MODEL = SUT"),
+        ("[tool]\nfsm = 3\n", "[tool.fsm] must be a table"),
+        ("[tool.fsm]\nsytem = 'reference'\n", "[tool.fsm] has an unknown key sytem; the only known key is 'against'"),
+        ("[tool.fsm]\nagainst = 3\n", "against = 3 must be the text SUT, or a table with entries MODEL = SUT"),
+        (
+            "[tool.fsm.against]\ndoor = 3\n",
+            "against = {'door': 3} must be the text SUT, or a table with entries MODEL = SUT",
+        ),
     ],
 )
 def test_a_wrong_table_is_refused(repository: Path, text: str, says: str) -> None:
@@ -263,7 +266,7 @@ def test_in_the_folder_of_the_models(repository: Path) -> None:
     found = called(repository, inside="models")
 
     conforms(found, fails=True)
-    assert f"modules are looked for in {repository} and where Python is installed" in found.stdout
+    assert f"modules are searched for in {repository} and in the Python installation" in found.stdout
 
 
 GHOST = """

@@ -117,9 +117,9 @@ def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ("", "it has 0 bytes, and no record in them"),
-        ("{}", "it is without a version, and only 'v1' can be read"),
-        ('{"Version": "v2"}', "it is of version 'v2', and only 'v1' can be read"),
+        ("", "the file has 0 bytes, and contains no record"),
+        ("{}", "the record is without a version, but only version 'v1' can be read"),
+        ('{"Version": "v2"}', "the record is of version 'v2', but only version 'v1' can be read"),
         ('{"Version": "v1", "Crea', "Input data was truncated"),
         ('{"Version": "v1", "ExitCode": "1"}', "Expected `int`, got `str` - at `$.exitcode`"),
         ("[]", "Expected `object`, got `array`"),
@@ -135,11 +135,13 @@ def test_a_file_that_containerd_could_not_read_is_an_error(content: str, what: s
         judge(tmp_path)
 
     assert [str(tmp_path / name / "status") for name in ("c1", "c2")] == [each.path for each in caught.value.problems]
-    assert {("FSM213", f"is no checkpoint: {what}")} == {(each.code, each.what) for each in caught.value.problems}
+    assert {("FSM213", f"the file is not a checkpoint: {what}")} == {
+        (each.code, each.what) for each in caught.value.problems
+    }
     ran = fsm("judge", str(tmp_path))
     assert (2, 2) == (ran.returncode, ran.stderr.count("move the file away to judge the others"))
 
 
 def test_a_directory_without_checkpoints_is_no_recording(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be opened: is a directory"):
+    with pytest.raises(InputError, match="the file cannot be opened: is a directory"):
         judge(tmp_path)

@@ -236,8 +236,8 @@ def test_an_id_may_be_shortened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("events", "calls", "file", "says"),
     [
-        ("calls.jsonl", "calls.jsonl", "calls.jsonl", "holds CRI calls"),
-        ("events.jsonl", "events.jsonl", "events.jsonl", "holds NRI events"),
+        ("calls.jsonl", "calls.jsonl", "calls.jsonl", "the form of the file is CRI calls"),
+        ("events.jsonl", "events.jsonl", "events.jsonl", "the form of the file is NRI events"),
         ("events.jsonl", "-", "-", "cannot be read twice"),
         ("none.jsonl", "calls.jsonl", "none.jsonl", "cannot be opened"),
     ],

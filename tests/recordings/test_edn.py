@@ -101,22 +101,22 @@ def test_the_forms_that_clojure_writes(text: str, value: Data) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("{:a 1}\n{:b", 2, "what '{' begins does not end"),
+        ("{:a 1}\n{:b", 2, "the form that begins with '{' does not end"),
         ("{:a 1}\n{:b}", 2, "the key 'b' has no value"),
         ("{:a 1\n :a 2}", 1, "a map has the key 'a' twice"),
         ('[{:a "b}]\n', 1, "a string does not end"),
-        ("[1\n 2", 1, "what '[' begins does not end"),
+        ("[1\n 2", 1, "the form that begins with '[' does not end"),
         ("[1]\n]", 2, "found ']' after the end of the vector"),
         ("[1] [2]", 1, "found '[' after the end of the vector"),
-        ("{:a 1)", 1, "found ')', which ends nothing that begins before"),
-        ("\n)", 2, "found ')', which ends nothing that begins before"),
-        ("1/2", 1, "found '1/2', which EDN does not have"),
-        ('#"a+"', 1, "found '#\"a+\"', which EDN does not have"),
-        ("##Inferior", 1, "found '##Inferior', which EDN does not have"),
-        ("\\wrong", 1, "found '\\\\wrong', which EDN does not have"),
-        ('"\\q"', 1, "found '\\\\q', which EDN does not have"),
-        ("1" * 5000, 1, "a number of 5,000 digits"),
-        ("#tag", 1, "what '#tag' begins does not end"),
+        ("{:a 1)", 1, "found ')', which closes nothing"),
+        ("\n)", 2, "found ')', which closes nothing"),
+        ("1/2", 1, "found '1/2', which is not EDN"),
+        ('#"a+"', 1, "found '#\"a+\"', which is not EDN"),
+        ("##Inferior", 1, "found '##Inferior', which is not EDN"),
+        ("\\wrong", 1, "found '\\\\wrong', which is not EDN"),
+        ('"\\q"', 1, "found '\\\\q', which is not EDN"),
+        ("1" * 5000, 1, "a number has 5,000 digits, which are too many"),
+        ("#tag", 1, "the form that begins with '#tag' does not end"),
     ],
 )
 def test_what_is_no_edn_is_refused_with_its_line(text: str, line: int, what: str) -> None:
@@ -130,7 +130,7 @@ def test_nesting_is_bounded() -> None:
     """The depth of nesting is limited by a number, and not by the size of the interpreter's stack."""
     assert read("{:a " * DEEPEST + "1" + "}" * DEEPEST)
     for opening in ("{:a ", "[", "#_", "#t "):
-        with pytest.raises(NotationError, match="nests deeper than 32 levels"):
+        with pytest.raises(NotationError, match="the form the file is nested more than 32 levels deep"):
             read(opening * 100_000)
 
 

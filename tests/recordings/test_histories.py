@@ -223,29 +223,29 @@ def test_what_is_no_history_is_not_taken_for_one(text: str) -> None:
 CALL = "{:type :invoke, :f :start, :process 0}\n"
 
 WRONG: tuple[tuple[str, str, int, str], ...] = (
-    (CALL + "{:type", "FSM207", 2, "what '{' begins does not end"),
-    ('[{"type": "invoke", "f": "start", "process": 0}\n {"type": "ok"}]', "FSM207", 2, "no comma after an item of the list"),
+    (CALL + "{:type", "FSM207", 2, "the form that begins with '{' does not end"),
+    ('[{"type": "invoke", "f": "start", "process": 0}\n {"type": "ok"}]', "FSM207", 2, "there is no comma after an item of the list"),
     ('[{"type": "invoke", "f": "start", "process": 0}', "FSM207", 1, "the list does not end"),
-    ('[{"type": "invoke", "f": "start", "process": 0}]\n]', "FSM207", 2, "something comes after the end of the list"),
+    ('[{"type": "invoke", "f": "start", "process": 0}]\n]', "FSM207", 2, "there is text after the end of the list"),
     ('{"type": "invoke", "f": "start", "process": 0}\n{"type": ok}', "FSM207", 2, "expecting value"),
-    (CALL + CALL, "FSM208", 2, "calls start, while its start of line 1 is in progress"),
-    (CALL + "{:type :ok, :f :stop, :process 0}", "FSM208", 2, "ends with event 'stop', and was called on line 1 with 'start'"),
+    (CALL + CALL, "FSM208", 2, "the process calls start during its call of start on line 1"),
+    (CALL + "{:type :ok, :f :stop, :process 0}", "FSM208", 2, "the end has the event 'stop', but its call on line 1 has 'start'"),
     (CALL + "{:type :ok, :f :start, :process 1}", "FSM208", 2, "start ends that was not called"),
-    (CALL + "{:type :over, :f :start, :process 0}", "FSM208", 2, "type 'over' is of no operation"),
-    (CALL + "{:type :ok, :f nil, :process 0}", "FSM208", 2, "f None is not an event"),
-    (CALL + "{:type :ok, :f :start, :process 0, :value [1 2 3]}", "FSM208", 2, "a value with 3 items"),
+    (CALL + "{:no operation can have the type :over, :f :start, :process 0}", "FSM208", 2, "type 'over'"),
+    (CALL + "{:type :ok, :f nil, :process 0}", "FSM208", 2, "the value None of f is not an event"),
+    (CALL + "{:type :ok, :f :start, :process 0, :value [1 2 3]}", "FSM208", 2, "a value has 3 items"),
     (CALL + "{:type :ok, :f :start, :process 0, :value {:reply {}}}", "FSM208", 2, "reply {} is not a name"),
     (CALL + ":ok", "FSM208", 2, "'ok' is not an operation"),
-    ('{"input": "start", "call": 5, "output": "ok", "return": 4}', "FSM208", 1, "returns at 4, before it is called at 5"),
-    ('{"input": "start", "call": "5", "output": "ok"}', "FSM208", 1, "is called at '5' and returns at None"),
-    ('{"input": {"key": 1}, "call": 5}', "FSM208", 1, "input {'key': 1} has no event"),
-    ('{"kind": "x", "value": "start", "id": 1}', "FSM208", 1, "kind 'x' is of no event"),
-    ('{"process": 1, "event": "start", "phase": "answered"}', "FSM208", 1, "phase 'answered' is of no operation"),
+    ('{"input": "start", "call": 5, "output": "ok", "return": 4}', "FSM208", 1, "the operation returns at 4, before its call at 5"),
+    ('{"input": "start", "call": "5", "output": "ok"}', "FSM208", 1, "has the call '5' and the return None"),
+    ('{"input": {"key": 1}, "call": 5}', "FSM208", 1, "the input {'key': 1} has no event"),
+    ('{"kind": "x", "value": "start", "id": 1}', "FSM208", 1, "no event can have the kind 'x'"),
+    ('{"process": 1, "event": "start", "phase": "answered"}', "FSM208", 1, "no operation can have the phase 'answered'"),
     ('{"process": 1, "event": 5}', "FSM208", 1, "expected `str`, got `int` - at `$.event`"),
-    ('{"process": 1, "entity": "c1"}', "FSM208", 1, "has no event, and shows nothing"),
-    ('{"process": 1, "phase": "request"}', "FSM208", 1, "is a call of nothing"),
-    ('{"process": 1, "event": "a", "start": 1}\n{"process": 1, "event": "b"}', "FSM208", 2, "has not a start, unlike what comes before"),
-    ('{"history": 2}', "FSM208", 1, "the header: invalid enum value 2 - at `$.history`"),
+    ('{"process": 1, "entity": "c1"}', "FSM208", 1, "the operation has neither an event nor an observed state"),
+    ('{"process": 1, "phase": "request"}', "FSM208", 1, "the call does not name an event"),
+    ('{"process": 1, "event": "a", "start": 1}\n{"process": 1, "event": "b"}', "FSM208", 2, "the operation has no start, unlike the operations before it"),
+    ('{"history": 2}', "FSM208", 1, "the header of the history is wrong: invalid enum value 2 - at `$.history`"),
 )  # fmt: skip
 
 
@@ -283,13 +283,15 @@ def test_a_history_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(InputError) as caught:
         open_recording(str(path))
 
-    assert [("FSM209", "is a history of more than 1 MiB")] == [(each.code, each.what) for each in caught.value.problems]
+    assert [("FSM209", "the history the file is larger than 1 MiB")] == [
+        (each.code, each.what) for each in caught.value.problems
+    ]
 
 
 def test_a_list_nested_too_deep_is_refused() -> None:
     text = CALL + "[" * 100_000
 
-    with pytest.raises(InputError, match="nests deeper"):
+    with pytest.raises(InputError, match="is nested more than"):
         read("x.edn", text.encode())
     with pytest.raises(InputError, match="is nested too deeply"):
         read("x.json", b'{"type": "invoke", "f": "start", "process": 0}\n' + b"[" * 100_000)
@@ -304,7 +306,7 @@ def test_a_sight_that_the_machine_never_shows(tmp_path: Path) -> None:
 
     (problem,) = caught.value.problems
     assert ("FSM210", 2) == (problem.code, problem.line)
-    assert "'OPENED' is shown, which cri-container never shows" == problem.what
+    assert "the history shows 'OPENED', which cri-container never shows" == problem.what
 
 
 def test_a_history_that_names_no_machine(tmp_path: Path) -> None:
@@ -315,5 +317,8 @@ def test_a_history_that_names_no_machine(tmp_path: Path) -> None:
         judge(str(path))
 
     (problem,) = caught.value.problems
-    assert ("FSM202", "does not say which machine it is a history of") == (problem.code, problem.what)
+    assert ("FSM202", "the header does not name the machine to which the history belongs") == (
+        problem.code,
+        problem.what,
+    )
     assert '{"history": 1, "machine": "NAME"}' in problem.hint

@@ -301,9 +301,9 @@ def test_whole_calls_are_put_in_the_order_of_time(tmp_path: Path) -> None:
         (
             [{"entity": "c1", "at": 1.5}],
             None,
-            "column 'at' is double, or has a value, that is not what is needed: nanoseconds",
+            "column 'at' of type double has the wrong type or a wrong value; it needs nanoseconds",
         ),
-        ([{"entity": "c1", "at": "noon"}], None, "column 'at' is string"),
+        ([{"entity": "c1", "at": "noon"}], None, "column 'at' of type string"),
         ([{"entity": "c1", "phase": "halfway"}], None, "Invalid enum value 'halfway'"),
         ([{"entity": "c1", "fields": "{"}], None, "Input data was truncated"),
         ([{"recording": "a film", "event": "stop"}], None, "'a film', which is neither a form of recording"),
@@ -378,7 +378,7 @@ def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
         part.unlink()
     for each in SOME[:2]:
         converted(str(RECORDINGS / each), tmp_path).rename(folder / f"{each}.parquet")
-    with pytest.raises(InputError, match="has several recordings"):
+    with pytest.raises(InputError, match="the folder contains several recordings"):
         open_recording(str(folder))
 
 
@@ -404,7 +404,7 @@ def test_the_command(tmp_path: Path) -> None:
     for arguments, said in (
         (["prose.txt", "-o", "out.parquet"], "is not a recording"),
         (["history.edn", "-o", "out.parquet"], "history"),
-        ([log, "-o", "out.csv"], "call it NAME.parquet"),
+        ([log, "-o", "out.csv"], "must end in .parquet"),
         ([log, "prose.txt", "-o", "out.parquet"], "--rotated"),
         (["missing.log", "-o", "out.parquet"], "cannot be opened"),
         ([log, "-o", "missing/out.parquet"], "no such file or directory"),
@@ -421,23 +421,32 @@ def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
     for name in (calls, events):
         assert fsm("convert", str(name), "-o", f"{name.name}.parquet", cwd=tmp_path).returncode == 0
     for arguments, said in (
-        (["judge", str(events), "--with", f"{calls.name}.parquet"], "is a table, which has no calls as they were made"),
-        (["judge", f"{events.name}.parquet", "--with", str(calls)], "is a table, which has no calls as they were made"),
-        (["draw", "--sequence", f"{calls.name}.parquet"], "is a table, which has no calls as they were made"),
+        (
+            ["judge", str(events), "--with", f"{calls.name}.parquet"],
+            "the file is a table, which does not contain the original calls",
+        ),
+        (
+            ["judge", f"{events.name}.parquet", "--with", str(calls)],
+            "the file is a table, which does not contain the original calls",
+        ),
+        (
+            ["draw", "--sequence", f"{calls.name}.parquet"],
+            "the file is a table, which does not contain the original calls",
+        ),
         (
             ["judge", "--restarts", "none", f"{calls.name}.parquet"],
-            "was converted with --restarts maybe --shortest-restart 50",
+            "the table was converted with --restarts maybe --shortest-restart 50",
         ),
         (["judge", "--rotated", f"{calls.name}.parquet"], "cannot be sorted by time"),
         (["judge", "--follow", f"{calls.name}.parquet"], "a table is complete"),
-        (["judge", f"{calls.name}.parquet", "-o", f"{calls.name}.parquet"], "which the report would replace"),
+        (["judge", f"{calls.name}.parquet", "-o", f"{calls.name}.parquet"], "the report would overwrite a TRACE"),
     ):
         done = fsm(*arguments, cwd=tmp_path)
         assert (2, "") == (done.returncode, done.stdout), arguments
         assert said in " ".join(done.stderr.split())
     done = fsm("judge", "-", stdin=(tmp_path / f"{calls.name}.parquet").read_bytes())
     assert (2, "") == (done.returncode, done.stdout)
-    assert "is a table, and has no lines" in done.stderr
+    assert "the file is a table, which cannot be read by lines" in done.stderr
 
 
 def test_restarts_are_those_of_the_conversion(tmp_path: Path) -> None:
@@ -461,7 +470,9 @@ def test_the_profile_is_that_of_the_version_before_an_update(older: str, tmp_pat
     assert fsm("convert", str(log), "-o", table).returncode == 0
     found = [judge(name, profile="auto") for name in (str(log), table)]
 
-    assert f"profile containerd-{older}, the version that it shows; then containerd 1.7.24" in found[0].detected
+    assert (
+        f"profile containerd-{older}, because the recording shows this version; containerd 1.7.24" in found[0].detected
+    )
     assert found[0].detected == found[1].detected
     assert [each.verdict for each in found[0].judgements] == [each.verdict for each in found[1].judgements]
 
@@ -477,9 +488,12 @@ def test_a_part_of_a_recording_says_what_came_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda whole: whole.take(pa.array([*range(5, 9), *range(5)])), "has rows in another order than column 'row'"),
-        (lambda whole: whole.append_column("entity", whole["entity"]), "it has two columns 'entity'"),
-        (lambda whole: pa.table({"Entity": whole["entity"]}), "it has no column of an observation"),
+        (
+            lambda whole: whole.take(pa.array([*range(5, 9), *range(5)])),
+            "the rows of the table are not in the order of column 'row'",
+        ),
+        (lambda whole: whole.append_column("entity", whole["entity"]), "the table has two columns 'entity'"),
+        (lambda whole: pa.table({"Entity": whole["entity"]}), "the table has no column that an observation needs"),
         (
             lambda whole: whole.set_column(1, "recording", pa.array([None, *whole["recording"].to_pylist()[1:]])),
             "'recording' is",

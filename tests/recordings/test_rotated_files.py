@@ -107,7 +107,7 @@ def test_files_that_are_not_of_one_recording(tmp_path: Path) -> None:
     inside = tmp_path / "inside.log"
     inside.write_bytes(_data(RECORDINGS / NAMES[0]).replace(b"T11:03:2", b"T11:20:0"))
     for wrong, what in (
-        (str(RECORDINGS / NAMES[1]), "is CRI calls, and"),
+        (str(RECORDINGS / NAMES[1]), "the form of the file is CRI calls, but"),
         (str(text), "nothing known"),
         ("-", "cannot be sorted by time"),
         (str(tmp_path / "none"), "cannot be opened"),

@@ -131,7 +131,7 @@ def test_half_a_recording_that_holds_is_unknown(tmp_path: Path) -> None:
     whole, half = (judged(gzip.compress(recording)[:end], tmp_path) for end in (None, -2_000))
 
     assert {Holds} == {type(each.verdict) for each in whole.judgements}
-    assert {"the compressed data break off, and what is missing is not judged"} == {
+    assert {"the compressed data end early, and the missing part is not judged"} == {
         each.verdict.why for each in half.judgements if isinstance(each.verdict, Unknown)
     }
     assert {Unknown} == {type(each.verdict) for each in half.judgements}

@@ -24,12 +24,12 @@ NOW = 1_795_172_600 * 10**9
 
 WRONG: dict[str, tuple[object, str, str]] = {
     "key": ({"entity": "c2", "evnt": "create", "reply": "ok"}, "unknown key 'evnt'", "did you mean 'event'?"),
-    "entity": (GOOD | {"entity": 7}, "'entity': expected `str`, got `int`", "has the types"),
-    "emits": (GOOD | {"emits": "x"}, "'emits': expected `array | null`, got `str`", "has the types"),
-    "nested": (GOOD | {"emits": ["x", 1]}, "'emits': expected `str`, got `int`", "has the types"),
-    "phase": (GOOD | {"phase": "requets"}, "'phase': invalid enum value 'requets'", "has the types"),
-    "null": (GOOD | {"reply": None}, "'reply': expected `str`, got `null`", "has the types"),
-    "bool": (GOOD | {"at": True}, "'at': expected `int | str | null`, got `bool`", "has the types"),
+    "entity": (GOOD | {"entity": 7}, "'entity': expected `str`, got `int`", "lists the types of the keys"),
+    "emits": (GOOD | {"emits": "x"}, "'emits': expected `array | null`, got `str`", "lists the types of the keys"),
+    "nested": (GOOD | {"emits": ["x", 1]}, "'emits': expected `str`, got `int`", "lists the types of the keys"),
+    "phase": (GOOD | {"phase": "requets"}, "'phase': invalid enum value 'requets'", "lists the types of the keys"),
+    "null": (GOOD | {"reply": None}, "'reply': expected `str`, got `null`", "lists the types of the keys"),
+    "bool": (GOOD | {"at": True}, "'at': expected `int | str | null`, got `bool`", "lists the types of the keys"),
     "word": (GOOD | {"at": "yesterday"}, "'at' is not a time: 'yesterday'", "nanoseconds since the epoch"),
     "day": (GOOD | {"at": "2026-02-30T09:00:00Z"}, "'at' is not a time", "RFC 3339"),
     "time.time()": (GOOD | {"at": NOW / 1e9 + 0.5}, "it may be seconds", "multiply by 1,000,000,000"),
@@ -37,8 +37,8 @@ WRONG: dict[str, tuple[object, str, str]] = {
     "milliseconds": (GOOD | {"start": NOW // 10**6, "end": NOW}, "'start' is 1795172600000, which is too small", "1,000,000"),
     "microseconds": (GOOD | {"start": NOW, "end": NOW // 10**3}, "it may be microseconds", "multiply by 1,000;"),
     "counted": (GOOD | {"at": 3}, "'at' is 3, which is too small for nanoseconds of this century", '"clock": "relative"'),
-    "file": (GOOD | {"file": "app.log"}, "has one of 'file' and 'line'", "give both"),
-    "list": ([1, 2], "is no JSON object", "reference/trace-format"),
+    "file": (GOOD | {"file": "app.log"}, "the line has only one of the keys 'file' and 'line'", "give both"),
+    "list": ([1, 2], "the line is not a JSON object", "reference/trace-format"),
     "second header": (HEADER | {"machine": "cri-pod"}, "unknown key 'trace'", "keys"),
 }  # fmt: skip
 
@@ -84,7 +84,7 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
         "unknown key 'evnt' [FSM219]",
         "'at' is 5, which is too small for nanoseconds of this century [FSM219]",
         "'entity'",
-        "is no JSON object [FSM219]",
+        "the line is not a JSON object [FSM219]",
     ]
     assert lenient.returncode == 1
     assert "2 foreign or damaged lines (2, 4)" in lenient.stdout
@@ -109,7 +109,7 @@ def test_a_trace_of_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
 )
 def test_a_header_is_read_as_strictly(header: dict[str, object], what: str, tmp_path: Path) -> None:
     """Unknown keys in the header of a trace are an error, except the user's own keys, which begin with ``x-``."""
-    with pytest.raises(InputError, match="header of a trace") as refused:
+    with pytest.raises(InputError, match="the header of the trace cannot be read") as refused:
         judge(written(tmp_path / "t.jsonl", GOOD, header=header))
     assert what in refused.value.problems[0].what
     assert Holds() == judge(written(tmp_path / "t.jsonl", GOOD, header=HEADER | {"x-by": "me"})).judgements[0].verdict
@@ -222,7 +222,7 @@ def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path
     assert not any(none.judgements[0].covered.cells.values())
     verdict = none.judgements[0].verdict
     assert isinstance(verdict, Unknown)
-    assert verdict.why.startswith("no event was certainly seen in any state")
+    assert verdict.why.startswith("no observation shows for certain")
     assert any(some.judgements[0].covered.cells.values())
 
 

@@ -162,7 +162,7 @@ def test_another_size_is_a_case(project: Path) -> None:
     path = project / "properties" / "door.toml"
     path.write_text(edited(STATED, "states = 4", "states = 5"), encoding="utf-8")
 
-    assert "title=MUST door/expect::expect has 5 states" in told(project, "github", *CHECK, code=1)
+    assert "title=MUST door/expect::the file expects 5 states" in told(project, "github", *CHECK, code=1)
 
 
 def test_what_holds_is_said(project: Path, schema: Draft4Validator) -> None:

@@ -31,7 +31,7 @@ def text(found: EquivalenceResult, names: tuple[str, str] = ("one", "other")) ->
 
 SAID = [
     # Two machines, and the complete report about them.
-    (door(), door(), "one and other: equal\n  they are equivalent: no observation distinguishes them\n"),
+    (door(), door(), "one and other: equal\n  the two machines are equivalent: no observation distinguishes them\n"),
     (
         door(),
         machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = "error"')),
@@ -76,7 +76,7 @@ SAID = [
         machine_of(NO_WARP),
         (
             "one and other: different\n"
-            "  they have the same traces, and choose at different moments:\n"
+            "  the two machines have the same traces, but choose at different moments:\n"
             "    one starts shut\n"
             "    other starts shut\n"
             "     1 something unobservable: one is in ajar, other in shut\n"
@@ -88,7 +88,7 @@ SAID = [
         machine_of(LATE),
         (
             "one and other: different\n"
-            "  they have the same traces, and choose at different moments:\n"
+            "  the two machines have the same traces, but choose at different moments:\n"
             "    one starts held\n"
             "    other starts held\n"
             "     1 toss: one is in one, other in one\n"

@@ -30,7 +30,7 @@ thread 2                |-add: ok-|
 outputs   tick, tick, tick
 not linearizable: shows n2 in main
 legal would be: n3
-as far as it is legal: add (done); add (done); add (done)"""
+legal up to this point: add (done); add (done); add (done)"""
     )
 
 
@@ -47,6 +47,6 @@ def test_what_never_returned_has_no_end() -> None:
 
 
 def test_what_is_not_decided_is_said_to_be_unknown() -> None:
-    assert list(explained(Unknown(why="not decided after 5,000 situations"))) == [
-        "unknown: not decided after 5,000 situations"
+    assert list(explained(Unknown(why="the search ended undecided after 5,000 situations"))) == [
+        "unknown: the search ended undecided after 5,000 situations"
     ]

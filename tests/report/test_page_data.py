@@ -155,7 +155,7 @@ def test_without_graphviz_there_is_no_page(tmp_path: Path) -> None:
     ran = fsm("explore", "cri-pod", "-o", str(tmp_path / "pod.html"), env={"PATH": str(tmp_path)})
 
     assert ran.returncode == 2
-    assert "a page needs Graphviz's program 'dot', which is not there" in ran.stderr
+    assert "a page needs Graphviz's program 'dot', which is not installed" in ran.stderr
     assert not (tmp_path / "pod.html").exists()
 
 

@@ -89,7 +89,9 @@ STOP = Violation(
     edits=(Edit(repair=Repair.REPLY, instead="ok"), Edit(repair=Repair.EXTRA)),
     resembles=(DEVIATION,),
 )
-MISSING = Problem(path="gone.log", line=0, code="FSM201", what="cannot be opened: no such file", hint="give a path")
+MISSING = Problem(
+    path="gone.log", line=0, code="FSM201", what="the file cannot be opened: no such file", hint="give a path"
+)
 
 
 def found(*violations: Violation, count: int = 1) -> Finding:
@@ -607,7 +609,7 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
 
     assert 2 == partly.code()
     assert (2, False) == (invocation["exitCode"], invocation["executionSuccessful"])
-    assert ["cannot be opened: no such file [FSM201]"] == [
+    assert ["the file cannot be opened: no such file [FSM201]"] == [
         each["message"]["text"] for each in invocation["toolExecutionNotifications"]
     ]
     (notification,) = invocation["toolExecutionNotifications"]
@@ -616,11 +618,15 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
     assert notification["descriptor"]["id"] == described["id"] == "FSM201"
     assert about_code("FSM201") == described["helpUri"] == problem["link"]
     assert ["FSM201", "gone.log"] == [json.loads(as_json(partly))["problems"][0][key] for key in ("code", "file")]
-    assert ("FSM201", "cannot be opened: no such file: give a path") == (error.attrib["type"], error.attrib["message"])
-    assert "::error file=gone.log,line=1,title=FSM201::cannot be opened: no such file%0Agive a path\n" == github(
-        as_cases(partly)
+    assert ("FSM201", "the file cannot be opened: no such file: give a path") == (
+        error.attrib["type"],
+        error.attrib["message"],
     )
-    assert ["holds    containerd.log", "wrong    gone.log: cannot be opened: no such file"] == (
+    assert (
+        "::error file=gone.log,line=1,title=FSM201::the file cannot be opened: no such file%0Agive a path\n"
+        == github(as_cases(partly))
+    )
+    assert ["holds    containerd.log", "wrong    gone.log: the file cannot be opened: no such file"] == (
         text(partly).splitlines()[-2:]
     )
 

@@ -85,7 +85,7 @@ class Process:
         poll.register(self._in, select.POLLOUT)
         while line:
             if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
-                raise TalkError(f"does not read its standard input for {timeout:g} s")
+                raise TalkError(f"the process did not read its standard input for {timeout:g} s")
             try:
                 line = line[os.write(self._in, line) :]
             except BlockingIOError:
@@ -102,13 +102,15 @@ class Process:
         while (found := self._buffer.find(b"\n", self._looked)) < 0:
             self._looked = len(self._buffer)
             if self._looked > LONGEST:
-                raise TalkError(f"wrote a line of more than {LONGEST:,} bytes: {shown(bytes(self._buffer))}")
-            begun = f"; it has begun a line without an end, {shown(bytes(self._buffer))}" if self._buffer else ""
+                raise TalkError(
+                    f"the process wrote a line of more than {LONGEST:,} bytes: {shown(bytes(self._buffer))}"
+                )
+            begun = f"; it has begun an incomplete line: {shown(bytes(self._buffer))}" if self._buffer else ""
             ready = {each for each, _ in self._poll.poll(max(0.0, until - time.monotonic()) * 1000)}
             if self._err in ready and not self._read_available(self._err):
                 self._poll.unregister(self._err)
             if not ready or time.monotonic() > until:
-                raise TalkError(f"wrote no line within {timeout:g} s{begun}")
+                raise TalkError(f"the process wrote no line within {timeout:g} s{begun}")
             if self._out in ready and not self._read_available(self._out):
                 raise self._closed_output_error()
         line = bytes(self._buffer[:found])
@@ -137,8 +139,8 @@ class Process:
         try:
             self._reaper.wait(min(1.0, self._grace))
         except subprocess.TimeoutExpired:
-            return TalkError(f"has closed its standard output and is still running{rest}")
-        return EndedError(f"{self.ended()}{rest}")
+            return TalkError(f"the process has closed its standard output, but is still running{rest}")
+        return EndedError(f"the process {self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
         """Return the last lines of standard error. After a panic, put the line with its reason first."""

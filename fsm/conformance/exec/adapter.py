@@ -170,7 +170,7 @@ class Talk:
                 self.restart()
             if self._process is None:
                 what = f"{self.name} {_CLOSED}" if self._broken == _CLOSED else self._broken
-                raise BrokenError(f"{what}; it is started again by the next reset")
+                raise BrokenError(f"{what}; the next reset starts it again")
             self._number += 1
             asked = msgspec.structs.replace(request, id=self._number)
             self._alone = not self._waiting
@@ -187,7 +187,7 @@ class Talk:
             except BrokenError:
                 raise
             except BaseException:  # After an interruption, the next line would be the answer to this request.
-                self._end_broken("was interrupted", line)
+                self._end_broken("the process was interrupted", line)
                 raise
             if request.arrange:
                 self.arranged.append(request)
@@ -218,23 +218,25 @@ class Talk:
             waiting[found.id] = found
         del waiting[asked.id]
         if asked.record and answer.record is msgspec.UNSET:
-            raise TalkError("answers without its record", 'what remembers nothing answers "record":null')
+            raise TalkError(
+                "the process answers without its record", 'a process that stores nothing must answer "record":null'
+            )
         return answer
 
     def _decoded(self, line: bytes) -> ChildAnswer:
         try:
             answer = decode(line, _ANSWER)
         except ValueError as error:
-            raise TalkError(f"answers {shown(line)}: {error}") from None
+            raise TalkError(f"the process answers {shown(line)}: {error}") from None
         if self._waiting.get(answer.id, answer) is not None:
             expected = " or ".join(map(str, self._waiting))
-            problem = f"answers {shown(line)}, which has the id {answer.id} and not {expected}"
-            raise TalkError(problem, right="each request is answered once, in turn, with its own id")
+            problem = f"the process answers {shown(line)}, whose id is {answer.id} instead of {expected}"
+            raise TalkError(problem, right="answer each request once, with the id of the request")
         recorded = answer.record is not msgspec.UNSET
         for more, there in (("outputs", answer.outputs), ("record", recorded), ("fields", answer.fields)):
             if there and more not in self.greeting.can:
-                problem = f"answers {shown(line)}, and its greeting did not have {more}"
-                raise TalkError(problem, right=f'add it to the greeting: {{"fsm":1,"can":["{more}"]}}')
+                problem = f"the process answers {shown(line)}, but its greeting did not name the ability {more}"
+                raise TalkError(problem, right=f'add the ability to the greeting: {{"fsm":1,"can":["{more}"]}}')
         return answer
 
     def _answer_by_exit(self, request: ChildRequest, broken: BrokenError, *, alone: bool) -> ChildAnswer:
@@ -272,16 +274,18 @@ class Talk:
         except TalkError as error:
             raise self._end_broken(str(error), right=_HELLO) from None
         except ValueError as error:
-            raise self._end_broken(f"greets with {shown(line)}: {error}", right=_HELLO) from None
+            raise self._end_broken(f"the process greets with {shown(line)}: {error}", right=_HELLO) from None
         except BaseException:
-            self._end_broken("was interrupted")
+            self._end_broken("the process was interrupted")
             raise
         if greeting.fsm != VERSION:
-            problem = f"speaks version {greeting.fsm} of the protocol, and this is version {VERSION}"
+            problem = f"the process speaks version {greeting.fsm} of the protocol, but fsm speaks version {VERSION}"
             raise self._end_broken(problem, right=_HELLO)
         if self.greeting.fsm and greeting.can != self.greeting.can:
             now, before = _ability_names(greeting.can), _ability_names(self.greeting.can)
-            raise self._end_broken(f"now greets with {now}, and with {before} when it was first started")
+            raise self._end_broken(
+                f"the process now greets with {now}, but greeted with {before} when it was first started"
+            )
         self.greeting = greeting
 
     def _end_broken(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
@@ -295,9 +299,9 @@ class Talk:
         if process is not None:
             process.end(gently=False)
             errors = " / ".join(map(repr, process.errors()))
-        where = f", asked {asked.decode()}," if asked else ""
+        where = f", asked {asked.decode()}" if asked else ""
         ends = f"its standard error ends with {errors}" if errors else ""
-        self._broken = "; ".join(filter(None, [f"{self.name}{where} {problem}", right, ends]))
+        self._broken = "; ".join(filter(None, [f"{self.name}{where}: {problem}", right, ends]))
         return BrokenError(self._broken)
 
 
@@ -369,8 +373,10 @@ _ANSWER: Final = msgspec.json.Decoder(ChildAnswer)
 
 _CLOSED: Final = "was closed"
 _PROTOCOL: Final = documented("reference/exec-protocol")
-_HELLO: Final = 'its first line is to be {"fsm":1,"can":[]}, written and flushed'
-_RIGHT: Final = f'an answer is one line such as {{"id":1,"reply":"ok"}}, written and flushed ({_PROTOCOL})'
+_HELLO: Final = 'the process must first write and flush the line {"fsm":1,"can":[]}'
+_RIGHT: Final = (
+    f'the process must write and flush each answer as one line such as {{"id":1,"reply":"ok"}} ({_PROTOCOL})'
+)
 
 
 def _ability_names(can: frozenset[Ability]) -> str:

@@ -254,8 +254,10 @@ def _readable(side: Machine | tuple[Drawing, ...]) -> list[Machine | Drawing]:
 
 def _several(side: tuple[Drawing, ...]) -> Problem:
     lines = ", ".join(str(found.line) for found in side)
-    what = f"has {len(side)} drawings, on lines {lines}, and none of them is the same as the other side"
-    return Problem(path=side[0].path, line=0, code="FSM410", what=what, hint=f"say which one is meant: {side[0].place}")
+    what = f"the file has {len(side)} drawings, on lines {lines}, and none of them equals the other side"
+    return Problem(
+        path=side[0].path, line=0, code="FSM410", what=what, hint=f"select one drawing, as with {side[0].place}"
+    )
 
 
 def _compare_machines(first: Machine, second: Machine) -> Comparison:

@@ -45,9 +45,11 @@ def find(path: str) -> tuple[Drawing, ...]:
 
     Raise :class:`InputError` if the file cannot be read or has no drawing.
     """
-    data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or a model's name", dash=True)
+    data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or the name of a model", dash=True)
     if len(data) > LARGEST:
-        raise refused(path, "FSM411", "is too large to look for drawings in", "cut out the drawing")
+        raise refused(
+            path, "FSM411", "the file is too large to search it for drawings", "copy the drawing to a file of its own"
+        )
     return _parsed(decoded_text(data, path, code="FSM401", hint="drawings are read from text files"), path)
 
 
@@ -59,7 +61,9 @@ def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
     here = tuple(each for each in found if each.line <= line <= each.last) if line else found
     if not here:
         places = ", ".join(f"{each.line} to {each.last}" for each in found)
-        raise refused(path, "FSM402", "no drawing reaches over this line", f"drawings are on lines {places}", line=line)
+        raise refused(
+            path, "FSM402", "no drawing includes this line", f"the file has drawings on lines {places}", line=line
+        )
     return here
 
 
@@ -80,7 +84,12 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     if not found:
         raise InputError([_no_drawing_problem(sheet, lines)])
     if len(found) > _MOST_DRAWINGS:
-        raise refused(path, "FSM411", f"has more than {_MOST_DRAWINGS} drawings", "cut out the one that is meant")
+        raise refused(
+            path,
+            "FSM411",
+            f"the file has more than {_MOST_DRAWINGS} drawings",
+            "copy the intended drawing to a file of its own",
+        )
     return tuple(sorted(found, key=lambda each: each.line))
 
 
@@ -94,23 +103,23 @@ def _no_drawing_problem(sheet: Canvas, lines: list[str]) -> Problem:
     pieces = [cell for cells in drawn.values() for cell in cells]
     for line, text in enumerate(lines, 1):
         if _FLOWCHART.match(text):
-            what = "is a flowchart of Mermaid, which is not read: it need not be of states"
-            hint = "of Mermaid's diagrams only stateDiagram is read: write it as stateDiagram-v2, with a --> b : event"
+            what = "the file is a Mermaid flowchart, which cannot be read because its boxes need not be states"
+            hint = "write it as the Mermaid diagram stateDiagram-v2, with lines such as a --> b : event"
             return Problem(path=sheet.path, line=line, code="FSM402", what=what, hint=hint)
     for within, cells in drawn.items():
         if cells and (cause := _tab_problem(sheet, lines, within)):
             return cause
     if not pieces:
-        code, line, what = "FSM402", 0, "has no drawing of states in it"
-        hint = "boxes drawn with + - |, arrows with < > ^ v; a state diagram of Mermaid or PlantUML; or a DOT digraph"
+        code, line, what = "FSM402", 0, "the text contains no drawing of states"
+        hint = "draw boxes with + - | and arrows with < > ^ v, or use Mermaid, PlantUML or a DOT digraph"
     elif len(pieces) >= _SQUEEZED and not any(_SPREAD.search(sheet.rows[row]) for row, _ in pieces):
         code, line = "FSM403", pieces[0][0] + 1
-        what = "the drawing has lost its columns: runs of blanks were squeezed into one, so no line meets its box"
-        hint = "take it from its source; copies through web pages, wikis or data sets often lose blanks"
+        what = "the drawing has lost its columns: each run of blanks was reduced to one blank, so no line meets its box"
+        hint = "copy the drawing from its source, because web pages, wikis and data sets often lose blanks"
     else:
         code, line = "FSM407", pieces[0][0] + 1
-        what = f"column {sheet.place(pieces[0]).column}: looks like the border of a box, and no box is closed"
-        hint = "a box is closed by its four sides, with a name in it; one corner may be missing"
+        what = f"column {sheet.place(pieces[0]).column}: this looks like the border of a box, but no box is closed"
+        hint = "draw all four sides of each box, with a name inside; one corner may be missing"
     return Problem(path=sheet.path, line=line, code=code, what=what, hint=hint)
 
 
@@ -136,10 +145,13 @@ def _tab_problem(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | 
     if row is None:
         return None
     wide = next((wide for wide in _WIDTHS if _is_readable([line.expandtabs(wide) for line in own])), None)
-    what = "has tabs, which are read as up to 8 columns, and then nothing meets"
-    hint = "replace the tabs of the drawing with blanks"
+    what = "the drawing has tabs, and with tabs of 8 columns no line meets its box"
+    hint = "replace the tabs in the drawing with blanks"
     if wide is not None:
-        what, hint = f"{what}; it can be read with tabs of {wide}", f"{hint}, as 'expand -t {wide}' does"
+        what, hint = (
+            f"{what}; the drawing can be read with tabs of {wide} columns",
+            f"{hint}, as 'expand -t {wide}' does",
+        )
     return Problem(path=sheet.path, line=row + 1, code="FSM403", what=what, hint=hint)
 
 
@@ -155,8 +167,8 @@ def _lost_blank_problem(sheet: Canvas, lines: Sequence[str], rows: range, found:
     for row, at in islice(places, most // size):
         line = lines[row]
         if _is_readable([*own[: row - rows.start], f"{line[:at]} {line[at:]}", *own[row - rows.start + 1 :]]):
-            what = f"column {at + 1}: what follows is one column too far to the left, and meets nothing"
-            hint = "a blank has got lost here: with one more the drawing can be read"
+            what = f"column {at + 1}: the rest of the line is one column too far to the left, so it meets nothing"
+            hint = "insert the lost blank here; then the drawing can be read"
             return Problem(path=sheet.path, line=row + 1, code="FSM403", what=what, hint=hint)
     return None
 

@@ -34,22 +34,24 @@ def drawings(sheet: Canvas) -> Iterator[Drawing]:
         inner, around = boxes(sheet, within)
         left -= sum(len(sheet.rows[row]) for row in within) if inner else 0
         if left < 0:
-            yield _too_large(sheet, within, f"there are more than {LARGEST:,} characters in drawings up to here")
+            yield _too_large(sheet, within, f"the drawings up to here have more than {LARGEST:,} characters")
             break
         if inner:
             yield from _read(Wires(sheet, within, inner), inner, around)
 
 
 def _too_large(sheet: Canvas, within: range, what: str) -> Drawing:
-    problem = Problem(path=sheet.path, line=within.start + 1, code="FSM411", what=what, hint="cut out the drawing")
+    problem = Problem(
+        path=sheet.path, line=within.start + 1, code="FSM411", what=what, hint="copy the drawing to a file of its own"
+    )
     line, last = within.start + 1, within.stop
     return Drawing(path=sheet.path, line=line, last=last, states={}, arrows=(), problems=(problem,))
 
 
 def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing]:
     for box in around:
-        hint = "draw states side by side: nested states are not read"
-        lines.add_problem(box.corners()[0], "FSM407", "a box has boxes in it", hint)
+        hint = "draw the states side by side, because nested states cannot be read"
+        lines.add_problem(box.corners()[0], "FSM407", "a box contains other boxes", hint)
     written = list(phrases(lines))
     named = [any(map(str.isalnum, each.text)) or each.text in STARTS for each in written]
     strays = [*itertools.compress(written, map(not_, named))]
@@ -63,8 +65,8 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
     words = [word for node, word in nets.words.items() if first <= node.cell[0] <= last]
     first, last = min([first, *(word.row for word in words)]), max([last, *(word.row for word in words)])
     for stray in strays:
-        hint = "close the line, or take it out of the drawing"
-        lines.add_problem(stray.start, "FSM404", f"'{stray.text}' is part of no line", hint)
+        hint = "complete the line, or remove it from the drawing"
+        lines.add_problem(stray.start, "FSM404", f"'{stray.text}' does not belong to any line", hint)
     labels = Labels(wires=lines).find(nets, first, last)
     pairs = [(net, _pairs(net, lines)) for net in pieces]
     if sum(len(net.nodes) * len(ends) for net, ends in pairs) > _LONGEST:
@@ -116,7 +118,7 @@ def _arrows(
         steps = tuple(label.step for node in way for label in labels.get(node, ()))
         if len(steps) * math.prod(len(step.names) for step in steps) > _MOST_LABELS:
             what = f"the labels along this line can be read in more than {_MOST_LABELS:,} ways"
-            lines.add_problem(end.cell, "FSM411", what, "draw some of the events as lines of their own")
+            lines.add_problem(end.cell, "FSM411", what, "draw a separate line for some of the events")
         yield Arrow(source=start.state, target=end.state or "", steps=steps, place=lines.sheet.place(end.cell)), way
 
 
@@ -138,20 +140,25 @@ def _net_fault(
     top = min(net.nodes).cell
     first = tails[0].cell if tails else top
     if sum(len(lines.links[node]) for node in net.nodes) >= 2 * len(net.nodes):
-        what = "the line runs in a ring, so there are two ways along it"
-        return top, "FSM405", what, "draw each way as a line of its own"
+        what = "the line forms a ring, so there are two ways along it"
+        return top, "FSM405", what, "draw a separate line for each way"
     if not heads:
         what = f"the line {_between_ends(tails, lines)}has no arrowhead"
-        return first, "FSM404", what, "end it in one of < > ^ v, at a box or a word"
+        return first, "FSM404", what, "end the line with one of < > ^ v, at a box or a word"
     if len(tails) > 1 and any(end.state is None for end in tails):
-        what = f"the line {_between_ends(tails, lines)}has arrowheads elsewhere, and none at these ends"
-        return first, "FSM404", what, "add the arrowhead, or the box, that is missing"
+        what = f"the line {_between_ends(tails, lines)}has arrowheads elsewhere, but none at these ends"
+        return first, "FSM404", what, "add the missing arrowhead, or the missing box"
     if not tails and len(heads) != 2:  # noqa: PLR2004  (a line with an arrowhead at each end)
-        hint = "begin it at a box, or with a + away from any box"
-        return heads[0].cell, "FSM404", "the line has arrowheads only", hint
+        hint = "begin the line at a box, or with a + that touches no box"
+        return heads[0].cell, "FSM404", "the line has only arrowheads, and no beginning", hint
     if len(tails) > 1 and len(heads) > 1:
-        what = f"a line with {len(tails)} beginnings and {len(heads)} arrowheads: which leads where?"
-        return first, "FSM405", what, "draw a line for each, or let lines cross as in --|--; a + joins them"
+        what = f"the line has {len(tails)} beginnings and {len(heads)} arrowheads, so it is unclear where each leads"
+        return (
+            first,
+            "FSM405",
+            what,
+            "draw a separate line for each arrow, or cross lines as in --|--, because a + joins them",
+        )
     return None
 
 
@@ -171,8 +178,8 @@ def _report_contested_labels(arrows: list[tuple[Arrow, list[Stroke]]], labels: l
         near = (label for node in way for label in rivals.get(node, ()))
         for label in dict.fromkeys(near) if not arrow.steps else ():
             name, place = label.step.names[0], label.step.place
-            what = f"'{name}' could also be the label of the line to {arrow.target}, which has none"
-            hint = "move it away from the line that it does not belong to"
+            what = f"'{name}' could also be the label of the line to {arrow.target}, which has no label"
+            hint = "move the label away from the line to which it does not belong"
             lines.add_problem((place.line - 1, place.column - 1), "FSM406", what, hint)
 
 

@@ -102,7 +102,7 @@ class _Graph:
             if kind == "html":
                 at = _html_end(text, begin)
             if kind == "open" or not at:
-                yield _Token("what is not closed", "", begin)
+                yield _Token("an unclosed string or comment", "", begin)
                 return
             word = text[begin:at]
             match kind:
@@ -130,12 +130,12 @@ class _Graph:
         if token := self._take(*kinds):
             return token
         found = f"'{self.token.text}'" if self.token.kind in _NAMES else self.token.kind
-        raise _NotDotError(f"is not DOT: expected {kinds[0]}, found {found}")
+        raise _NotDotError(f"the graph is not DOT: expected {kinds[0]}, but found {found}")
 
     def _graph(self) -> None:
         self._take("strict")
         if self.token.kind == "graph":
-            raise _NotDotError("the graph has no directions", "write digraph and ->")
+            raise _NotDotError("the graph is undirected", "use 'digraph' and '->'")
         self._expect("digraph")
         self._take(*_NAMES)
         self._statements()
@@ -150,7 +150,7 @@ class _Graph:
         self._expect("{")
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise _NotDotError(f"groups are nested deeper than {_DEEPEST}", "draw states side by side")
+            raise _NotDotError(f"groups are nested deeper than {_DEEPEST}", "draw the states side by side")
         default = self.default.copy()
         while self.token.kind != "}":
             self._statement()
@@ -187,7 +187,7 @@ class _Graph:
         self.size += more
         if self.size > MOST:
             what = f"the graph has more than {MOST:,} names and arrows"
-            raise _NotDotError(what, "reduce it to the part you need", "FSM411")
+            raise _NotDotError(what, "remove the parts that are not needed", "FSM411")
 
     def _end(self, node: _Token | None = None) -> tuple[str, ...]:
         """Return the nodes at one end of an edge, without ports. An end is a group, *node*, or the next name."""

@@ -132,9 +132,9 @@ class Nets:
                 if node in self.words:
                     yield NetEnd(state=self.words[node].text, node=node, cell=node.cell, head=True)
                 elif not any(touch.head for touch in touches):
-                    what = f"the arrowhead '{self.wires.sheet.at(node.cell)}' points at nothing"
+                    what = f"the arrowhead '{self.wires.sheet.at(node.cell)}' does not point at a box or a word"
                     self.wires.add_problem(
-                        node.cell, "FSM404", what, "let it touch the box, or the word, that it leads to"
+                        node.cell, "FSM404", what, "move the arrowhead next to the box or word to which it leads"
                     )
             elif len(self.wires.links[node]) + len(touches) == 1:
                 yield from self._beginning(node, named)
@@ -153,14 +153,14 @@ class Nets:
                 self._consume([phrase])
                 break
             if phrase is not None and self.wires.sheet.at(node.cell) in STRAIGHT:
-                what = f"the line ends at '{phrase.text}', which is no box"
+                what = f"the line ends at '{phrase.text}', which is not a box"
                 self.wires.add_problem(
-                    node.cell, "FSM404", what, "put it in a box if it is a state; write labels beside lines"
+                    node.cell, "FSM404", what, "draw a box around the name if it is a state; write labels beside lines"
                 )
                 return
             if there in self.wires.owners or any(self.wires.strokes_at(there)):
                 self.wires.add_problem(
-                    node.cell, "FSM404", "the line is broken off", "close the gap, or draw it longer"
+                    node.cell, "FSM404", "the line breaks off", "close the gap, or draw a longer line"
                 )
                 return
         yield NetEnd(state=None, node=node, cell=node.cell, head=False)
@@ -229,15 +229,15 @@ class Labels:
             else:
                 yield PlacedLabel(step=self._step(stack), at=at)
         else:
-            what = f"'{stack[0].text}' belongs to no line"
-            hint = "write it above, below or beside the line that it is the label of, or take it out of the drawing"
+            what = f"'{stack[0].text}' does not belong to any line"
+            hint = "write the label above, below or beside its line, or remove it from the drawing"
             self.wires.add_problem(stack[0].start, "FSM406", what, hint)
 
     def _ambiguous(self, stack: tuple[Phrase, ...], nodes: Iterable[Stroke]) -> None:
         places = [self.wires.sheet.place(node.cell) for node in nodes]
-        lines = " and ".join(f"that at {place.line}:{place.column}" for place in places)
+        lines = " and ".join(f"the line at {place.line}:{place.column}" for place in places)
         what = f"'{stack[0].text}' could be the label of several lines: {lines}"
-        self.wires.add_problem(stack[0].start, "FSM406", what, "move it nearer to one of them")
+        self.wires.add_problem(stack[0].start, "FSM406", what, "move the label nearer to one of the lines")
 
     def _stretches_above_or_below(self, stack: tuple[Phrase, ...]) -> dict[int, Stroke]:
         found: dict[int, Stroke] = {}

@@ -54,7 +54,10 @@ class StateDiagram:
             elif statement and not _PASSED.match(statement):
                 self._statement(statement, place)
             if len(self.arrows) + len(self.states) > MOST:
-                what, hint = f"the diagram has more than {MOST:,} names and arrows", "reduce it to the part you need"
+                what, hint = (
+                    f"the diagram has more than {MOST:,} names and arrows",
+                    "remove the parts that are not needed",
+                )
                 self.problems.append(Problem(path=self.path, line=line, code="FSM411", what=what, hint=hint))
                 break
         texts = {name: tuple(map(_plain, _BREAK.split(self.texts.get(name, name)))) for name in self.states}
@@ -87,8 +90,8 @@ class StateDiagram:
             if named.re is _NAMED:
                 self.texts.setdefault(named["id"], named["text"])
         else:
-            hint = "a transition is 'A --> B : event', a state is 'state \"NAME\" as A'; nested states are not read"
-            what = f"column {place.column}: not a statement of a flat state diagram: {statement!r}"
+            hint = "a transition is 'A --> B : event', a state is 'state \"NAME\" as A'; nested states cannot be read"
+            what = f"column {place.column}: this is not a statement of a flat state diagram: {statement!r}"
             self.problems.append(Problem(path=self.path, line=place.line, code="FSM408", what=what, hint=hint))
 
 

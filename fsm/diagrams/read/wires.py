@@ -147,7 +147,7 @@ class Wires:
             self._touch(outside, out, Touch(box, border, head=False))
         elif mark in HEADS or reaches(mark, out):
             what = f"the {'arrowhead' if mark in HEADS else 'joint'} '{mark}' on the border of a box has no line"
-            self.add_problem(border, "FSM404", what, "draw its line to it")
+            self.add_problem(border, "FSM404", what, "draw the line to which it belongs")
 
     def _touch(self, cell: GridCell, out: Direction, touch: Touch) -> None:
         self.touches.setdefault(self.node(cell, OPPOSITE[out]), []).append(touch)

@@ -155,7 +155,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     stops, its rounds continue without steps.
     """
     if len(claim.fair) > MOST:
-        raise CannotExportError(f"more than {MOST} things are fair: state the property with fewer")
+        raise CannotExportError(f"the property assumes that more than {MOST} events are fair; state it with fewer")
     taken = tuple(steps(words.machine, words.codes))
     macros, rounds = [], list[str]()
     for number, fair in enumerate(claim.fair):
@@ -340,8 +340,8 @@ def _product(claim: claims.Claim, words: PromelaNames) -> Product:
         case claims.Follows(other=other):
             return follows_product(words, other.partly_under(words.machine.profile))
         case claims.Refines(other=other):
-            hint = "see 'fsm check', whose answer tests compare with one by brute force"
-            raise CannotExportError(f"refinement of {other.name} has no form in Promela: {hint}")
+            hint = "use 'fsm check' instead"
+            raise CannotExportError(f"refinement of {other.name} cannot be expressed in Promela; {hint}")
         case claims.MatchesDiagram() | claims.Requires():
             drawn = isinstance(claim, claims.MatchesDiagram)
             raise CannotExportError(f"no run can {'violate a drawing' if drawn else 'show fields'}: see 'fsm check'")

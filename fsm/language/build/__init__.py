@@ -30,8 +30,10 @@ def build(model: Model) -> Machine:
     problems = Problems(model=model)
     written = model.written
     if sum(map(_outcomes, written.event.values())) * len(written.states) > LARGEST_TABLE:
-        what = f"{len(written.event)} events in {len(written.states)} states have more than {LARGEST_TABLE} outcomes"
-        problems.say("FSM120", what, "split the machine", "event")
+        what = (
+            f"{len(written.event)} events in {len(written.states)} states can have more than {LARGEST_TABLE} outcomes"
+        )
+        problems.say("FSM120", what, "split the machine into several machines", "event")
         problems.refuse()
     sets = _sets(problems)
     machine = _machine(problems, sets)
@@ -44,7 +46,7 @@ def build(model: Model) -> Machine:
     used = {event.clause for event in written.event.values()}
     used |= {clause for event in written.event.values() for clause in event.clauses}
     used |= {cell.deviates for profile in written.profile.values() for cell in profile.cell.values()}
-    check_used(problems, written.clause, used, "no cell", "an event's clause or clauses")
+    check_used(problems, written.clause, used, "no cell", "the 'clause' or 'clauses' of an event")
     problems.refuse()
     return replace(machine, profiles=under)
 
@@ -92,8 +94,8 @@ def _states(problems: Problems[Written]) -> dict[str, State]:
     states = {}
     for name, each in problems.model.written.states.items():
         if each.shows == "":
-            hint = f"leave shows out for '{name}', or say what is read"
-            problems.say("FSM107", f"state '{name}' shows ''", hint, "states", name, "shows")
+            hint = f"leave out 'shows' for '{name}', or write the text that an observer reads"
+            problems.say("FSM107", f"state '{name}' shows an empty text", hint, "states", name, "shows")
         states[name] = State(
             name=name,
             about=each.about,
@@ -108,9 +110,13 @@ def _check_kinds(problems: Problems[Written]) -> None:
     initial, states = problems.model.written.machine.initial, problems.model.written.states
     for name, each in states.items() if initial in states else ():
         if each.kind is not None and (each.kind == "initial") != (name == initial):
-            what = f"state '{name}' is of kind {each.kind}, and the machine begins in '{initial}'"
+            what = f"state '{name}' has the kind {each.kind}, but the machine begins in '{initial}'"
             others = ", ".join(kind for kind in get_args(StateKind) if kind != "initial")
-            hint = "leave kind out: it is initial" if name == initial else f"leave kind out, or choose one of {others}"
+            hint = (
+                "leave out 'kind': the initial state always has the kind initial"
+                if name == initial
+                else f"leave out 'kind', or choose one of {others}"
+            )
             problems.say("FSM134", what, hint, "states", name, "kind")
 
 
@@ -122,13 +128,20 @@ def _check_rpcs(problems: Problems[Written]) -> None:
         if event.rpc is None:
             continue
         if event.rpc == "":
-            problems.say("FSM117", f"event '{name}' is '' on the wire", "leave rpc out if it has no name there", *at)
+            problems.say(
+                "FSM117",
+                f"event '{name}' has an empty name on the wire",
+                "leave out 'rpc' if the event has no name on the wire",
+                *at,
+            )
         elif event.rpc in seen:
-            what = f"events '{seen[event.rpc]}' and '{name}' are both {event.rpc!r} on the wire"
-            problems.say("FSM117", what, "one name on the wire is one event", *at)
+            what = f"events '{seen[event.rpc]}' and '{name}' have the same name {event.rpc!r} on the wire"
+            problems.say("FSM117", what, "give each event its own name on the wire", *at)
         elif event.rpc in events and event.rpc != name:
-            what = f"event '{name}' is {event.rpc!r} on the wire, which is another event"
-            problems.say("FSM117", what, "rename one of them: a trace may use either name", *at)
+            what = f"event '{name}' has the name {event.rpc!r} on the wire, but another event is called that"
+            problems.say(
+                "FSM117", what, "rename one of the two events, because a trace may use either name of an event", *at
+            )
         seen.setdefault(event.rpc, name)
 
 
@@ -137,13 +150,13 @@ def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
     for owner, called, line, alias in _aliases(problems, machine):
         if events.setdefault(alias, owner) != owner:
             what = f"alias '{alias}' of {called} is a name of event '{events[alias]}'"
-            problems.say_at(line, "FSM121", what, "one name is one event")
+            problems.say_at(line, "FSM121", what, "use each name for only one event")
     shown = dict(machine.states)
     for state in machine.states.values():
         for index, alias in enumerate(state.aliases):
             if shown.setdefault(alias, state).shows != state.shows:
                 what = f"alias '{alias}' of state '{state.name}' is a name of state '{shown[alias].name}'"
-                hint = "one name is one state, or several that show the same"
+                hint = "use each name for only one state, or for several states that show the same text"
                 problems.say("FSM121", what, hint, "states", state.name, "aliases", index)
 
 
@@ -170,19 +183,23 @@ def _omissions(problems: Problems[Written], machine: Machine, sets: Sets) -> dic
     found = {}
     for name, each in written.omits.items():
         here = problems.below("drawing", "omits", name)
-        if not here.known("FSM123", "drawings omit unknown event", name, machine.events):
+        if not here.known("FSM123", "drawings omit the unknown event", name, machine.events):
             continue
         known = {way.name for way in machine.events[name].outcomes()}
         for index, state in enumerate(each.states):
             if state not in {"*", *sets}:
                 here.known(
-                    "FSM123", f"drawings omit '{name}' from unknown state", state, machine.states, "states", index
+                    "FSM123", f"drawings omit '{name}' in the unknown state", state, machine.states, "states", index
                 )
         for index, outcome in enumerate(each.outcomes):
-            here.known("FSM123", f"drawings omit of '{name}' unknown outcome", outcome, known, "outcomes", index)
+            here.known("FSM123", f"drawings omit, for '{name}', the unknown outcome", outcome, known, "outcomes", index)
         if not known or not (each.states or each.outcomes):
-            hint = "name states or outcomes" if known else "it moves nothing, so nothing of it would be drawn"
-            here.say("FSM123", f"drawings omit nothing of '{name}'", hint)
+            hint = (
+                "name states or outcomes that drawings omit"
+                if known
+                else "remove this entry, because the event has no outcome that would be drawn"
+            )
+            here.say("FSM123", f"the entry of '{name}' in [drawing.omits] omits nothing", hint)
         named = {one for state in each.states for one in sets.get(state, (state,))}
         states = frozenset(machine.states if "*" in named else named)
         found[name] = Omission(states=states, outcomes=frozenset(each.outcomes))

@@ -74,8 +74,8 @@ class Groups:
         cells: dict[str, Cell] = {}
         for mention in mentions:
             if mention.state == REST and not rest:
-                what = f"'*' of event '{self.name}' stands for no state"
-                self.problems.say("FSM113", what, "leave it out", *mention.place)
+                what = f"the '*' of event '{self.name}' matches no state"
+                self.problems.say("FSM113", what, "remove the '*'", *mention.place)
             self._check_kind(mention)
             make = self._maker(mention)
             for state in rest if mention.state == REST else (mention.state,):
@@ -91,7 +91,9 @@ class Groups:
             for part in self.parts:
                 if part.written.ends:
                     what = f"{self.kind} '{self.name}' cannot have 'ends'"
-                    self.problems.say("FSM106", what, "only calls are asked, take time and reply", *part.at, "ends")
+                    self.problems.say(
+                        "FSM106", what, "only calls have ends, because only calls take time", *part.at, "ends"
+                    )
             return {}
         ends = {each.state: self._moves(each)(each.state) for each in self._mentions("ends", ["ends"])}
         return {state: ends[state] for state in self._states() if state in ends}
@@ -120,7 +122,7 @@ class Groups:
             if len(several) > 1:
                 listed = f": {' and '.join(mention.group for mention in several)}" if len(groups) > 1 else ""
                 twice = f"event '{self.name}' has {len(several)} {what} for '{state}'{listed}"
-                self.problems.say("FSM105", twice, "keep the one that is meant", *several[-1].place)
+                self.problems.say("FSM105", twice, "keep only the intended entry", *several[-1].place)
         known, check = (*self._states(), *self.sets), self.problems.known
         return [
             mention
@@ -131,9 +133,9 @@ class Groups:
     def _check_kind(self, mention: _Mention) -> None:
         match mention.group, self.kind:
             case "refuses", "signal" | "hidden":
-                hint = 'only calls are refused: use cannot, ignores or silent, or say: kind = "call"'
+                hint = 'only calls can be refused; use cannot, ignores or silent, or write: kind = "call"'
             case "cannot", "call":
-                hint = "anyone may call: use refuses or silent"
+                hint = "a call can be made in every state; use 'refuses' or 'silent'"
             case _:
                 return
         what = f"{self.kind} '{self.name}' cannot have '{mention.group}' cells"
@@ -147,8 +149,8 @@ class Groups:
             case "refuses":
                 codes = _listed(mention.part.written.refuses[mention.key])
                 if not codes:
-                    what = f"event '{self.name}' refuses '{mention.key}' with no reply"
-                    self.problems.say("FSM112", what, "name an error, or use silent", *mention.place)
+                    what = f"event '{self.name}' has no error reply for '{mention.key}' in 'refuses'"
+                    self.problems.say("FSM112", what, "name an error, or use 'silent'", *mention.place)
                 return lambda state: Refuses(codes=codes, clause=clauses[state], line=line)
             case group:
                 return lambda state: _PLAIN[group](clause=clauses[state], line=line)
@@ -170,13 +172,13 @@ class Groups:
                 return (self._outcome(written, at),)
         if not written:
             what = f"event '{self.name}' has no outcome in '{at[-1]}'"
-            self.problems.say("FSM112", what, "name at least one, or use another kind of cell", *at)
+            self.problems.say("FSM112", what, "name at least one outcome, or use another kind of cell", *at)
         times = Counter(each.name for each in written)
         for index, each in enumerate(written):
             if len(written) > 1 and (each.name is None or times[each.name] > 1):
-                what = "no name" if each.name is None else f"the name of another, '{each.name}'"
-                what = f"alternative outcome of '{self.name}' in '{at[-1]}' has {what}"
-                self.problems.say("FSM112", what, 'alternatives need distinct names: name = "…"', *at, index)
+                what = "no name" if each.name is None else f"the same name as another one, '{each.name}'"
+                what = f"an alternative outcome of '{self.name}' in '{at[-1]}' has {what}"
+                self.problems.say("FSM112", what, 'give each alternative outcome its own name: name = "…"', *at, index)
         return tuple(self._outcome(each, (*at, index)) for index, each in enumerate(written))
 
     def _outcome(self, each: WrittenOutcome, at: Keys) -> Outcome:
@@ -184,8 +186,8 @@ class Groups:
         replies = _listed(each.reply)
         begins = self.kind == "call" and each.begins is not None and each.to is None
         if not replies:
-            hint = "name one, or leave reply out for ok"
-            self.problems.say("FSM112", f"outcome of '{self.name}' has no reply", hint, *at, "reply")
+            hint = "name a reply, or leave out 'reply', which then is ok"
+            self.problems.say("FSM112", f"an outcome of '{self.name}' has an empty list of replies", hint, *at, "reply")
         self._check_words(each, at)
         return Outcome(
             name=each.name or (f"begins-{target}" if begins else "done"),
@@ -205,8 +207,8 @@ class Groups:
         if len(given) != 1:
             listed = " and ".join(f"{word} = {value!r}" for word, value in given.items())
             what = f"outcome of '{self.name}' has {f'{listed} at once' if given else 'none of to, begins and stays'}"
-            self.problems.say("FSM109", what, "give the one state it leads to, or stays = true", *at)
-        for word, verb, state in (("to", "moves to", each.to), ("begins", "begins in", each.begins)):
+            self.problems.say("FSM109", what, "write exactly one of: to = STATE, begins = STATE, stays = true", *at)
+        for word, verb, state in (("to", "moves to the", each.to), ("begins", "begins in the", each.begins)):
             if len(given) == 1:
                 self.problems.known("FSM104", f"event '{self.name}' {verb} unknown state", state, states, *at, word)
         return each.to or each.begins or STAYS
@@ -217,10 +219,10 @@ class Groups:
                 continue
             if self.kind != "call" and word != "emits":
                 what = f"{self.kind} '{self.name}' cannot have '{word}'"
-                self.problems.say("FSM106", what, "only calls are asked, take time and reply", *at, word)
+                self.problems.say("FSM106", what, "only calls can begin, take time and reply", *at, word)
             elif self.kind == "call" and word != "begins" and "begins" in each.model_fields_set:
-                what = f"outcome of '{self.name}' begins, and has '{word}' already"
-                self.problems.say("FSM110", what, "move it to the end of the call", *at, word)
+                what = f"an outcome of '{self.name}' begins the call, but already has '{word}'"
+                self.problems.say("FSM110", what, "move '{word}' to the end of the call", *at, word)
 
 
 def keys(written: Cells) -> Iterator[str]:
@@ -271,14 +273,16 @@ class Events:
         at = ("event", name)
         if written.interrupts and written.meant_kind == "call":
             what = f"call '{name}' cannot interrupt calls"
-            self.problems.say("FSM118", what, "only signals and hidden events do", *at, "interrupts")
+            self.problems.say("FSM118", what, "only signals and hidden events can interrupt calls", *at, "interrupts")
         self.problems.known("FSM108", "unknown clause", written.clause, self.known, *at, "clause")
         own = self._implied(name, written, written)
         groups = self._groups(name, written, written.meant_kind, own)
         cells = groups.cells()
         for state in self.problems.model.written.states:
             if state not in cells:
-                hint = f"say what '{name}' does there: moves, ignores, refuses, cannot or silent (or '*' for the rest)"
+                hint = (
+                    f"state what '{name}' does there with moves, ignores, refuses, cannot or silent ('*' is the rest)"
+                )
                 self.problems.say("FSM103", f"event '{name}' has no cell for state '{state}'", hint, *at)
                 cells[state] = Silent(clause=own)
         return Event(
@@ -298,20 +302,22 @@ class Events:
         others = self.problems.model.written.event
         if model is None:
             other = others.get(str(written.like))
-            what = f"event '{name}' is like '{written.like}', which " + (
-                "is not an event" if other is None else f"is like '{other.like}' itself"
-            )
+            what = f"event '{name}' is like '{written.like}', which is not an event"
+            if other is not None:
+                what = f"event '{name}' is like '{written.like}', which is like '{other.like}' itself"
             able = [each for each, event in others.items() if event.like is None]
-            hint = nearest(str(written.like), able, of="events") if other is None else f'say: like = "{other.like}"'
+            hint = nearest(str(written.like), able, of="events") if other is None else f'write like = "{other.like}"'
             self.problems.say("FSM127", what, hint, *at, "like")
             return self._event(name, written.model_copy(update={"kind": "hidden", "silent": [REST]}))
         for word in _OF_THE_OTHER:
             if word in written.model_fields_set:
-                what = f"event '{name}' is like '{model.name}', and has '{word}'"
-                self.problems.say("FSM127", what, f"leave it out: it is inherited from '{model.name}'", *at, word)
+                what = f"event '{name}' is like '{model.name}', but has '{word}'"
+                self.problems.say(
+                    "FSM127", what, f"leave out '{word}', which is inherited from '{model.name}'", *at, word
+                )
         if REST in keys(written) or any(REST in keys(each) for each in written.clauses.values()):
-            what = f"event '{name}' is like '{model.name}', and has cells for '*'"
-            self.problems.say("FSM127", what, "name the states in which it differs, or leave like out", *at)
+            what = f"event '{name}' is like '{model.name}', but has cells for '*'"
+            self.problems.say("FSM127", what, "name the states in which '{name}' differs, or leave out 'like'", *at)
         like = others[model.name]
         of_model = self._implied(model.name, like, like)
         of_this = self._implied(name, written, like)
@@ -342,8 +348,8 @@ class Events:
             at_rest = (*at, "clauses", clause)
             self.problems.known("FSM108", "unknown clause", clause, self.known, *at_rest)
             if not any(keys(rest)):
-                what = f"no cell of event '{name}' rests on clause '{clause}'"
-                self.problems.say("FSM119", what, "give it cells, or drop it", *at_rest)
+                what = f"no cell of event '{name}' refers to clause '{clause}'"
+                self.problems.say("FSM119", what, "give the clause cells, or remove the clause", *at_rest)
             parts.append(Part(written=rest, clauses=dict.fromkeys(states, self.known.get(clause, own)), at=at_rest))
         return Groups(problems=self.problems, name=name, kind=kind, parts=parts, sets=self.sets)
 
@@ -357,19 +363,23 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
         begun = begun_in(event)
         for state, line in begun.items():
             if state not in event.ends and state in machine.states:
-                what = f"event '{event.name}' begins in '{state}' and never ends there"
-                problems.say_at(line, "FSM111", what, f"say how it ends: ends = {{ {state} = … }}")
+                what = f"event '{event.name}' begins in '{state}', but cannot end there"
+                problems.say_at(line, "FSM111", what, f"state how the call ends: ends = {{ {state} = … }}")
         met = in_progress(machine, event)
         for state, end in event.ends.items():
             if state not in met:
-                what = f"event '{event.name}' ends in '{state}', where it is never in progress"
-                why = f"nothing leads there from {' or '.join(begun)}, where it begins" if begun else "it never begins"
-                hint = f'{why}: add an outcome with begins = "{state}", or drop the end'
+                what = f"event '{event.name}' ends in '{state}', but is never in progress in that state"
+                why = (
+                    f"no event leads to it from {' or '.join(begun)}, where the call begins"
+                    if begun
+                    else "the call never begins"
+                )
+                hint = f'{why}: add an outcome with begins = "{state}", or remove the end'
                 problems.say_at(end.line, "FSM111", what, hint)
         if stuck := endless(event):
             where = " and ".join(f"'{state}'" for state in stuck)
-            what = f"event '{event.name}' never ends: from {where} it only begins again"
-            hint = "give one of them an outcome with to or stays"
+            what = f"event '{event.name}' never ends, because its ends in {where} only begin the call again"
+            hint = "give one of these ends an outcome with 'to' or 'stays'"
             problems.say_at(event.ends[stuck[0]].line, "FSM122", what, hint)
 
 

@@ -65,14 +65,16 @@ class Grammar(ABC):
         """Read the whole text as conditions separated by ``then``."""
         found = self._separated("then", self.written)
         if self.peek():
-            raise ConditionError(f"{self.text!r} continues with '{self.peek()}'", "put and, or or then in between")
+            raise ConditionError(
+                f"{self.text!r} continues with '{self.peek()}'", "insert 'and', 'or' or 'then' before it"
+            )
         return tuple(found)
 
     def condition(self) -> WrittenCondition:
         """Read the whole text as one condition."""
         found = self.sequence()
         if len(found) > 1:
-            raise ConditionError(f"{self.text!r} speaks of several instants", "leave 'then' out here")
+            raise ConditionError(f"the condition {self.text!r} is about several instants", "leave out 'then'")
         return found[0]
 
     def peek(self) -> str:
@@ -109,14 +111,14 @@ class Grammar(ABC):
     def _not(self) -> Condition:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise ConditionError(f"{self.text!r} is nested too deeply", "split it into several properties")
+            raise ConditionError(f"{self.text!r} is nested too deeply", "split the property into several properties")
         try:
             if self.take("not"):
                 return Not(of=self._not())
             if self.take("("):
                 inner = self._some()
                 if not self.take(")"):
-                    raise ConditionError(f"{self.text!r} lacks a ')'", "close what was opened")
+                    raise ConditionError(f"the condition {self.text!r} lacks a ')'", "add the closing parenthesis")
                 return inner
             word = self.word("a condition")
             return self._defined(word) if isinstance(self.define.get(word), str) else self.atom(word)
@@ -137,7 +139,9 @@ class Grammar(ABC):
         """Read the next word.  If there is none, the error calls it *expected*."""
         word = self.peek()
         if not word:
-            raise ConditionError(f"{self.text!r} ends where {expected} should be", "complete it, or leave it out")
+            raise ConditionError(
+                f"the condition {self.text!r} ends where {expected} is expected", "complete the condition, or remove it"
+            )
         self.next += 1
         return word
 
@@ -148,10 +152,10 @@ class Grammar(ABC):
     def reply(self, event: str, kind: Kind) -> str:
         """Read the reply after ``replies`` in a condition on the event *event*."""
         if kind != "call":
-            raise ConditionError(f"'{event}' is not a call and has no reply", "leave 'replies' out")
+            raise ConditionError(f"'{event}' is not a call and has no reply", "leave out 'replies'")
         word = self.word("a reply")
         if word not in {"ok", "error"} and not re.fullmatch(r"[A-Z][A-Z0-9_]*", word):
-            raise ConditionError(f"'{word}' is not a reply", "replies: ok, error, or a code such as NOT_FOUND")
+            raise ConditionError(f"'{word}' is not a reply", "a reply is ok, error, or a code such as NOT_FOUND")
         return word
 
 
@@ -159,7 +163,10 @@ def _tokens(text: str) -> list[tuple[str, int]]:
     found = []
     for match in _TOKEN.finditer(text):
         if odd := match[2]:
-            raise ConditionError(f"{text!r} has {odd!r} in it", "use names, parentheses, and, or, not, then")
+            raise ConditionError(
+                f"the condition {text!r} contains {odd!r}, which is not a word of conditions",
+                "use only names, parentheses, 'and', 'or', 'not' and 'then'",
+            )
         found.append((match[1], match.end()))
     return found
 
@@ -194,7 +201,7 @@ class MachineGrammar(Grammar):
             case "is" | "was":
                 return In(states=self._states(self.word("a state")), before=word == "was")
             case "shows" | "showed":
-                return In(states=self._showing(self.word("what is shown")), before=word == "showed")
+                return In(states=self._showing(self.word("a text that a state shows")), before=word == "showed")
             case "emits":
                 return self._emits()
             case "silent":
@@ -211,7 +218,7 @@ class MachineGrammar(Grammar):
 
     def _silent(self) -> Condition:
         if not self.take("on"):
-            raise ConditionError(f"{self.text!r} lacks 'on' after 'silent'", "name the event: silent on …")
+            raise ConditionError(f"the condition {self.text!r} lacks 'on' after 'silent'", "write 'silent on EVENT'")
         word = self.word("an event")
         event = self.machine.event(word)
         if event is None:
@@ -226,8 +233,8 @@ class MachineGrammar(Grammar):
         if event and self.take("happens"):
             return Happens(event=event.name)
         if event and word in machine.states:
-            hint = f"say 'is {word}' of the state, '{word} happens' of the event"
-            raise ConditionError(f"'{word}' is a state and an event", hint)
+            hint = f"write 'is {word}' for the state, or '{word} happens' for the event"
+            raise ConditionError(f"'{word}' is both a state and an event", hint)
         if event:
             return Happens(event=event.name)
         if word in machine.states or word in self.define:
@@ -248,7 +255,7 @@ class MachineGrammar(Grammar):
         found = frozenset(each.name for each in self.machine.states.values() if each.shows == word)
         if not found:
             shown = dict.fromkeys(each.shows for each in self.machine.states.values())
-            raise ConditionError(f"no state shows '{word}'", nearest(word, shown, of="shown"))
+            raise ConditionError(f"no state shows '{word}'", nearest(word, shown, of="texts that states show"))
         return found
 
     def _output(self, word: str) -> str:
@@ -328,14 +335,16 @@ class SystemGrammar(Grammar):
     def _one(self, word: str) -> Part:
         count = len(self.scope.meant[word])
         if count != 1:
-            raise ConditionError(f"'{word}' means {count} copies in {self.text!r}", f"say every {word} or some {word}")
+            raise ConditionError(
+                f"'{word}' in {self.text!r} could mean any of {count} copies", f"write 'every {word}' or 'some {word}'"
+            )
         return self.scope.system.parts[word]
 
     def _at(self, part: Part, *, every: bool) -> Condition:
         verb = self.word("'is' or 'was'")
         if verb not in {"is", "was"}:
-            hint = f"say {part.name} is …, or {part.name} was …"
-            raise ConditionError(f"{self.text!r} has '{verb}' after '{part.name}'", hint)
+            hint = f"write '{part.name} is …' or '{part.name} was …'"
+            raise ConditionError(f"the condition {self.text!r} has '{verb}' after '{part.name}'", hint)
         negated = self.take("not")
         word = self.word("a state")
         states = part.machine.states
@@ -355,7 +364,7 @@ class SystemGrammar(Grammar):
         for word in words:
             names = self._emitted(word)
             if len(names) > 1:
-                raise ConditionError(f"{len(names)} copies emit '{word}' in {self.text!r}", "say for which: for = …")
+                raise ConditionError(f"{len(names)} copies emit '{word}' in {self.text!r}", "select one copy: for = …")
             found += names
         for part in self.scope.system.parts.values():
             known = outputs(part.machine)

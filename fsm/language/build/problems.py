@@ -60,8 +60,8 @@ def citation(problems: Problems[F], written: Cited) -> tuple[Level, str] | None:
     sources = zip(reversed(LEVELS), (written.MUST, written.SHOULD, written.MAY, written.observed), strict=True)
     given = [(level, source) for level, source in sources if source is not None]
     if len(given) > 1:
-        what = f"{problems.table} is {' and '.join(level for level, _ in given)} at once"
-        problems.say("FSM131", what, "keep the level that is meant", given[-1][0])
+        what = f"{problems.table} has several levels: {' and '.join(level for level, _ in given)}"
+        problems.say("FSM131", what, "keep only the intended level", given[-1][0])
     return given[0] if given else None
 
 
@@ -69,7 +69,7 @@ def clause_of(problems: Problems[F], name: str, written: Cited, says: str, link:
     """Return the clause *name* with the level and source of *written*.  Report an error if it has neither."""
     found = citation(problems, written)
     if found is None:
-        hint = "add one of MUST, SHOULD, MAY and observed: MUST = …, with the source"
+        hint = "add one of MUST, SHOULD, MAY and observed, with the source as its value: MUST = …"
         problems.say("FSM011", f"{problems.table} has no level and no source", hint)
     level, source = found or ("MUST", "")
     return Clause(name=name, says=says, level=level, source=source, link=link)
@@ -100,18 +100,18 @@ def clauses_of(
         words = [word for word in ("says", "link") if word in written.model_fields_set]
         if written.clause is None and words:
             what = f"'clause' is missing from [event.{event}], which has '{words[0]}'"
-            problems.say("FSM011", what, "add: clause = …, the name of what it says", "event", event, words[0])
+            problems.say("FSM011", what, "add clause = …, with the name of the clause", "event", event, words[0])
     for at, name, other in _with_events(events):
         here = problems.below(*at)
         if other.says is None:
             if citation(here, other) or "link" in other.model_fields_set:
                 what = f"'says' is missing from {here.table}, which has the source of clause '{name}'"
-                here.say("FSM011", what, "add: says = …, or name only the clause")
+                here.say("FSM011", what, "add says = …, or leave out the source and give only the name of the clause")
                 found.setdefault(name, Clause(name=name, says="", level="MUST", source=""))
             continue
         if name in found:
             what = f"clause '{name}' is defined in two places"
-            here.say("FSM126", what, "define it in one of them; elsewhere its name is enough", "says")
+            here.say("FSM126", what, "define the clause in one place; elsewhere its name is enough", "says")
         found[name] = clause_of(here, name, other, other.says, other.link)
     return found
 
@@ -120,7 +120,9 @@ def check_used(problems: Problems[F], clauses: Iterable[str], used: Collection[s
     """Report the *clauses* that are not in *used*.  *what* and *by* are parts of the message."""
     for name in clauses:
         if name not in used:
-            problems.say("FSM119", f"{what} rests on clause '{name}'", f"name it in {by}, or drop it", "clause", name)
+            problems.say(
+                "FSM119", f"{what} refers to clause '{name}'", f"name the clause in {by}, or remove it", "clause", name
+            )
 
 
 def _with_events(events: Mapping[str, Happening]) -> Iterator[tuple[Keys, str, WrittenRest | Happening]]:
@@ -161,15 +163,17 @@ def definitions(
     for name, value in define.items():
         for kind, names in {"state": states, **taken}.items():
             if name in names:
-                what = f"'{name}' is defined here and is the name of {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
-                problems.say("FSM128", what, "choose a name that means nothing else", "define", name)
+                what = f"'{name}' is defined here, but is also the name of {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+                problems.say("FSM128", what, "choose a name that is not used for anything else", "define", name)
         for index, each in enumerate(() if isinstance(value, str) else value):
             problems.known("FSM102", "unknown state", each, members, "define", name, index)
     _check_circles(problems, needs)
     used = {*closure(set().union(*map(_words, texts)) & define.keys(), needs.__getitem__)}
     for name in define:
         if name not in used:
-            problems.say("FSM129", f"nothing uses '{name}'", "use it, or drop it", "define", name)
+            problems.say(
+                "FSM129", f"nothing uses the definition '{name}'", "use the definition, or remove it", "define", name
+            )
     return {
         name: value
         if isinstance(value, str)
@@ -191,8 +195,8 @@ def _check_circles(problems: Problems[F], needs: Mapping[str, Collection[str]]) 
             circle = [each for each in needs if each in names and name in below[each]]
             noted.update(circle)
             listed = " and ".join(f"'{each}'" for each in circle)
-            verb = "is defined by itself" if len(circle) == 1 else "are defined by each other"
-            problems.say("FSM130", f"{listed} {verb}", "define one of them without the others", "define", name)
+            verb = "refers to itself" if len(circle) == 1 else "refer to each other in a circle"
+            problems.say("FSM130", f"{listed} {verb}", "define one of these names without the others", "define", name)
 
 
 def _members(define: Mapping[str, str | Sequence[str]], name: str, met: frozenset[str] = frozenset()) -> Iterator[str]:

@@ -53,7 +53,7 @@ class Demands:
 
     def _check(self, problems: Problems[F], written: WrittenDemand) -> None:
         if not (written.set or written.unset or written.not_before or written.values or written.iff or written.keeps):
-            hint = "add one of set, unset, not-before, values, iff and keeps"
+            hint = "add at least one of 'set', 'unset', 'not-before', 'values', 'iff' and 'keeps'"
             problems.say("FSM133", f"{problems.table} requires nothing", hint)
         for word, names in (("set", written.set), ("unset", written.unset), ("keeps", written.keeps)):
             numbers = _NUMBERS if word == "keeps" else _TIMES
@@ -74,7 +74,7 @@ class Demands:
 
     def _check_kind(self, problems: Problems[F], name: str, kinds: Collection[FieldKind], wanted: str) -> None:
         if problems.known("FSM132", "unknown field", name, self.kinds) and self.kinds[name] not in kinds:
-            what = f"'{name}' cannot be {wanted}: it is of kind {self.kinds[name]}"
+            what = f"field '{name}' has the kind {self.kinds[name]} and cannot be {wanted}"
             problems.say("FSM133", what, f"name a field of kind {' or '.join(kinds)}")
 
 
@@ -84,7 +84,9 @@ def requirements(problems: Problems[Written], demands: Demands, clauses: Collect
     for name, written in problems.model.written.requires.items():
         here = problems.below("requires", name)
         if name in clauses:
-            here.say("FSM126", f"clause '{name}' is defined in two places", "choose another name for one of them")
+            here.say(
+                "FSM126", f"clause '{name}' is defined in two places", "choose another name for one of the two clauses"
+            )
         found[name] = demands.requirement(here, clause_of(here, name, written, written.says, written.link), written)
     return found
 
@@ -108,8 +110,8 @@ def kinds_of_fields(problems: Problems[Written]) -> dict[str, FieldKind]:
     for kind, names in zip((*_NUMBERS, *_TEXT), (listed.time, listed.int, listed.text), strict=True):
         for index, name in enumerate(names):
             if found.setdefault(name, kind) != kind:
-                what = f"field '{name}' is {found[name]} and {kind} at once"
-                problems.say("FSM132", what, "keep the kind that is meant", "fields", kind, index)
+                what = f"field '{name}' has the kinds {found[name]} and {kind}, but only one kind is allowed"
+                problems.say("FSM132", what, "keep only the intended kind", "fields", kind, index)
     return found
 
 
@@ -145,12 +147,12 @@ def _parents_first(problems: Problems[Written]) -> list[str]:
         while name is not None and name not in ordered:
             chain.append(name)
             at, parent = ("profile", name, "extends"), written[name].extends
-            if not problems.known("FSM124", "extends unknown profile", parent, written, *at):
+            if not problems.known("FSM124", "the profile extends the unknown profile", parent, written, *at):
                 parent = None
             elif parent in chain:
                 circle = " and ".join(f"'{each}'" for each in chain[chain.index(parent) :])
                 what = f"profile {circle} extends itself" if parent == name else f"profiles {circle} extend each other"
-                problems.say("FSM125", what, "one of them is to extend nothing, or another profile", *at)
+                problems.say("FSM125", what, "let one of the profiles extend no profile, or a different one", *at)
                 parent = None
             name = parent
         ordered |= dict.fromkeys(reversed(chain))
@@ -218,8 +220,8 @@ class Overriding:
             for state, cell in (*event.cells.items(), *event.ends.items()):
                 times = Counter(way.name for way in cell.outcomes) if isinstance(cell, Moves) else Counter[str]()
                 for name in (name for name, number in times.items() if number > 1):
-                    what = f"'{event.name}' in '{state}' has two outcomes of the name '{name}' under '{self.name}'"
-                    self.problems.say_at(cell.line, "FSM112", what, "rename the outcome of the profile")
+                    what = f"'{event.name}' in '{state}' has two outcomes called '{name}' under profile '{self.name}'"
+                    self.problems.say_at(cell.line, "FSM112", what, "rename the outcome that the profile adds")
         return made
 
     def _override(self, key: str, written: WrittenOverride) -> Override:
@@ -261,17 +263,19 @@ class Overriding:
             new = outcomes(cell, state, event.kind)
             wider = own is not None and not all(any(each.covers(way) for each in own) for way in new or ())
             if own is not None and new is None:
-                what = f"'{made.name}' says nothing about '{state}', where event '{event.name}' has a rule"
-                self.problems.say_at(cell.line, "FSM115", what, "say what the implementation does there")
+                what = f"override '{made.name}' leaves '{state}' unspecified, but event '{event.name}' specifies it"
+                self.problems.say_at(cell.line, "FSM115", what, "state what the implementation does in this state")
             elif wider and not deviates:
-                what = f"'{made.name}' allows in '{state}' what event '{made.event}' does not"
-                self.problems.say_at(cell.line, "FSM115", what, 'name the clause that breaks: deviates = "…"')
+                what = f"override '{made.name}' allows more in '{state}' than event '{made.event}' does"
+                self.problems.say_at(
+                    cell.line, "FSM115", what, 'name the clause that the override breaks: deviates = "…"'
+                )
             elif deviates and not wider:
-                what = f"'{made.name}' allows in '{state}' nothing that event '{made.event}' does not"
-                self.problems.say_at(cell.line, "FSM116", what, "drop deviates, or the cell")
+                what = f"override '{made.name}' allows no more in '{state}' than event '{made.event}' does"
+                self.problems.say_at(cell.line, "FSM116", what, "remove 'deviates', or the cell")
         if not made.cells and not made.ends:
-            what = f"'{made.name}' overrides no cell"
-            self.problems.say_at(made.line, "FSM116", what, "name those that differ, or drop it")
+            what = f"override '{made.name}' overrides no cell"
+            self.problems.say_at(made.line, "FSM116", what, "name the cells that differ, or remove the override")
 
     def _check_once(self, overrides: Iterable[Override]) -> None:
         """Check that a cell with several overrides is overridden only by deviations."""
@@ -285,5 +289,5 @@ class Overriding:
             if len(several) > 1 and any(override.deviation is None for override, _ in several):
                 names = " and ".join(f"'{override.name}'" for override, _ in several)
                 what = f"event '{event}' in '{state}' is overridden by {names}"
-                hint = "keep the one that is meant; only deviations may meet"
+                hint = "keep only the intended override; only deviations may share a cell"
                 self.problems.say_at(several[-1][1], "FSM105", what, hint)

@@ -72,7 +72,7 @@ class ClaimBuilder:
         kind = kinds[0]
         for word in sorted(frozenset().union(*KINDS.values()) - KINDS[kind]):
             if word in values:
-                self.problems.say("FSM302", f"'{word}' has no meaning with '{kind}'", "leave it out", word)
+                self.problems.say("FSM302", f"'{word}' has no meaning with '{kind}'", f"leave out '{word}'", word)
         try:
             return self._claim(kind)
         except ConditionError:  # already reported
@@ -96,8 +96,8 @@ class ClaimBuilder:
             case "follows":
                 return self._follows()
             case _ if isinstance(self.of, Scope):
-                what = f"'{kind}' is claimed of machines only"
-                raise self._claim_error("FSM302", what, "claim it of the part's machine", kind)
+                what = f"'{kind}' can be claimed only of a machine, not of a system"
+                raise self._claim_error("FSM302", what, "write the property in the file of the part's machine", kind)
             case "refines":
                 return claims.Refines(other=self._other(str(written.refines), kind), overlap=written.overlap)
             case "requires" if written.requires is not None:
@@ -116,7 +116,7 @@ class ClaimBuilder:
         sequences = self._sequences(self.written.reachable, "reachable")
         if isinstance(self.of, Scope):
             if self.written.from_each:
-                hint = "say 'PART was STATE and …' instead"
+                hint = "write 'PART was STATE and …' instead"
                 self.problems.say("FSM302", "'from-each' has no meaning for a system", hint, "from-each")
             return claims.Reachable(sequences=sequences)
         states: list[str] = []
@@ -132,8 +132,8 @@ class ClaimBuilder:
     def _leads_to(self) -> claims.LeadsTo:
         written = self.written
         if written.from_ is None:
-            what = f"property '{self.name}' has leads-to without from"
-            raise self._claim_error("FSM302", what, "say from where: from = …", "leads-to")
+            what = f"property '{self.name}' has leads-to, but lacks from"
+            raise self._claim_error("FSM302", what, "add the condition from which it leads there: from = …", "leads-to")
         fair = [event for text in written.fair for event in self._fair(text, "fair")]
         strongly = (event for text in written.strongly_fair for event in self._fair(text, "strongly-fair"))
         fair += [replace(event, strongly=True) for event in strongly]
@@ -149,7 +149,7 @@ class ClaimBuilder:
             name = self._joint_event(name, self.of)
             kind = self.of.system.events[name].kind
         if kind != "call":
-            self.problems.say("FSM303", f"{kind} '{name}' is not a call", "only calls are repeated", "idempotent")
+            self.problems.say("FSM303", f"{kind} '{name}' is not a call", "only a call can be idempotent", "idempotent")
         return claims.Idempotent(event=name, once=self._optional(self.written.once, "once"))
 
     def _joint_event(self, name: str, within: Scope) -> str:
@@ -157,8 +157,8 @@ class ClaimBuilder:
         if len(names) == 1:
             return names[0]
         if names:
-            what = f"'{name}' means {len(names)} events"
-            raise self._claim_error("FSM303", what, "say for which part: for = …", "idempotent")
+            what = f"'{name}' could mean any of {len(names)} events"
+            raise self._claim_error("FSM303", what, "select one copy of the part: for = …", "idempotent")
         self._known("unknown event", name, within.events, "idempotent")
         raise ConditionError(name, "")
 
@@ -172,7 +172,7 @@ class ClaimBuilder:
         other = self._other(str(self.written.follows), "follows")
         if other.words().keys().isdisjoint(emitted):
             what = f"none of the outputs of '{name}' is an event of '{other.name}'"
-            self.problems.say("FSM304", what, "the outputs of one are the events of the other", "follows")
+            self.problems.say("FSM304", what, "name a machine whose events are outputs of this one", "follows")
         return claims.Follows(other=other, of=digits)
 
     def _other(self, name: str, at: str) -> Machine:
@@ -180,9 +180,9 @@ class ClaimBuilder:
             found = self.find(name)
         except InputError as error:
             first: Problem = error.problems[0]
-            raise self._claim_error("FSM304", f"machine '{name}' {first.what}", first.hint, at) from error
+            raise self._claim_error("FSM304", f"machine '{name}': {first.what}", first.hint, at) from error
         if not isinstance(found, Machine):
-            raise self._claim_error("FSM304", f"'{name}' is a system", "name a machine", at)
+            raise self._claim_error("FSM304", f"'{name}' is a system", "name a machine instead", at)
         return found
 
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
@@ -204,7 +204,7 @@ class ClaimBuilder:
         event, ends = self.of.events[name], whole.endswith(_ENDS)
         rows = event.ends if ends else event.cells
         if not rows:
-            self.problems.say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
+            self.problems.say("FSM303", f"event '{name}' has no ends", "only calls that take time have ends", at)
         known = dict.fromkeys(way.name for way in ways(rows.values()))
         self._known("unknown outcome", outcome or None, known, at)
         return (claims.Fair(event=name, ends=ends, outcome=outcome),)
@@ -256,7 +256,7 @@ def subject(problems: Problems[Stated], machine: Machine | System, part: str | N
     """
     if isinstance(machine, Machine):
         if part is not None:
-            problems.say("FSM302", "only a property of a system has 'for'", "leave it out", "for")
+            problems.say("FSM302", "only a property of a system can have 'for'", "leave out 'for'", "for")
         return machine
     known = problems.known("FSM303", "unknown part", part, machine.parts, "for")
     return scope(machine, machine.parts[part].copies[copy] if part and known else None)
@@ -278,7 +278,7 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
     written = file.written
     machine = _machine(problems, find)
     if not written.property:
-        problems.say("FSM301", "states no property", "add a table: [property.NAME]", "property")
+        problems.say("FSM301", "the file states no property", "add a table: [property.NAME]", "property")
     properties = []
     define = _define(problems, machine)
     for name, stated in written.property.items():
@@ -331,7 +331,7 @@ def _machine(problems: Problems[Stated], find: Callable[[str], M]) -> M:
         if any(each.path != name for each in error.problems):
             raise  # the machine exists but is not well formed
         first = error.problems[0]
-        problems.say("FSM304", f"machine '{name}' {first.what}", first.hint, "machine")
+        problems.say("FSM304", f"machine '{name}': {first.what}", first.hint, "machine")
         problems.refuse()
         raise
 
@@ -363,11 +363,16 @@ def _failures(
     for number, failure in enumerate(written.fails if isinstance(written.fails, list) else [written.fails]):
         here = problems.below("fails", *((number,) if several else ()))
         if not failure.under:
-            here.say("FSM307", f"property '{name}' fails under no profile", "name one, or leave it out", "under")
+            here.say(
+                "FSM307",
+                f"property '{name}' is known to fail, but under no profile",
+                "name a profile, or leave out the failure",
+                "under",
+            )
         for profile, place in listed(failure.under, "under"):
             if here.known("FSM305", "unknown profile", profile, known, *place) and profile in found:
-                what = f"property '{name}' fails under '{profile}' in two ways"
-                here.say("FSM307", what, "keep the one that is meant", *place)
+                what = f"property '{name}' has two known failures under '{profile}'"
+                here.say("FSM307", what, "keep only the intended failure", *place)
             found[profile] = KnownFailure(**failure.model_dump(include={"about", "length", "link"}))
             alone |= {profile} if failure.alone else set()
     return _inherited(machine, found, alone)

@@ -97,7 +97,11 @@ class JointEventBuilder:
             return
         if bool(self.written.steps) == bool(self.written.ways):
             what = "both steps and ways" if self.written.ways else "neither steps nor ways"
-            self._say("FSM705", f"joint event '{self.name}' has {what}", "give the steps of its one way, or its ways")
+            self._say(
+                "FSM705",
+                f"joint event '{self.name}' has {what}",
+                "write 'steps' if the event has one way, or else 'ways'",
+            )
             return
         name = self.written.clause
         self.problems.known("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
@@ -125,7 +129,7 @@ class JointEventBuilder:
         reply = (way.reply,) if isinstance(way.reply, str) else tuple(way.reply or ())
         if reply and self.written.meant_kind != "call":
             what = f"{self.written.meant_kind} '{self.name}' has a reply"
-            self._say("FSM706", what, "only calls reply", "ways", name, "reply")
+            self._say("FSM706", what, "only a call can have a reply", "ways", name, "reply")
         return JointWay(
             name=name,
             about=way.about,
@@ -140,8 +144,8 @@ class JointEventBuilder:
             if step.each is not None:
                 yield from self._steps_of_copies(step, copy, *at, number)
             elif step.do is None or step.steps:
-                what = "a step says neither or both of do and each"
-                self._say("FSM707", what, "write do = …, or each and steps", *at)
+                what = "a step has neither 'do' nor 'each', or has both"
+                self._say("FSM707", what, "write do = …, or each = … with steps = […]", *at)
             else:
                 yield from self._step(step, step.do.strip(), copy, *at, number)
 
@@ -150,7 +154,12 @@ class JointEventBuilder:
         if not self.problems.known("FSM701", "unknown part", name, self.system.parts, *self._at(*at, "each")):
             return
         if written.do is not None or written.when is not None or written.goes_on or not written.steps:
-            self._say("FSM707", "each goes with steps, and with nothing else", "write { each = …, steps = […] }", *at)
+            self._say(
+                "FSM707",
+                "a step with 'each' must have 'steps' and no other words",
+                "write { each = …, steps = […] }",
+                *at,
+            )
         else:
             for each in self.system.related(name, copy):
                 yield from self._steps(written.steps, each, *at, "steps")
@@ -158,8 +167,8 @@ class JointEventBuilder:
     def _step(self, written: WrittenStep, do: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
         match = _STEP.fullmatch(do)
         if match is None:
-            hint = "write PART.EVENT, PART.EVENT.ends, with /OUTCOME; or reset PART"
-            self._say("FSM707", f"{do!r} is no step", hint, *at)
+            hint = "write PART.EVENT or PART.EVENT.ends, optionally with /OUTCOME, or reset PART"
+            self._say("FSM707", f"{do!r} cannot be read as a step", hint, *at)
             return
         parts = self.system.parts
         if not self.problems.known("FSM701", "unknown part", match["part"], parts, *self._at(*at)):
@@ -167,7 +176,9 @@ class JointEventBuilder:
         part = parts[match["part"]]
         meant = self.system.related(part.name, copy)
         if not match["every"] and len(meant) != 1:
-            self._say("FSM707", f"'{part.name}' means {len(meant)} copies in {do!r}", f"write: every {do}", *at)
+            self._say(
+                "FSM707", f"'{part.name}' in {do!r} could mean any of {len(meant)} copies", f"write 'every {do}'", *at
+            )
             return
         event, ends = match["event"] or "", bool(match["ends"])
         outcomes = frozenset(each.strip() for each in (match["outcomes"] or "").split(",") if each.strip())
@@ -188,7 +199,7 @@ class JointEventBuilder:
             return False
         event = machine.events[name]
         if ends and not event.ends:
-            self._say("FSM707", f"event '{name}' has no ends", "only calls that take time have", *at)
+            self._say("FSM707", f"event '{name}' has no ends", "only calls that take time have ends", *at)
             return False
         row = event.ends if ends else event.cells
         known = {way.name for way in ways(row.values())} | {"ignored", "refused"}
@@ -237,7 +248,7 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
     profiles = {name: _variant(problems, find, base, name, each) for name, each in written.profile.items()}
     rows = (base.events, *(each.events for each in profiles.values()))
     used = {joint.clause.name for events in rows for joint in events.values()}
-    check_used(problems, written.clause, used, "nothing", "a joint event")
+    check_used(problems, written.clause, used, "no joint event", "a joint event")
     problems.refuse()
     return replace(base, profiles=profiles)
 
@@ -279,7 +290,12 @@ def _variant(
         if not problems.known("FSM701", "unknown event", word, written.event, *at):
             continue
         if not change.model_fields_set:
-            problems.say("FSM709", f"'{word}' is the same as without the profile", "change something, or drop it", *at)
+            problems.say(
+                "FSM709",
+                f"the profile changes nothing about event '{word}'",
+                "change something, or remove the entry",
+                *at,
+            )
         for number, way in enumerate(change.without):
             problems.known("FSM701", "unknown way", way, written.event[word].ways, *at, "without", number)
     joints = _system(problems, find, name).events
@@ -314,7 +330,7 @@ def _system(problems: Problems[WrittenSystem], find: Callable[[str], Machine], p
     for name, each in joint_events(problems.model, profile).items():
         if name in made or name in PART_WORDS:
             what = f"a joint event cannot be called '{name}'"
-            problems.say("FSM702", what, "it is a part, or a word of conditions", "event", name)
+            problems.say("FSM702", what, "choose a name that is neither a part nor a word of conditions", "event", name)
             continue
         building = JointEventBuilder(
             problems=problems, profile=profile, system=system, name=name, written=each, define=define
@@ -336,7 +352,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             machine = find(each.machine)
         except InputError as error:
             first = error.problems[0]
-            problems.say("FSM701", f"machine '{each.machine}' {first.what}", first.hint, "part", name, "machine")
+            problems.say("FSM701", f"machine '{each.machine}': {first.what}", first.hint, "part", name, "machine")
             continue
         machine = machine.partly_under(profile)
         problems.known("FSM101", "unknown initial state", each.initial, machine.states, "part", name, "initial")
@@ -357,6 +373,11 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
         for number, outcome in enumerate(each.without):
             problems.known("FSM701", "unknown outcome", outcome, sorted(known), "part", name, "without", number)
     if digit > MOST_COPIES:
-        problems.say("FSM703", f"{digit} copies of parts are more than {MOST_COPIES}", "count fewer", "part")
+        problems.say(
+            "FSM703",
+            f"{digit} copies of parts are more than the maximum of {MOST_COPIES}",
+            "ask for fewer copies",
+            "part",
+        )
         problems.refuse()
     return made

@@ -32,7 +32,7 @@ def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterat
         yield from controls(each, path, lines, (*where, key))
         if found := control_character(f"{key}{each if isinstance(each, str) else ''}"):
             what = f"{_dotted((*where, key))} has the control character U+{ord(found):04X}"
-            hint = "remove it: names and texts are printed"
+            hint = "remove the character, because names and texts are printed"
             yield Problem(path=path, line=lines.find(*where, key), code="FSM006", what=what, hint=hint)
 
 
@@ -86,7 +86,7 @@ def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, name
                 hint = f"add a table: [{last}]"
             return "FSM011", f"{last!r} is missing from {_table(table)}", hint
         case _ if named:
-            return "FSM012", f"{last!r} in {_table(table)} is not a name", f"use {vocabulary.names(*table)}"
+            return "FSM012", f"{last!r} in {_table(table)} cannot be used as a name", f"use {vocabulary.names(*table)}"
     value, values = error["input"], vocabulary.values(*where)
     hint = f"give {vocabulary.expected(*where)}"
     if values and isinstance(value, str):
@@ -164,7 +164,7 @@ def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
 
     >>> parse(b"x = ", Written, path="door.toml")
     Traceback (most recent call last):
-    fsm.errors.InputError: door.toml:1: is not TOML: invalid value (at end of document) [FSM004]
+    fsm.errors.InputError: door.toml:1: the file is not TOML: invalid value (at end of document) [FSM004]
         see https://toml.io/en/v1.0.0
     """
     data = data.removeprefix(codecs.BOM_UTF8)

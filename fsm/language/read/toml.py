@@ -27,8 +27,8 @@ Keys: TypeAlias = tuple[str | int, ...]  # a path into a document, such as ``("e
 def document(data: bytes, path: str) -> dict[str, Any]:
     """Parse *data* as TOML.  Raise :class:`InputError` with the one problem that prevents *data* from being read."""
     if len(data) > LARGEST:
-        what = f"is larger than {LARGEST // 1024 // 1024} MiB"
-        raise refused(path, "FSM002", what, "models are small text files; is this the right one?")
+        what = f"the file is larger than {LARGEST // 1024 // 1024} MiB"
+        raise refused(path, "FSM002", what, "models are small text files; check the path")
     text = decoded_text(data, path, code="FSM003")
     # tomllib takes cubic time for a key with many parts.  If a line has that many dots, count the parts first.
     counted = _nesting(text) if re.search(rf"(?:\.[^.\n]*+){{{DEEPEST}}}", text) else ()
@@ -42,8 +42,8 @@ def document(data: bytes, path: str) -> dict[str, Any]:
         raise _not_toml(error, text, path) from error
     except ValueError as error:  # Python refuses to parse integers of more than 4300 digits
         line = next((number for number, each in enumerate(text.split("\n"), 1) if re.search(r"[0-9_]{4300}", each)), 0)
-        what = "is not TOML: an integer has thousands of digits"
-        raise refused(path, "FSM004", what, "integers have 64 bits", line=line) from error
+        what = "the file is not TOML: an integer has thousands of digits"
+        raise refused(path, "FSM004", what, "an integer in TOML has at most 64 bits", line=line) from error
     if _depth(read) > DEEPEST:
         raise _too_deep(path, _deepest_line(text))
     return read
@@ -53,12 +53,14 @@ def _not_toml(error: tomllib.TOMLDecodeError, text: str, path: str) -> InputErro
     message = str(error)
     where = re.search(r"\(at line (\d+)", message)
     at_end = text.rstrip().count("\n") + 1 if "at end of document" in message else 0
-    what = f"is not TOML: {message[0].lower()}{message[1:]}"
+    what = f"the file is not TOML: {message[0].lower()}{message[1:]}"
     return refused(path, "FSM004", what, "see https://toml.io/en/v1.0.0", line=int(where[1]) if where else at_end)
 
 
 def _too_deep(path: str, line: int) -> InputError:
-    return refused(path, "FSM005", f"is nested more than {DEEPEST} deep", "models need six levels", line=line)
+    return refused(
+        path, "FSM005", f"the file is nested more than {DEEPEST} deep", "a model needs six levels", line=line
+    )
 
 
 _TOKEN: Final = re.compile(

@@ -107,7 +107,7 @@ class Crowd:
         Raise :class:`NoCrowdError` if the condition distinguishes members of the crowd.
         """
         if not same(condition, condition, self._exchange):
-            raise NoCrowdError(f"it distinguishes copies of '{self._part.name}' other than the first")
+            raise NoCrowdError(f"the property distinguishes copies of '{self._part.name}' other than the first")
         return self._of(condition, None)
 
     def image(self, cone: Collection[int]) -> frozenset[int]:
@@ -125,17 +125,17 @@ class Crowd:
         exchanges = Symmetry(self._table).exchanges
         exchange = next((each for each in exchanges if to.items() <= each.digits.items()), None)
         if exchange is None:
-            raise NoCrowdError(f"what happens to a '{part.name}' may depend on the order of the copies")
+            raise NoCrowdError(f"the behaviour of a '{part.name}' may depend on the order of the copies")
         self._exchange = exchange
         digits = {copy.name: copy.digit for copy in fewer.system.copies}
         less = {copy.digit: digits[copy.name] for copy in system.copies if copy is not self._other}
         heard = [(_less(each.heard, less), fewer.system.parts[name].heard) for name, each in system.parts.items()]
         if any(one != two for one, two in heard):
-            raise NoCrowdError("the conditions under which outputs are delivered differ")
+            raise NoCrowdError("the conditions under which outputs are delivered differ between two and three copies")
         for row in fewer.joint:
             if not self._goes_on(self._table.joint[self._table.row[row.joint.name]], row, less):
-                what = f"does not treat every '{part.name}' like the first two"
-                raise NoCrowdError(f"'{row.joint.family}' {what}")
+                event = row.joint.family
+                raise NoCrowdError(f"event '{event}' does not treat every '{part.name}' like the first two copies")
 
     def _goes_on(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
         """Check that *row* behaves like *fewer*, the row of the smaller system, and treats both members alike."""
@@ -313,7 +313,7 @@ class Crowd:
                     found += [Not(of=each) for each in some] if every else [Some(of=tuple(some))]
                 elif self._one.digit in copies:
                     if local is None:
-                        raise NoCrowdError(f"it mentions a copy of '{self._part.name}' other than the first")
+                        raise NoCrowdError(f"the property mentions a copy of '{self._part.name}' other than the first")
                     found.append(All(of=()) if self._names[local] in states else Some(of=()))
                 return All(of=tuple(found)) if every else Some(of=tuple(found))
             case _:

@@ -35,8 +35,8 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
             cells[row.index][_named(table, state)] = _cell(joint, table, table.step(state, row.index))
         state += 1
         if len(table.states) > most:
-            what = f"has more than {most} states, too many for one machine"
-            hint = "ask for fewer copies of its parts with --parts, or for one of its parts, each of which is a machine"
+            what = f"the system has more than {most} states, which are too many for one machine"
+            hint = "use --parts to reduce the number of copies, or name the machine of one part instead of the system"
             raise refused(system.path or system.name, "FSM602", what, hint)
     names = [_named(table, each) for each in range(state)]
     shown = [_shown(table, each, visible) for each in range(state)] if visible else table.states

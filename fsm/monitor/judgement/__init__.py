@@ -98,7 +98,7 @@ class Judging:
         recording, notes = self.recording, self.recording.notes
         version, later = self.version or name_of(recording.version()), ""
         if self.detected and name_of(recording.version()) != name_of(self.shown):
-            later = f"; then {recording.version()} was started, and is judged by the same"
+            later = f"; {recording.version()} was started later, and is judged under the same profile"
         found = self.judgements or tuple(monitor.judgement(over=over) for monitor in self.monitors)
         found = tuple(_of_version(each, of, version) for each, of in zip(found, self.machines, strict=True))
         if self.watches:
@@ -108,7 +108,7 @@ class Judging:
             why = f"{unread} {'line' if unread == 1 else 'lines'} of the trace could not be read"
             found = tuple(_incomplete(each, why) for each in found)
         if notes[BROKEN_OFF]:
-            why = "the compressed data break off, and what is missing is not judged"
+            why = "the compressed data end early, and the missing part is not judged"
             found = tuple(_incomplete(each, why) for each in found)
         if self.chosen.part.timed and not self.chosen.inside:
             found = tuple(_empty(each, self.chosen) for each in found)
@@ -218,8 +218,8 @@ def begin(
         raise refused(name, "FSM203", f"no profile '{wrong[0]}' of {of}", wrong[1])
     _check_unseen(machines, recording)
     if part and (properties is not None or recording.history is not None):
-        what = "a property is" if properties is not None else "a history is"
-        raise refused(name, "FSM204", f"{what} judged by the whole of it", "ask for no time and no entity")
+        what = f"a {'property' if properties is not None else 'history'} can be judged only against the whole recording"
+        raise refused(name, "FSM204", what, "leave out the times and the entity")
     chosen = Chosen(part=part, notes=recording.notes, names=recording.names, telling=telling)
     held_to = None if properties is None else stated(machines, properties, name, profile)
     fresh, outputs = fresh or recording.fresh, recording.outputs
@@ -297,7 +297,7 @@ def _incomplete(judgement: Judgement, why: str) -> Judgement:
 
 
 def _empty(judgement: Judgement, chosen: Chosen) -> Judgement:
-    why = f"nothing was observed in the time asked for{chosen.times()}"
+    why = f"nothing was observed in the requested time{chosen.times()}"
     return replace(judgement, verdict=Unknown(why=why)) if judgement.observations else judgement
 
 
@@ -329,14 +329,14 @@ def _machines(name: str | Machine, recording: Recording) -> list[Machine]:
 def _defaults(recording: Recording) -> list[Machine]:
     if not recording.machines:
         header = "history" if recording.form is HISTORY else "trace"
-        what = f"does not say which machine it is a {header} of"
-        hint = f'say --model NAME, or start it with a line {{"{header}": 1, "machine": "NAME"}}'
+        what = f"no header names the machine to which the {header} belongs"
+        hint = f'use --model NAME, or begin the file with the line {{"{header}": 1, "machine": "NAME"}}'
         raise refused(recording.name, "FSM202", what, hint)
     try:
         return [machine for each in recording.machines for machine in _machines(_in_reach(each, recording), recording)]
     except InputError as error:
         raise InputError(
-            each if each.line else replace(each, path=recording.name, line=1, what=f"machine '{each.path}' {each.what}")
+            each if each.line else replace(each, path=recording.name, line=1, what=f"model '{each.path}': {each.what}")
             for each in error.problems
         ) from error
 
@@ -353,7 +353,7 @@ def _in_reach(name: str, recording: Recording) -> str:
         inside = False
     if not inside or Path(name).is_absolute() or ".." in Path(name).parts:
         what = f"machine '{name}' is not a file in the folder of the recording or below it"
-        hint = "a header names a shipped model, or a file there; for others say --model FILE"
+        hint = "a header can name only a shipped model or a file there; for other models, use --model FILE"
         raise refused(recording.name, "FSM214", what, hint, line=1)
     return str(folder / name)
 
@@ -365,7 +365,7 @@ def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
     problems = []
     for name in recording.hidden:
         if name not in signals:
-            what = f"unseen '{name}' is {'a call, whose reply is seen' if name in kinds else 'no signal'} of {of}"
+            what = f"'{name}' in unseen is {'a call, not a signal,' if name in kinds else 'not a signal'} of {of}"
             hint = nearest(name, signals, of="signals")
             problems.append(Problem(path=recording.name, line=1, code="FSM205", what=what, hint=hint))
     if problems:

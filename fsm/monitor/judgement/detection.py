@@ -51,7 +51,7 @@ def detected(version: str, machines: Sequence[Machine]) -> tuple[str | None, str
     """
     name = name_of(version)
     if not name:
-        return None, "no profile: it does not show which version was recorded"
+        return None, "no profile, because the recording does not show its version"
     if unknown_profile(name, [machine.profiles for machine in machines]):
-        return None, f"no profile: there is none of {name}"
-    return name, f"profile {name}, the version that it shows"
+        return None, f"no profile, because no model has a profile for {name}"
+    return name, f"profile {name}, because the recording shows this version"

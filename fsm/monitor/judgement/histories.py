@@ -103,8 +103,8 @@ def _problems(each: Recorded, vocabularies: Sequence[_Names], file: str) -> Iter
     shown = [seen for names in known if (seen := names.in_machine_names(each.seen)) is not None and seen.shows]
     sights = dict.fromkeys(shows for names in known for shows in names.table.shows)
     if shown and shown[0].shows not in sights:
-        what = f"'{shown[0].shows}' is shown, which {of} never shows"
-        hint = nearest(shown[0].shows, sights, of="its states show")
+        what = f"the history shows '{shown[0].shows}', which {of} never shows"
+        hint = nearest(shown[0].shows, sights, of="texts that states show")
         yield Problem(path=file, line=each.returned, code="FSM210", what=what, hint=hint)
 
 

@@ -231,16 +231,21 @@ def check_one(stories: Sequence[Story], chosen: Chosen, name: str) -> None:
     if len(found) == 1:
         return
     if not found:
-        hint = "give the beginning of an id, or a name where a recording shows how it was made: NAME, GROUP/NAME"
+        hint = "give the beginning of an id or, if the recording shows it, a name such as NAME or GROUP/NAME"
         names = {known: known for each in chosen.names.values() for known in each}
         alike = {each[: len(asked)]: each[:12] for each in chosen.ids} | names
         if close := difflib.get_close_matches(asked, alike, n=1):
             hint = f"did you mean '{alike[close[0]]}'? Or {hint}"
-        raise refused(name, "FSM204", f"mentions no entity '{asked}'", hint)
+        raise refused(name, "FSM204", f"the recording mentions no entity '{asked}'", hint)
     listed = (f"{each.machine.entity} {each.entity}" for each in islice(found.values(), _LISTED))
     more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    hint = f"give more of the id: {', '.join(listed)}{more}"
-    raise refused(name, "FSM204", f"mentions several whose ids begin with '{asked}' or that have this name", hint)
+    hint = f"give a longer part of one id: {', '.join(listed)}{more}"
+    raise refused(
+        name,
+        "FSM204",
+        f"the recording mentions several entities whose id begins with '{asked}' or that have this name",
+        hint,
+    )
 
 
 TOLD: Final = 40
@@ -283,10 +288,16 @@ def up_to(found: Sequence[Judged], place: Line) -> list[Judged]:
     places = [step.place for each in found for story in each.stories for step in story.steps]
     here = {each.number for each in places if _is_in(each, place)}
     near = sorted(sorted(here, key=lambda number: abs(number - place.number))[:4])
-    hint = f"the nearest lines are {', '.join(map(str, near))}" if near else "no line of this file has one"
+    hint = (
+        f"the nearest lines are {', '.join(map(str, near))}"
+        if near
+        else "no line of this file has an observation of the entity"
+    )
     if len(files) > 1:
-        hint = f"say FILE:LINE, such as {next(iter(files))}:{place.number}"
-        raise refused(" and ".join(files), "FSM204", f"both have it on line {place.number}", hint)
+        hint = f"write FILE:LINE, such as {next(iter(files))}:{place.number}"
+        raise refused(
+            " and ".join(files), "FSM204", f"both files have an observation of the entity on line {place.number}", hint
+        )
     if places and not files:
         what = f"line {place.number} has no observation of that entity"
         raise refused(place.file or found[0].name, "FSM204", what, hint)

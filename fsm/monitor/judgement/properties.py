@@ -38,7 +38,7 @@ from fsm.verdict import Holds, Unknown
 
 WINDOW: Final = 64
 """Maximum number of observations to keep per entity. They are replayed before a line that no run explains."""
-TOO_MANY: Final = "too many calls overlap to be followed"
+TOO_MANY: Final = "too many calls overlap to follow all of them"
 UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 
 

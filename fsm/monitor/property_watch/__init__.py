@@ -63,7 +63,7 @@ def untestable(stated: Property) -> str:
     """
     match stated.claim:
         case MatchesDiagram():
-            return "it compares the machine with a drawing, and an implementation draws nothing"
+            return "the property compares the machine with a drawing, which an implementation does not have"
         case Always(conditions=conditions):
             means = [each.means for each in conditions]
         case Never(sequences=sequences) | Reachable(sequences=sequences):
@@ -71,7 +71,7 @@ def untestable(stated: Property) -> str:
         case _:
             return ""
     if all(isinstance(part, SilentOn) for each in means for part in atoms(each)):
-        return "it is about what the machine says, not about what an implementation does"
+        return "the property is about the text of the model, not about the behaviour of an implementation"
     return ""
 
 

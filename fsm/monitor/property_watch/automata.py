@@ -280,4 +280,4 @@ def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> Pro
         case claims.Requires(reached=reached):
             return Passing(reached, stepping)
         case claims.MatchesDiagram():
-            raise ValueError("a drawing is compared with a machine; an implementation draws nothing")
+            raise ValueError("a drawing can be compared with a machine, but not with an implementation")

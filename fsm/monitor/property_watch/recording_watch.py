@@ -49,15 +49,15 @@ def unwatchable(stated: Property) -> str:
     >>> of = specification("examples/models/washer.toml")
     >>> stated = next(each for each in of.properties if each.name == "a-start-ends")
     >>> unwatchable(stated)
-    'not decided by a finite recording'
+    'a finite recording cannot decide the property'
     """
     match stated.claim:
         case LeadsTo():
-            return "not decided by a finite recording"
+            return "a finite recording cannot decide the property"
         case Reachable():
-            return "what is possible need not happen in a recording"
+            return "something that is possible need not happen in a recording"
         case Refines(other=other):
-            return f"judge the recording by the other machine: --model {other.name}"
+            return f"judge the recording against the other machine, with --model {other.name}"
         case _:
             return untestable(stated)
 

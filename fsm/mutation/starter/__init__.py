@@ -68,7 +68,7 @@ def _unlabelled(drawing: Drawing) -> Iterator[Problem]:
     for each in drawing.arrows:
         if each.source is not None and each.target != NOWHERE and not each.labels:
             what = f"column {each.place.column}: the arrow from '{each.source}' to '{each.target}' has no label"
-            hint = "write the event that leads there"
+            hint = "write the name of the event beside the arrow"
             yield Problem(path=drawing.path, line=each.place.line, code="FSM519", what=what, hint=hint)
 
 
@@ -90,8 +90,8 @@ def _initial(drawing: Drawing) -> str:
         if state in left and all(each.source == state for each in _into(drawing, state))
     ]
     if len(first) != 1:
-        what = "does not show where a run begins"
-        hint = "draw an arrow from nowhere: [*] --> STATE, or from a point"
+        what = "the drawing does not show where a run begins"
+        hint = "draw an arrow to the initial state that begins at no state: [*] --> STATE, or from a point"
         raise refused(drawing.path, "FSM519", what, hint, line=drawing.line)
     return first[0]
 

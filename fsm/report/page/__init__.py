@@ -108,7 +108,7 @@ def document(title: str, data: Json) -> str:
     style = room.joinpath("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     allowed = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
-    unseen = "This page needs JavaScript, which it has in itself; nothing is loaded."
+    unseen = "This page needs JavaScript. Its scripts are part of the page, and nothing else is loaded."
     return "\n".join(
         [
             "<!DOCTYPE html>",

@@ -167,9 +167,11 @@ class RuntimeContainerSUT(EntitySUT):
 
     def _exit(self) -> None:
         if not self._runs():
-            raise UnsupportedError("no process runs that could end")
+            raise UnsupportedError("no process is running that could end")
         if not wait(self._tell_to_exit, _OPENING):
-            raise UnsupportedError("its process does not read from the folder that it shares with the test")
+            raise UnsupportedError(
+                "the process of the container does not read from the folder that it shares with the test"
+            )
         wait(lambda: not self._runs(), PATIENCE)
 
     def _tell_to_exit(self) -> bool:
@@ -247,11 +249,11 @@ class RuntimePodSUT(EntitySUT):
 
     def _exit(self) -> None:
         if not self._is(cri.SANDBOX_READY):
-            raise UnsupportedError("no process holds it up that could end")
+            raise UnsupportedError("the pod has no process that could end")
         status = self._session.answered(self._ask("PodSandboxStatus", verbose=True))
         process = _process(status.message.info)
         if process is None:
-            raise UnsupportedError("the runtime does not report its process id")
+            raise UnsupportedError("the runtime does not report the id of the process of the pod")
         if not _killed(process, self._id):
             raise UnsupportedError(
                 "the process that the runtime reports is not visible from here, or may not be killed"

@@ -140,9 +140,9 @@ class EntitySUT(ABC):
             elif event == "restart" and self._restart is not None:
                 self._restart()
             elif event == "restart":
-                raise UnsupportedError("--restart-command says how")
+                raise UnsupportedError("restarts are tested only with --restart-command")
             else:
-                raise UnsupportedError("no client of CRI can make it happen")
+                raise UnsupportedError("no CRI client can cause this event")
             return ""
         finally:
             self._wanted.clear()
@@ -192,7 +192,7 @@ class KilledSUT(EntitySUT):
         :class:`~fsm.sut.Crashing` SUTs restart it in any case.
         """
         if self._rpc[event] not in self.calls:
-            raise UnsupportedError("only calls are cut off")
+            raise UnsupportedError("only calls can be cut off")
         call = Thread(target=self._attempted, args=(event,), daemon=True)
         call.start()
         call.join(BEGINNING + STEP * point)

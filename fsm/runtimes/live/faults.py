@@ -77,7 +77,7 @@ class FaultRules:
 
 def read_rules(path: str | Path) -> FaultRules:
     """Read the fault rules in the file at *path*. Raise :class:`InputError` with all errors in the file."""
-    hint = f"give the path of a file of faults, see {documented('how-to/proxy')}"
+    hint = f"give the path of a file of faults; see {documented('how-to/proxy')}"
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
     if problems := [each for index in range(len(file.written.fault)) for each in _problems(file, index)]:
         raise InputError(problems)
@@ -97,12 +97,19 @@ def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
         "cancel": {"code", "message", "when"},
     }
     if rule.do == "delay" and not rule.milliseconds:
-        found.append(("do", "a delay without milliseconds", "add: milliseconds = 500"))
+        found.append(("do", "the delay has no 'milliseconds'", "add a line such as milliseconds = 500"))
     found += [
-        (word, f"'{word}' has no effect with do = '{rule.do}'", "remove it") for word in sorted(unused[rule.do] & given)
+        (word, f"'{word}' has no effect with do = '{rule.do}'", f"remove '{word}'")
+        for word in sorted(unused[rule.do] & given)
     ]
     if "seed" in given and "probability" not in given:
-        found.append(("seed", "'seed' without 'probability'", "add: probability = 0.1, or remove it"))
+        found.append(
+            (
+                "seed",
+                "'seed' has no effect without 'probability'",
+                "add a line such as probability = 0.1, or remove 'seed'",
+            )
+        )
     return [
         Problem(path=file.path, line=file.lines.find("fault", index, word), code="FSM605", what=what, hint=hint)
         for word, what, hint in found

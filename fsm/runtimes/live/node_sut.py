@@ -296,7 +296,7 @@ class RuntimeNodeSUT:
             self._container.do("restart")
             self._pod.find()
         elif event != _LATE:
-            raise UnsupportedError("no client of CRI, and no plugin, can make it happen")
+            raise UnsupportedError("neither a CRI client nor a plugin can cause this event")
         return ""
 
     def shows(self) -> str:

@@ -159,7 +159,7 @@ async def record(
         if writer.error is not None:
             raise writer.error
         if full.is_set():
-            told("writing is too slow: not connected until it has caught up")
+            told("the output is too slow, so the plugin stays disconnected until all events are written")
             full.clear()
             while writer.waiting and not ended.is_set():  # noqa: ASYNC110  (the writer is a thread and may never end)
                 await asyncio.sleep(0.05)
@@ -239,7 +239,7 @@ class ToldPlugin:
             if self._connection.done() or time.monotonic() >= until:
                 why = self._connection.exception() if self._connection.done() else None
                 self.leave()
-                raise BrokenError(f"a plugin cannot join: {why or f'it was not synchronised within {_JOINING:g} s'}")
+                raise BrokenError(f"a plugin cannot connect: {why or f'it was not synchronised within {_JOINING:g} s'}")
         self._within(self._plugin.update_containers(()))  # the runtime answers only after the synchronisation
         time.sleep(_ADDED)
 

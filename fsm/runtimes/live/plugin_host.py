@@ -172,7 +172,7 @@ class AnswerCheck:
         try:
             self._answers = self._factory([*map(_plain, pods)], [*map(_plain, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
-            return f"cannot be judged: {_error_text(error)}"
+            return f"cannot be judged, because the checker of answers failed: {_error_text(error)}"
         return self._verdict("Synchronize", {}, None, {"update": [*map(_plain, updates)]})
 
     def told(self, event: RelayedEvent, changes: PluginChanges) -> str:
@@ -249,7 +249,7 @@ class PluginHost:
         joined = self._thread.run(self._connected())
         if joined is None:
             return
-        ended = f"; it {self._process.ended()}" if self._process and self._process.ended() else ""
+        ended = f"; {self._process.ended()}" if self._process and self._process.ended() else ""
         self.disconnect()
         raise BrokenError(f"the plugin {joined}{ended}")
 
@@ -341,7 +341,7 @@ class PluginHost:
     def _left(self, runtime: NriRuntime | None) -> str:
         why = next((plugin.why for plugin in runtime.lost if plugin.why), "") if runtime else ""
         ended = self._process.ended() if self._process and "within" not in why else ""
-        return f"{why or 'has closed its connection'}{f'; it {ended}' if ended else ''}"
+        return f"{why or 'has closed its connection'}{f'; {ended}' if ended else ''}"
 
     async def _disconnected(self) -> None:
         runtime, self._runtime = self._runtime, None

@@ -63,17 +63,19 @@ class PluginSUT:
             if not isinstance(error, BrokenError):
                 raise
             hint = (
-                "start a plugin that connects to this socket" if where.startswith("unix:") else "is it an NRI plugin?"
+                "start a plugin that connects to this socket"
+                if where.startswith("unix:")
+                else "check that the command is an NRI plugin"
             )
-            raise refused(self._name, CODE, f"cannot be tested: {error}", hint) from error
+            raise refused(self._name, CODE, f"the plugin cannot be tested: {error}", hint) from error
 
     @staticmethod
     def _check(machine: Machine, where: str) -> None:
         table = tabulate(machine)
         emitted = {name.partition(".")[0] for way in table.ways for name in way.emits}
         if CONNECTS not in table.row or not emitted <= set(EVENTS):
-            what = f"cannot be tested against {machine.name}, in which no plugin connects"
-            raise refused(f"nri-plugin:{where}", CODE, what, "test it against nri-plugin-contract")
+            what = f"a plugin cannot be tested against {machine.name}, in which no plugin connects"
+            raise refused(f"nri-plugin:{where}", CODE, what, "use the model nri-plugin-contract")
         if not where.startswith("unix:") and shutil.which((*shlex.split(where), "")[0]) is None:
             hint = "name a command that can be run, or the socket to listen on, as unix:///PATH"
             raise refused(f"nri-plugin:{where}", CODE, "there is no such command", hint)

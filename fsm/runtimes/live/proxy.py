@@ -266,7 +266,7 @@ class Proxy:
     def unreadable(self) -> None:
         self.unread += 1
         if self.unread == 1:
-            self._say("a connection cannot be decoded, so its calls are unknown")
+            self._say("the data of a connection cannot be decoded, so its calls are unknown")
 
     def gone(self, relay: Relay, *, by_runtime: bool) -> None:
         self._relays.discard(relay)

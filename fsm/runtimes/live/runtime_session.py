@@ -323,8 +323,10 @@ class RuntimeSession:
         pod = self.pod()
         answer = self.run(pod)
         if answer.code != "OK":
-            what = f"cannot run pods: {answer.code}: {answer.detail}"
-            raise refused(self.address, "FSM606", what, "see the runtime's log; often the sandbox image is missing")
+            what = f"the runtime cannot run pods: {answer.code}: {answer.detail}"
+            raise refused(
+                self.address, "FSM606", what, "read the log of the runtime; often the sandbox image is missing"
+            )
         return pod, answer.message.pod_sandbox_id
 
     def answered(self, answer: CallAnswer) -> CallAnswer:
@@ -355,7 +357,7 @@ class RuntimeSession:
             import_images(Path(path(self.address)), archive(names=(name,)))
             wait(lambda: name in _images(client), _LISTED)  # a runtime pulls an image that it does not list yet
         except InputError as error:
-            what = f"has no busybox image, and none could be imported: {error.problems[0].what}"
+            what = f"the runtime has no busybox image, and none could be imported: {error.problems[0].what}"
             raise refused(self.address, "FSM606", what, "name an image that contains sh with --image") from error
         return name
 

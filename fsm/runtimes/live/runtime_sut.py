@@ -50,8 +50,10 @@ def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = 
     called = {event.rpc for event in machine.events.values() if event.kind == "call"}
     plain, killed = _SUTS.get(machine.entity, (None, None))
     if not called or plain is None or killed is None or not called <= plain.calls:
-        what = f"is a runtime, but {machine.name} does not describe CRI calls on one container or one pod"
-        hint = "use cri-container or cri-pod for any runtime, container-status or pod-sandbox for containerd"
+        what = f"the system is a runtime, but {machine.name} does not describe CRI calls on one container or one pod"
+        hint = (
+            "use the model cri-container or cri-pod for any runtime, or container-status or pod-sandbox for containerd"
+        )
         if machine.name in {NODE, *RELAYED}:
             hint = "add --nri ADDRESS, the socket at which the runtime accepts plugins"
         raise refused(f"cri:{asked.rest}", "FSM601", what, hint)

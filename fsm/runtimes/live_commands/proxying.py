@@ -101,7 +101,10 @@ def command(
     own, other = sockets.path(listen), sockets.path(to)
     if Path(own).resolve() == Path(other).resolve():
         raise refused(
-            listen, sockets.CODE, "is the socket of the runtime itself", "choose another path, and let clients use it"
+            listen,
+            sockets.CODE,
+            "this is the socket of the runtime itself",
+            "choose another path, and configure clients to use it",
         )
     faults = _live("live.faults").read_rules(rules) if rules else None
     with ExitStack() as stack:
@@ -248,7 +251,7 @@ def _summary(proxy: Proxy, lost: str) -> str:
         f"{plural(proxy.calls, 'call')} passed",
         *([f"{plural(proxy.injected.total(), 'fault')}: {', '.join(faults)}"] if faults else []),
         *([f"{plural(proxy.unread, 'connection')} that could not be read"] if proxy.unread else []),
-        *([f"incomplete, so the verdict is unknown: {lost}"] if lost else []),
+        *([f"the recording is incomplete, so the verdict is unknown: {lost}"] if lost else []),
     ]
     return "; ".join(parts)
 
@@ -257,7 +260,7 @@ _say: Final = partial(say, "proxy")
 
 
 def _say_lost(what: str, why: str) -> None:
-    _say(f"calls pass, and are no longer {what}: {why}")
+    _say(f"calls still pass, but are no longer {what}: {why}")
 
 
 def _live(name: str) -> ModuleType:

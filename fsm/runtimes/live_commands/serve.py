@@ -70,7 +70,7 @@ def command(
     fsm serve --cri unix:///tmp/fsm.sock --nri unix:///tmp/nri.sock --profile containerd-2.1
     """
     if deviate and not profile:
-        raise click.UsageError("--deviate needs a profile that allows it: --profile")
+        raise click.UsageError("--deviate needs a profile that allows the deviation; add --profile")
     profiles = [name for name in (profile or "").split("+") if name]
     groups = [load(model).profiles for model in MACHINES]
     for name in profiles:

@@ -259,12 +259,12 @@ class OneRun:
         found = []
         both = [of for of in self._created if self.events.ids[of]]
         if both and not any(self._shared(of) for of in both):
-            found.append(f"has no {' and no '.join(sorted(both))} in common with {calls}")
+            found.append(f"the file has no {' and no '.join(sorted(both))} in common with {calls}")
         if self.events.first is not None and self.calls.first is not None:
             early = self.calls.first - self.events.last
             late = self.events.first - self.calls.last
             if max(early, late) > APART:
-                order = "ends before" if early > 0 else "begins after"
+                order = "the file ends before" if early > 0 else "the file begins after"
                 found.append(f"{order} {calls}, with {max(early, late) // 1_000_000_000} seconds in between")
         return [Problem(path=events, line=0, code="FSM206", what=what, hint=_HINT) for what in found]
 

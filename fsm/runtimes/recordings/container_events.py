@@ -188,9 +188,9 @@ class EventJudge:
             self._lacking = [finding for finding in self._lacking if (finding[1].entity, finding[1].output) != come]
             began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost
             if entity.of == CONTAINER and not began and entity.restarts == self._ends:
-                self._report_uncaused(event, f"{STOPPED} came of what was not started")
+                self._report_uncaused(event, f"{STOPPED} came from a container or pod that was not started")
         elif event.type in _MADE[entity.of]:
-            self._report_uncaused(event, f"{event.type} came when the call was over that sends it")
+            self._report_uncaused(event, f"{event.type} came after the end of the call that sends it")
         elif calls is None or calls.lost:
             pass
         elif calls.open:
@@ -212,7 +212,7 @@ class EventJudge:
             self._report_stranger(event)
 
     def _report_stranger(self, event: ToldEvent) -> None:
-        self._report_uncaused(event, f"{event.type} came of a container that no call has created")
+        self._report_uncaused(event, f"{event.type} came from a container that no call has created")
 
     def asked(self, call: EventCall) -> Numbered:
         yield from self._due_findings(call.start)
@@ -265,7 +265,7 @@ class EventJudge:
             for stream in {event.stream for event in calls.told}:
                 those = [each for each in calls.told if each.stream == stream]
                 for each in those[most:]:
-                    self._report_uncaused(each, f"{each.type} came more often than a call succeeded that sends it")
+                    self._report_uncaused(each, f"{each.type} came more often than the call that sends it succeeded")
             if calls.ok and not entity.gone and not calls.told:
                 self._report_missing(name, entity.of, sends, call)
             self._settle(calls.told)
@@ -341,7 +341,9 @@ class EventJudge:
                 self._report_missing(call.id, entity.of, each, call)
             for event in told:
                 if first.setdefault(event.stream, event.order) > event.order:
-                    self._report_uncaused(event, f"{event.type} came before what the same call sends first", DISORDERED)
+                    self._report_uncaused(
+                        event, f"{event.type} came before another event that the same call sends first", DISORDERED
+                    )
             self._settle(told)
             entity.told |= {(event.stream, event.type, event.at) for event in told}
             entity.early = [event for event in entity.early if event not in told]
@@ -350,7 +352,7 @@ class EventJudge:
         self, name: str, of: str, type_: str, call: EventCall, *, since: int = 0, after: int = 0
     ) -> None:
         if self._since is not None and self._since <= (since or call.start):
-            what = f"{call.op} succeeded, and {type_} did not come"
+            what = f"{call.op} succeeded, but {type_} did not come"
             seen = Observation(entity=name, of=_kind(of), event=MISSING, output=type_, at=call.end, detail=what)
             self._lacking.append((call.end + after, seen, call.line))
 

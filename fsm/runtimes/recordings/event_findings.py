@@ -19,8 +19,8 @@ _SOURCE: Final = (
 CLAUSES: Final = {
     name: Clause(name=name, says=says, level="SHOULD", source=_SOURCE)
     for name, says in {
-        UNCAUSED: "An event reports a creation, a start or a removal that succeeds, once, "
-        "or of the end of what was started.",
+        UNCAUSED: "Each event reports a creation, a start or a removal that succeeds, or the end of what was started, "
+        "and is sent once.",
         MISSING: "Each creation, start and removal that succeeds is reported, "
         "and so is the end of a container before its removal.",
         DISORDERED: "The events of one call are sent before those of a later call.",

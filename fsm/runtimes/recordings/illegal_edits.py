@@ -261,17 +261,17 @@ class StrictReading:
                     return self._explained(found)
         for act in read.started_once_stopped():
             if act.entity not in self.started:
-                why = f"{act.entity} is started in line {act.line}, and its pod was stopped before"
+                why = f"{act.entity} is started in line {act.line}, but its pod was stopped before"
                 return Illegality(machine=self.machines[POD].name, cell="StartContainer in stopped", why=why)
         for identity, name in sorted(changed(lines, read.rooms) - self.changed):
-            why = f"{name} of {identity} is one thing, and then another"
+            why = f"{name} of {identity} has first one value, and then another"
             return Illegality(machine=self.machines[CONTAINER].name, cell=f"{name} changes", why=why)
         after = told(lines, self.calls) if self.calls else {}
         late = next((call for call, before in self.told.items() if before and after.get(call) is False), None)
         if late is None:
             return None
         of = POD if late[0].endswith("PodSandbox") else CONTAINER
-        why = f"{late[0]} succeeds before the plugin is told of it"
+        why = f"{late[0]} succeeds before the plugin receives its event"
         return Illegality(machine=self.machines[of].name, cell=f"{late[0]} succeeds", why=why)
 
     def _explained(self, found: Contradiction) -> Illegality:

@@ -78,7 +78,7 @@ def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
         except (OSError, ValueError) as error:
             hint = "containerd shows such a container as CONTAINER_UNKNOWN; move the file away to judge the others"
             problems.append(
-                Problem(path=str(path), line=0, code="FSM213", what=f"is no checkpoint: {error}", hint=hint)
+                Problem(path=str(path), line=0, code="FSM213", what=f"the file is not a checkpoint: {error}", hint=hint)
             )
             continue
         fields = {each.replace("_", "-"): value for each, value in msgspec.structs.asdict(status).items()}
@@ -92,13 +92,13 @@ def _read(path: Path) -> _Status:
     with path.open("rb") as file:
         data = file.read(LONGEST + 1)
     if not data.strip() or len(data) > LONGEST:
-        raise ValueError(f"it has {len(data):,} bytes{'' if data.strip() else ', and no record in them'}")
+        raise ValueError(f"the file has {len(data):,} bytes{'' if data.strip() else ', and contains no record'}")
     raw = decode(data, _ANYTHING)
     # Like Go's JSON decoder, ignore the case of keys, and treat null like a missing key.
     status = msgspec.convert({key.casefold(): value for key, value in raw.items() if value is not None}, _Status)
     if status.version != "v1":
         version = f"of version {status.version!r}" if status.version else "without a version"
-        raise ValueError(f"it is {version}, and only 'v1' can be read")
+        raise ValueError(f"the record is {version}, but only version 'v1' can be read")
     return status
 
 
@@ -201,13 +201,13 @@ def _open_checkpoints(opening: Opening) -> Recording:
 
 
 def _open_combined(opening: Opening) -> Recording:
-    raise refused(opening.name, "FSM206", "has the events of a run, without its calls", "say --with CALLS")
+    raise refused(opening.name, "FSM206", "the file has the events of a run, but not its calls", "add --with CALLS")
 
 
 LOG: Final = _runtime_form(
     name="containerd-log",
     title="containerd log",
-    about="logfmt or JSON, of containerd, journald or a collector",
+    about="logfmt or JSON from containerd, journald or a collector",
     sniff=_is_log,
     open=_open_log,
     time=_time_of_entry,
@@ -221,7 +221,7 @@ LOG: Final = _runtime_form(
 CALLS: Final = _runtime_form(
     name="cri-calls",
     title="CRI calls",
-    about="seen by a client",
+    about="calls that a client made",
     sniff=_are_calls,
     open=_open_calls,
     time=_time,
@@ -238,7 +238,7 @@ CALLS: Final = _runtime_form(
 EVENTS: Final = _runtime_form(
     name="nri-events",
     title="NRI events",
-    about="seen by a plugin; --with CRI calls or a containerd log",
+    about="events a plugin received; --with adds CRI calls or a log",
     sniff=_are_events,
     open=_open_events,
     time=_time,

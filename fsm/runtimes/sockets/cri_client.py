@@ -143,15 +143,27 @@ class CriClient:
         way = "name the socket of a CRI runtime, such as unix:///run/containerd/containerd.sock"
         if answer.code == "UNIMPLEMENTED":
             if self._older():
-                what = "speaks runtime.v1alpha2 only, an older API than runtime.v1"
-                return refused(self.address, CODE, what, "containerd has runtime.v1 since 1.6, CRI-O since 1.23")
-            return refused(self.address, CODE, f"is not CRI: it has no Version ({answer.detail})", way)
+                what = "the runtime supports only runtime.v1alpha2, an older API than runtime.v1"
+                return refused(
+                    self.address,
+                    CODE,
+                    what,
+                    "use a newer runtime: containerd supports runtime.v1 since 1.6, and CRI-O since 1.23",
+                )
+            return refused(
+                self.address, CODE, f"the server is not a CRI runtime: it has no Version ({answer.detail})", way
+            )
         if answer.code == "OK":
-            return refused(self.address, CODE, "is not CRI: its Version has no runtime name", way)
+            return refused(self.address, CODE, "the server is not a CRI runtime: its Version has no runtime name", way)
         if answer.code == "DEADLINE_EXCEEDED":
-            what = f"has not answered Version in {self.timeout:g} s"
-            return refused(self.address, CODE, what, f"the runtime hangs, or it is not gRPC; {way}")
-        return refused(self.address, CODE, f"is not CRI: Version was answered {answer.code}: {answer.detail}", way)
+            what = f"the server has not answered Version within {self.timeout:g} s"
+            return refused(self.address, CODE, what, f"the runtime hangs, or the server does not speak gRPC; {way}")
+        return refused(
+            self.address,
+            CODE,
+            f"the server is not a CRI runtime: it answered Version with {answer.code}: {answer.detail}",
+            way,
+        )
 
     def _older(self) -> bool:
         raw: Callable[..., Any] = self._channel.unary_unary(OLDER, request_serializer=None, response_deserializer=None)

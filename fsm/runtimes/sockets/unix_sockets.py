@@ -75,16 +75,18 @@ def path(address: str) -> str:
         if found.startswith("//"):
             found = found.removeprefix("//")
             if not found.startswith("/"):
-                raise refused(address, CODE, "has a host instead of a path", "write unix:///PATH, with three slashes")
+                raise refused(
+                    address, CODE, "the address has a host instead of a path", "write unix:///PATH, with three slashes"
+                )
     elif address.startswith("/"):
         found = address
     else:
-        raise refused(address, CODE, "is not the address of a Unix socket", _WAY)
+        raise refused(address, CODE, "this is not the address of a Unix socket", _WAY)
     if not found or "\0" in found:
-        raise refused(address, CODE, "has no path", _WAY)
+        raise refused(address, CODE, "the address has no path", _WAY)
     if (size := len(os.fsencode(found))) > _LONGEST:
-        what = f"has a path of {size} bytes, and the system allows {_LONGEST}"
-        raise refused(address, CODE, what, "make a symbolic link to its folder, and use that")
+        what = f"the path has {size} bytes, but the system allows at most {_LONGEST}"
+        raise refused(address, CODE, what, "make a symbolic link to the folder of the socket, and use the link")
     return found
 
 
@@ -105,7 +107,7 @@ def reached(address: str) -> str:
     found = path(address)
     try:
         if not stat.S_ISSOCK(os.stat(found).st_mode):  # noqa: PTH116  (keeps a path that is not UTF-8)
-            raise refused(address, CODE, "is not a socket", _WAY)
+            raise refused(address, CODE, "this is not a socket", _WAY)
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(_PATIENCE)
             probe.connect(found)
@@ -117,20 +119,23 @@ def reached(address: str) -> str:
 _REASONS: Final[Mapping[type[OSError], tuple[str, str]]] = {
     FileNotFoundError: (
         "there is no such socket",
-        "is the runtime running? its configuration has the path of its socket",
+        "check that the runtime is running; its configuration has the path of its socket",
     ),
     NotADirectoryError: ("there is no such socket", "a part of the path is not a folder"),
-    PermissionError: ("may not be used by this user", "most runtimes let only root use their socket: try sudo"),
-    ConnectionRefusedError: ("nothing listens on this socket", "the runtime that made it has ended: start it again"),
-    TimeoutError: ("does not accept connections", "the runtime may hang"),
-    BlockingIOError: ("does not accept connections", "the runtime may hang"),
+    PermissionError: ("this user may not use the socket", "most runtimes let only root use their socket, so try sudo"),
+    ConnectionRefusedError: (
+        "nothing listens on this socket",
+        "the runtime that made the socket has ended; start the runtime again",
+    ),
+    TimeoutError: ("the socket does not accept connections", "the runtime may hang"),
+    BlockingIOError: ("the socket does not accept connections", "the runtime may hang"),
 }
 
 
 def unreachable(address: str, error: OSError) -> InputError:
     """Convert *error*, which was raised when connecting to *address*, to an error message for the user."""
     known = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
-    what, hint = known or (f"cannot be connected to: {reason(error)}", _WAY)
+    what, hint = known or (f"fsm cannot connect to the socket: {reason(error)}", _WAY)
     return refused(address, CODE, what, hint)
 
 
@@ -206,15 +211,26 @@ def unusable(address: str, error: Exception) -> InputError:
     at = Path(path(address))
     number = error.errno if isinstance(error, OSError) else 0
     if number == errno.EEXIST:
-        return refused(address, CODE, "exists already and is not a socket", "name a path that does not exist yet")
+        return refused(
+            address, CODE, "the file exists already and is not a socket", "name a path that does not exist yet"
+        )
     if number == errno.EADDRINUSE:
-        return refused(address, CODE, "is in use: another process listens there", "end it, or name another path")
+        return refused(
+            address,
+            CODE,
+            "the socket is in use: another process listens there",
+            "end the other process, or name another path",
+        )
     if not at.parent.is_dir():
-        return refused(address, CODE, f"cannot be made: there is no folder {at.parent}", "make it first")
+        return refused(
+            address, CODE, f"the socket cannot be made: there is no folder {at.parent}", "make the folder first"
+        )
     if not os.access(at.parent, os.W_OK):
-        return refused(address, CODE, f"cannot be made: nothing may be written to {at.parent}", "name another folder")
+        return refused(
+            address, CODE, f"the socket cannot be made: nothing may be written to {at.parent}", "name another folder"
+        )
     why = (error.strerror if isinstance(error, OSError) else "") or "the system refuses it"
-    return refused(address, CODE, f"cannot be made: {why.lower()}", "name another path")
+    return refused(address, CODE, f"the socket cannot be made: {why.lower()}", "name another path")
 
 
 class Acceptor:
@@ -262,7 +278,9 @@ class Acceptor:
             loop.remove_reader(self.listening)
             loop.call_later(0.1, self._listen)
             if self._say:
-                self._say(f"new connections wait until others end: too many files are open (ulimit -n is {limit:,})")
+                self._say(
+                    f"new connections wait until others end, because too many files are open (ulimit -n is {limit:,})"
+                )
                 self._say = None
 
 

@@ -62,8 +62,8 @@ class Records(Generic[T]):
         try:
             return decode(path.read_bytes(), self._decoder)
         except (OSError, ValueError) as error:
-            remedy = "remove it; the pod, container or images that it describes are lost then"
-            raise refused(str(path), CODE, f"cannot be read: {error}", remedy) from error
+            remedy = "remove the file; the pod, container or images that it describes are then lost"
+            raise refused(str(path), CODE, f"the file cannot be read: {error}", remedy) from error
 
 
 def _plain(message: object) -> dict[str, object]:
@@ -85,13 +85,18 @@ def state_folder(path: Path) -> Iterator[Path]:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        what = f"cannot be used: {reason(error)}"
+        what = f"the folder cannot be used: {reason(error)}"
         raise refused(str(path), CODE, what, "name a folder that you may write to") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise refused(str(path), CODE, "is in use by another server", "end it, or name another folder") from error
+            raise refused(
+                str(path),
+                CODE,
+                "the folder is in use by another server",
+                "end the other server, or name another folder",
+            ) from error
         yield path
     finally:
         os.close(descriptor)

@@ -125,11 +125,11 @@ class PodsSUT(LoopSUT[Pods]):
         pod, name_holder = self._pod, self.pods.names.get(NAME, "")
         watched = (pod.watch and not pod.watch.done()) or self.pods.retries.delay(self._last)
         if pod.state == "ready" and not watched:
-            return "it is ready, and its exit is not watched"
+            return "the pod is ready, but its exit is not watched"
         if pod.state != ABSENT and name_holder != self._last:
-            return "it exists, and its name is not reserved for it"
+            return "the pod exists, but its name is not reserved for it"
         if pod.state == "stopped" and self.pods.network.addresses(self._last):
-            return "it was stopped, and has a network"
+            return "the pod was stopped, but still has a network"
         if pod.state != ABSENT:
             return ""
         left = {
@@ -140,7 +140,7 @@ class PodsSUT(LoopSUT[Pods]):
             "a pause process": [world for world in self.worlds.values() if world.runs()],
         }
         found = [name for name, remains in left.items() if remains]
-        return f"it is absent, but {', '.join(found)} is left" if found else ""
+        return f"the pod is absent, but {', '.join(found)} is left" if found else ""
 
     def arrange(self, event: str, outcome: str) -> bool:
         state = self._pod.state
@@ -174,7 +174,7 @@ class PodsSUT(LoopSUT[Pods]):
         self.do("restart")
         world = self.worlds.get(self._last)
         if self._restart_to == "ready" and self.shows() == NOT_READY and world is not None and not world.runs():
-            raise UnsupportedError("its pause process has ended before: it cannot be found ready")
+            raise UnsupportedError("the pause process of the pod has already ended, so the pod cannot be found ready")
         return crashed
 
     def _happen(self, event: str) -> object:
