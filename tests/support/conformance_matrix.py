@@ -64,21 +64,22 @@ AT_TIMES: Final = "at times otherwise"
 _HEAD: Final = """\
 # What versions of containerd keep
 
-Each clause of a machine, and what tests of real daemons have found: Debian's containerd {versions}, as they are packaged. The
-tests are generated: every step of the machine is aimed at, and tests in random order follow. `bash .ci/live` tests
-again, and fails where this page differs; `python tests/support/conformance_matrix.py --write` writes it.
+This page lists each clause of a machine with the results of testing real daemons: containerd {versions}, as Debian
+packages them. The tests are generated. They aim at every step of the machine, and tests in random order follow.
+`bash .ci/live` repeats the tests, and fails if the results differ from this page.
+`python tests/support/conformance_matrix.py --write` writes this page.
 
-- **holds**: in every cell of the clause a test was, or in as many as are named, and all of it was legal.
-- **tolerated**: tests fail without a profile. Under the profile of the version they pass, and the deviation that is named occurs.
-- **differs**: tests fail without a profile, and pass under that of the version, which describes this cell otherwise.
-- **at times otherwise**: a test failed, and not in every repetition of it, as where two things are done at once; that it was
-  seen once is enough.
-- **violated**: tests fail under the profile too; then `.ci/live` fails.
-- **not covered**: no test was there; why is said below the table.
+- **holds**: tests reached every cell of the clause, or the stated number of its cells, and all results were legal.
+- **tolerated**: tests fail without a profile. Under the profile of the version, they pass, and the named deviation occurs.
+- **differs**: tests fail without a profile, and pass under the profile of the version, which describes this cell differently.
+- **at times otherwise**: a test failed, but not in every repetition, for example because two calls overlapped. A single
+  failure is enough.
+- **violated**: tests also fail under the profile of the version; `.ci/live` then fails.
+- **not covered**: no test reached the cells of the clause. The reason is below the table.
 
-What a client of CRI cannot bring about, as a checkpoint that is damaged while the runtime is down, is not covered. Versions
-that take plugins are tested with one of ours too: the steps of `node` are taken once, and each machine about plugins
-judges the events that ours received. It counts a cell only where that shows in which state the container or the pod was.
+Tests do not cover events that a client of CRI cannot cause, such as damage to a checkpoint while the runtime is down. Versions
+that support plugins are also tested with a plugin of fsm. The steps of `node` are taken once, and each machine about plugins
+judges the events that the plugin received. A machine counts a cell only if these events show the state of the container or pod.
 """
 
 
@@ -164,7 +165,7 @@ def page(columns: Iterable[Column]) -> str:
     traces = list(_traces(found))
     if traces:
         parts.append(
-            "\n".join(["## Traces", "", "Each is the shortest that the tests have found of its kind.", "", *traces])
+            "\n".join(["## Traces", "", "Each trace is the shortest trace of its kind that the tests have found.", "", *traces])
         )
     return "\n".join(parts)
 
