@@ -305,10 +305,7 @@ def _run(path: Path, folder: Path, name: str) -> ModuleType:
 
 
 def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
-    """Yield the names in *namespace* that lead to a machine.
-
-    These are the classes of *module* that create a machine, and the objects that have one.
-    """
+    """Yield the names in *namespace* of classes of *module* that create a machine, and of objects that have one."""
     own = (value for name, value in namespace.items() if isinstance(value, type) and not name.startswith("_"))
     classes = tuple(kind for kind in own if kind.__module__ == module and _makes(kind))
     yield from (kind.__name__ for kind in classes)
@@ -335,10 +332,7 @@ def _attribute(value: object) -> str:
 
 
 def _inside(value: object) -> tuple[str, LibraryMachine | None]:
-    """Return the attributes that lead from *value* to its machine, and the machine.
-
-    The machine is ``None`` if *value* has no machine.
-    """
+    """Return the attributes that lead from *value* to its machine, and the machine or ``None``."""
     if name := _attribute(value):
         return f".{name}", getattr(value, name)
     bound = getattr(getattr(getattr(value, "__dict__", {}).get("trigger"), "func", None), "__self__", None)
@@ -346,10 +340,7 @@ def _inside(value: object) -> tuple[str, LibraryMachine | None]:
 
 
 def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bool]:
-    """Return the value of *made*, and whether each evaluation creates a new object.
-
-    *made* is a name, or a call with literals.
-    """
+    """Return the value of *made*, a name or a call with literals, and whether each evaluation creates a new object."""
     try:
         tree = ast.parse(made, mode="eval").body
         call = tree if isinstance(tree, ast.Call) else None

@@ -85,7 +85,7 @@ def test_out_of_time_a_command_ends_as_unknown(tmp_path: Path) -> None:
 
     assert 3 == ended.code
     assert OUT_OF_TIME == ended.err.splitlines()[-1]
-    assert "out of time before it was searched" in ended.out or not ended.out  # no output if reading took that long
+    assert "out of time before the search began" in ended.out or not ended.out  # no output if reading took that long
     assert ended.seconds < COMPUTING / 4
 
 

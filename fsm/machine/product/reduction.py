@@ -60,10 +60,7 @@ class Influence:
         return frozenset(found)
 
     def _needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
-        """Return the copies that influence how *way* changes the copies in *found*.
-
-        If *mentioned* is true, return all copies that influence how *way* happens.
-        """
+        """Return the copies that influence how *way* changes those in *found* or, if *mentioned*, how it happens."""
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not mentioned:
             return set()
@@ -124,10 +121,7 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
 
 
 def _preventing(table: SystemTable, row: JointRow, here: Locals, digit: int) -> list[int]:
-    """Return the copies whose states prevent *row* from moving the copy *digit*.
-
-    The result is empty if *row* could not move this copy in any case.
-    """
+    """Return the copies whose states prevent *row* from moving the copy *digit*, if it can move that copy at all."""
     copies, initial = table.system.copies, table.locals(table.initial)
     alone: dict[int, None] = {}
     together: dict[int, None] = {}
@@ -178,10 +172,7 @@ NONE: Final = Exchange(root="", prefix=(), first=0, digits={}, events={}, output
 
 @dataclass(frozen=True, slots=True)
 class Orbits:
-    """Treats states as one if they differ only in the order of the members of ``groups``.
-
-    Inner groups come before the groups that contain them.
-    """
+    """Treats states as one if they differ only in the order of the members of ``groups``, inner groups first."""
 
     groups: tuple[Interchangeable, ...] = ()
 
@@ -221,10 +212,7 @@ class Orbits:
 
 
 def _arrangements(alike: Sequence[bool]) -> int:
-    """Return the number of distinct orders of sorted members.
-
-    *alike* has a flag for each pair of neighbours, which is true if the two are equal.
-    """
+    """Return the number of distinct orders of sorted members, of which *alike* tells whether neighbours are equal."""
     found, run = factorial(len(alike) + 1), 1
     for each in alike:
         run = run + 1 if each else 1
@@ -309,10 +297,7 @@ def _exchanges(system: System) -> Iterator[Exchange]:
 
 
 def _outputs(system: System, moved: Mapping[Copy, Copy]) -> dict[str, str] | None:
-    """Map the outputs of the copies in *moved* to new names.
-
-    Return ``None`` if another copy has an output of the same name.
-    """
+    """Map the outputs of the copies in *moved* to new names, or return ``None`` if another copy has such an output."""
     found: dict[str, str] = {}
     others: set[str] = set()
     for copy in system.copies:

@@ -36,10 +36,7 @@ from fsm.trace import Line, seen_at
 
 
 def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    """Return the page of *machine* under each profile, with conclusions on its properties.
-
-    *profile* is shown first.
-    """
+    """Return the page of *machine* under each profile, *profile* first, with conclusions on its properties."""
     shown = machine_data(machine, profile=profile)
     shown["properties"] = property_data(examined)
     title = f"{machine.name}: {machine.title}"
@@ -357,10 +354,7 @@ def _story(report: Report, judged: Judged, story: Story, known: dict[object, Pro
 
 
 def _step_numbers(steps: Sequence[Step]) -> Iterator[int]:
-    """Yield the numbers of the steps to show.
-
-    If there are too many steps, show the first, the last, and the steps around violations.
-    """
+    """Yield the numbers of the steps to show: all, or the first, the last, and those around violations."""
     if len(steps) <= STEPS:
         yield from range(len(steps))
         return

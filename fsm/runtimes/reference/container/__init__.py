@@ -363,10 +363,7 @@ def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None
 
 
 def _reconciled(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
-    """Return *status* with changes that make it match *task*.
-
-    If the two contradict each other, return ``None``.
-    """
+    """Return *status* with changes that make it match *task*, or ``None`` if the two contradict each other."""
     if task and (not task.started or task.exit):
         try:
             world.drop()

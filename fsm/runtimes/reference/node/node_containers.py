@@ -208,10 +208,7 @@ class NodeContainers(Containers):
             return container, container.reference.status()
 
     def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
-        """Make the call *event*, which does not change the container.
-
-        If *refusal* is not empty, the call fails with that message.
-        """
+        """Make the call *event*, which does not change the container and fails with *refusal* if that is not empty."""
         container = self.find(given, event)
         container.world.refusal = refusal
         try:
@@ -360,10 +357,6 @@ class NodeContainers(Containers):
         return NodeContainer(id=identity, pod=pod, record=record, reference=reference, world=world)
 
     def _world(self, identity: str, record: ContainerRecord) -> ContainerWorld:
-        """Return the environment of a container.
-
-        The node keeps a record of the container exactly as long as containerd would keep one.
-        """
 
         def changed(world: ContainerWorld) -> None:
             if not world.known:

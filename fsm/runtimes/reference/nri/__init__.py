@@ -113,10 +113,7 @@ class SyncLock:
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
-        """Hold the lock as a joining plugin within the context.
-
-        Raise :class:`BlockedError` if blocks still hold the lock after *timeout* seconds.
-        """
+        """Hold the lock as a joining plugin, or raise :class:`BlockedError` if it stays held for *timeout* seconds."""
         with self._changed:
             self._waiting += 1
             try:
@@ -260,10 +257,7 @@ class NRI:
                 self._close_socket()
 
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
-        """Set the timeouts of plugins in seconds. 0 means the default timeout.
-
-        Raise :class:`ValueError` for a negative timeout.
-        """
+        """Set the timeouts of plugins in seconds. 0 means the default. Raise :class:`ValueError` if one is negative."""
         with self._life.call("configure-timeouts") as acts:
             if acts:
                 timeouts = {"plugin_registration_timeout": registration, "plugin_request_timeout": request}
@@ -288,10 +282,7 @@ class NRI:
                 connection.hang_up()
 
     def block_plugin_sync(self) -> PluginSyncBlock:
-        """Keep plugins from joining until the returned block is released.
-
-        If a plugin is already joining, wait for it first.
-        """
+        """Keep plugins from joining until the block is released. If one is already joining, wait for it first."""
         if not self._life.accepts("block"):
             return PluginSyncBlock()
         block = self._sync.block()
@@ -342,10 +333,7 @@ class NRI:
             return finish(self._entities.relay(request, self._relay)) if acts else None
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
-        """Relay on a separate thread that the container's process has ended by itself.
-
-        The order of this relay relative to other calls is not fixed.
-        """
+        """Relay on a separate thread, in no fixed order, that the process of a container has ended by itself."""
         if not self._life.accepts("notify-exit"):
             return
         relayed: Future[None] = Future()
