@@ -17,7 +17,7 @@ from fsm.diagrams.compare import Comparison, choose
 from fsm.diagrams.draw.dot import image
 from fsm.diagrams.read import Drawing, at, find
 from fsm.errors import nearest, refused
-from fsm.language.library import load, names
+from fsm.language.library import load, names, names_a_model
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
 from fsm.report import diff_report
@@ -117,7 +117,7 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
     if len(profiles) > 2:  # noqa: PLR2004  (there are two sides)
         raise click.UsageError("at most two profiles can be compared")
     other = first if second is None else second
-    if profiles and not (_is_model(first) or _is_model(other)):
+    if profiles and not (names_a_model(first) or names_a_model(other)):
         raise click.BadParameter(
             "a profile can be applied only to a model, and neither argument is a model", param_hint="--profile"
         )
@@ -127,12 +127,8 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
     return _side(first, profiles[0]), _side(other, profiles[1])
 
 
-def _is_model(name: str) -> bool:
-    return name in names() or name.endswith(".toml")
-
-
 def _side(name: str, profile: str) -> _Side:
-    if _is_model(name):
+    if names_a_model(name):
         machine = under(load(name), profile or None)
         return _Side(f"{machine.name} as {profile}" if profile else machine.name, machine)
     path, line = file_and_line(name)

@@ -15,7 +15,7 @@ from fsm.cli.output import drawing, judged_twice, progress, put, read_again, sam
 from fsm.command_options import profile_option
 from fsm.errors import UNDECIDED, InputError, is_file
 from fsm.interruption import INTERRUPTION
-from fsm.language.library import claims, load, load_any, names, systems
+from fsm.language.library import claims, load_any, names_a_model
 from fsm.machine import Machine
 from fsm.machine.evidence import Examined
 from fsm.machine.product.system import System
@@ -73,12 +73,11 @@ def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int
 
     The code is 3 if time or memory ran out before all properties were checked.
     """
-    if name in names() or name in systems() or name.endswith(".toml"):
+    if names_a_model(name):
         return _model(name, profile, properties=properties)
     if name == STDIN or Path(name).exists() or "/" in name or "." in name:
         return _recording(name, profile), 0
-    load(name)  # This raises an error that suggests the intended name.
-    raise AssertionError(name)
+    return _model(name, profile, properties=properties)  # raises an error that suggests a name
 
 
 def _recording(name: str, profile: str | None) -> str:

@@ -3,6 +3,7 @@
 They list the shipped models, show one model, print the schema of its language, and simulate traces of a model.
 """
 
+import warnings
 from collections.abc import Mapping
 from itertools import chain, islice
 from typing import Final
@@ -23,6 +24,8 @@ from fsm.cli.options import (
     unknown,
 )
 from fsm.command_options import profile_option
+from fsm.entry_points import PluginWarning
+from fsm.errors import InputError
 from fsm.language.library import Role, foreign_models, is_system, load, load_any, load_system, roles
 from fsm.language.machine_file import Form, Written
 from fsm.language.vocabularies import Stated, WrittenFaults, WrittenSystem, schema
@@ -51,7 +54,11 @@ def list_command(form: str) -> int:
     """List the shipped models and systems with their profiles, grouped by purpose."""
     found: list[tuple[Role | None, Machine | System]]
     found = [(role, load_any(name)) for name, role in roles().items()]
-    found += [(None, load_any(name)) for name in foreign_models()]
+    for name in foreign_models():
+        try:
+            found.append((None, load_any(name)))
+        except InputError as error:
+            warnings.warn(str(error), PluginWarning, stacklevel=1)
     if form == "json":
         click.echo(dumped([{"role": role, **_data(model)} for role, model in found]), nl=False)
         return 0

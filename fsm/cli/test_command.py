@@ -47,7 +47,7 @@ from fsm.conformance.scheme import (
 )
 from fsm.conformance.scheme import script as client_script
 from fsm.conformance.suite import PropertyTestResult, run_property_test
-from fsm.entry_points import SUTS, foreign_names
+from fsm.entry_points import SUTS, foreign_names, warn_left_out
 from fsm.errors import linked
 from fsm.language.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
@@ -99,9 +99,18 @@ class _TestCommand(click.Command):
     """A command that adds the options of fsm's own schemes and of other schemes that the command line names."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        options = [option for scheme in (*own_schemes(), *_foreign_schemes(ctx)) for option in scheme.options]
+        params = super().get_params(ctx)
+        known = {name: "fsm test" for param in params for name in param.opts}
+        options = []
+        for scheme in (*own_schemes(), *_foreign_schemes(ctx)):
+            for option in scheme.options:
+                if (other := known.setdefault(option.name, scheme.form)) != scheme.form:
+                    error = ValueError(f"{other} already has an option {option.name}")
+                    warn_left_out(SUTS, scheme.name, error)
+                else:
+                    options.append(option)
         return [
-            *super().get_params(ctx),
+            *params,
             *(
                 click.Option([each.name], metavar=each.metavar, default="", show_default=False, help=linked(each.help))
                 for each in options

@@ -252,6 +252,8 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
     if machine.name not in known:
         hint = f"these models have a reference implementation: {', '.join(known)}; or use {either([*forms()][1:])}"
         raise _refusal("reference", f"there is no reference implementation of {machine.name}", hint)
+    if not known[machine.name].startswith("fsm."):
+        return partial(entry_points.loaded(known[machine.name]), profile)
     module, _, kind = known[machine.name].partition(":")
     return partial(getattr(of_extra(module, "reference", extra="service"), kind), profile)
 

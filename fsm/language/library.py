@@ -115,6 +115,16 @@ def foreign_models() -> dict[str, Path]:
     return found
 
 
+def names_a_model(name: str) -> bool:
+    """Check whether *name* is the path of a model file, or the name of a machine or system of any package.
+
+    >>> names_a_model("container-status"), names_a_model("door.toml"), names_a_model("door.log")
+    (True, True, False)
+    """
+    own = name in names() or name in systems() or name.endswith(".toml")
+    return own or (not is_path(name) and not is_file(name) and name in foreign_models())
+
+
 def load(name: str | PathLike[str]) -> Machine:
     """Return the machine called *name*, or the machine in the model file at the path *name*.
 

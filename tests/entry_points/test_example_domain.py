@@ -35,6 +35,16 @@ def test_its_model_is_listed_and_checked(site: Path) -> None:
     assert 2 == fsm("check", "job").returncode
 
 
+def test_its_model_is_explored_and_compared_by_name(site: Path, tmp_path: Path) -> None:
+    explored = fsm_with(site, "explore", "job", "-o", str(tmp_path / "job.html"))
+    compared = fsm_with(site, "diff", "job", "examples/models/door.toml", cwd=ROOT)
+
+    assert (0, "") == (explored.returncode, explored.stderr)
+    assert (1, "") == (compared.returncode, compared.stderr)
+    assert "FSM001" in fsm("explore", "job").stderr
+    assert "FSM401" in fsm("diff", "job", "door.toml").stderr
+
+
 def test_its_log_is_recognised_and_its_violation_found(site: Path) -> None:
     """The log is recognised and its violation is found. The twin lacks the line with the violation, and holds."""
     judged = fsm_with(site, "judge", "--properties", LOG)

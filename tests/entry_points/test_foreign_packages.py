@@ -385,3 +385,52 @@ def test_container_runtimes_are_found_in_an_editable_install(tmp_path: Path) -> 
     assert 1 == process("judge", FAILING).returncode
     assert "\n  serve " in process("--help").stdout
     assert "\n  serve " not in process("--help", env=without).stdout
+
+
+def test_a_broken_model_of_a_package_is_one_warning(tmp_path: Path) -> None:
+    """The command ``fsm list`` still lists all other models."""
+    (package := tmp_path / "broken").mkdir()
+    (package / "__init__.py").write_text(
+        "from fsm.entry_points import Domain\nDOMAIN = Domain(name='a', about='b', models='broken:')", encoding="utf-8"
+    )
+    (package / "door.toml").write_text(MODEL, encoding="utf-8")
+    (package / "hatch.toml").write_text(MODEL.replace('initial = "shut"', 'initial = "sut"'), encoding="utf-8")
+    declare(tmp_path, "broken", {"fsm.domains": "jobs = broken:DOMAIN"}, version="2.5")
+
+    listed = process("list", env={"PYTHONPATH": str(tmp_path)})
+
+    assert 0 == listed.returncode
+    assert fsm("list").stdout in listed.stdout
+    assert "\n  door " in listed.stdout
+    assert "hatch.toml" in listed.stderr
+    assert "[FSM" in listed.stderr
+
+
+def test_a_reference_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    (package := tmp_path / "jobs").mkdir()
+    source = "DOMAIN = Domain(name='a', about='b', models='jobs:', references={'door': 'jobs:Dor'})"
+    (package / "__init__.py").write_text(f"from fsm.entry_points import Domain\n{source}", encoding="utf-8")
+    (package / "door.toml").write_text(MODEL, encoding="utf-8")
+    declare(tmp_path, "jobs", {"fsm.domains": "jobs = jobs:DOMAIN"})
+
+    tested = fsm_with(tmp_path, "test", "door", "--against", "reference")
+
+    assert 2 == tested.returncode
+    assert "has no attribute 'Dor'" in tested.stderr
+    assert "[FSM223]" in tested.stderr
+
+
+def test_an_option_that_fsm_test_has_is_left_out_of_a_scheme(tmp_path: Path) -> None:
+    source = (
+        "from fsm.conformance.scheme import Scheme, SchemeOption\n"
+        "SCHEME = Scheme(name='jobs', rest='', about='', factory=None, options=(SchemeOption(name='--examples'),))"
+    )
+    install(tmp_path, "jobs", source, {"fsm.suts": "jobs = jobs:SCHEME"}, version="2.5")
+
+    helped = process("test", "--help", env={"PYTHONPATH": str(tmp_path)})
+
+    assert 0 == helped.returncode
+    assert helped.stdout.count("--examples") == fsm("test", "--help").stdout.count("--examples")
+    (warning,) = helped.stderr.splitlines()
+    assert "jobs 2.5" in warning
+    assert "fsm test already has an option --examples" in warning

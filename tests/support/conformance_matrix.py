@@ -165,7 +165,15 @@ def page(columns: Iterable[Column]) -> str:
     traces = list(_traces(found))
     if traces:
         parts.append(
-            "\n".join(["## Traces", "", "Each trace is the shortest trace of its kind that the tests have found.", "", *traces])
+            "\n".join(
+                [
+                    "## Traces",
+                    "",
+                    "Each trace is the shortest trace of its kind that the tests have found.",
+                    "",
+                    *traces,
+                ]
+            )
         )
     return "\n".join(parts)
 
