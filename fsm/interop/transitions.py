@@ -37,17 +37,13 @@ CALLBACKS: Final = (
     *("finalize_event", "on_exception", "on_final"),
 )
 IGNORES: Final = "ignore_invalid_triggers"
-MACHINE: Final = frozenset(
-    {
-        *CALLBACKS,
-        *("states", "transitions", "initial", "name", "send_event", "auto_transitions", "ordered_transitions"),
-        *(IGNORES, "queued", "model", "models", "model_attribute", "model_override"),
-    }
+MACHINE: Final = (
+    *CALLBACKS,
+    *("states", "transitions", "initial", "name", "send_event", "auto_transitions", "ordered_transitions"),
+    *(IGNORES, "queued", "model", "models", "model_attribute", "model_override"),
 )
 NESTED: Final = ("children", "states", "parallel", "initial", "transitions")
-STATE: Final = frozenset(
-    {*NESTED, IGNORES, "name", "on_enter", "on_exit", "final", "timeout", "on_timeout", "tags", "label"}
-)
+STATE: Final = (*NESTED, IGNORES, "name", "on_enter", "on_exit", "final", "timeout", "on_timeout", "tags", "label")
 TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "before", "after", "prepare")
 """Keys of a transition.  If a transition is written as a list, its items are in this order."""
 
@@ -61,14 +57,13 @@ def read_configuration(root: YamlNode, name: str) -> Draft:
     root.check_keys(MACHINE, of="the configuration")
     places = _places(root)
     initial = _initial(root, places)
-    arrows = [*_arrows(root, places), *_ordered(root, places, initial)]
     return Draft(
         name=root.text_at("name") or name,
         form=FORM,
         kind="call",
         initial=initial,
         states=tuple(places.values()),
-        transitions=tuple(arrows),
+        transitions=(*_arrows(root, places), *_ordered(root, places, initial)),
         notes=tuple(_notes(root)),
     )
 
@@ -116,9 +111,8 @@ def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
 def _initial(root: YamlNode, places: dict[str, DraftState]) -> str:
     node = root.entries.get("initial")
     if node is not None and node.value is None:
-        root.problems.add(
-            "FSM509", node.line, "the configuration has no initial state", "give the state in which every run begins"
-        )
+        hint = "give the state in which every run begins"
+        root.problems.add("FSM509", node.line, "the configuration has no initial state", hint)
     name = node.as_text(of="initial") if node else ADDED
     if name and name not in places:
         if node:
@@ -239,10 +233,7 @@ class FoundMachine:
 
 
 def found(path: Path, name: str = "") -> FoundMachine:
-    """Run the Python file at *path* and return its only machine.
-
-    If the expression *name* is given, return the machine that it selects.
-    """
+    """Run the Python file at *path* and return its only machine, or the one that the expression *name* selects."""
     folder, module = _module(path)
     namespace = vars(_run(path, folder, module))
     expressions = [name] if name else list(_expressions(namespace, module))
@@ -255,14 +246,12 @@ def found(path: Path, name: str = "") -> FoundMachine:
     value, fresh = _value(made, namespace, path)
     inside, machine = ("", value) if isinstance(value, LibraryMachine) else _inside(value)
     if machine is None:
+        what = f"'{made}' is not a Machine of the library transitions, and does not have one"
         hint = "name a machine, or an object with a machine: self.machine = Machine(...)"
-        raise refused(
-            str(path), "FSM518", f"'{made}' is not a Machine of the library transitions, and does not have one", hint
-        )
+        raise refused(str(path), "FSM518", what, hint)
     if not machine.models:
-        raise refused(
-            str(path), "FSM518", f"the machine of '{made}' has no model", "pass the object whose state it changes"
-        )
+        hint = "pass the object whose state it changes"
+        raise refused(str(path), "FSM518", f"the machine of '{made}' has no model", hint)
     if fresh and made.isidentifier():
         made += "()"
     moved = "" if any(each is value for each in machine.models) else f"{inside}.models[0]"
@@ -277,12 +266,8 @@ def _module(path: Path) -> tuple[Path, str]:
         parts.insert(0, folder.name)
         folder = folder.parent
     if path.suffix != ".py" or not all(each.isidentifier() for each in parts):
-        raise refused(
-            str(path),
-            "FSM517",
-            "this is not the path of a Python file that can be imported",
-            "give a file such as door.py",
-        )
+        what = "this is not the path of a Python file that can be imported"
+        raise refused(str(path), "FSM517", what, "give a file such as door.py")
     return folder, ".".join(parts)
 
 
@@ -366,10 +351,7 @@ def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bo
 
 
 def draft_of(machine: LibraryMachine, name: str, path: str) -> Draft:
-    """Return the draft of *machine*, which is called *name*.
-
-    *path* is the path of its file.  Raise :class:`InputError` if the machine cannot be converted.
-    """
+    """Return the draft of *machine* called *name*, or raise :class:`InputError` for *path* if it cannot be converted."""
     if isinstance(machine, HierarchicalMachine) and any(each.states for each in machine.states.values()):
         raise refused(path, "FSM511", f"'{name}' has nested states", FLAT)
     if isinstance(machine, AsyncMachine):

@@ -216,8 +216,6 @@ class WrittenSystem(Form):
     profile: Mapping[str, WrittenVariant] = {}
 
 
-Do: TypeAlias = Literal["delay", "lose-reply", "fail", "cancel"]
-
 MethodPattern: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^(\*|[A-Z][A-Za-z0-9]*|/[A-Za-z0-9_.]+/[A-Za-z0-9]+)$")
 ]
@@ -233,7 +231,7 @@ class WrittenFault(Form):
     every: int | None = Field(None, ge=1, description="Affect only every Nth matching call.")
     probability: float | None = Field(None, ge=0, le=1, description="Affect each matching call with this probability.")
     seed: int = Field(0, description="Seed of the random choices; they are the same in every run.")
-    do: Do = Field(description="What the proxy does to the call.")
+    do: Literal["delay", "lose-reply", "fail", "cancel"] = Field(description="What the proxy does to the call.")
     when: Literal["before", "after"] = Field(
         "before", description="With delay and fail: before the server is called, or after it has answered."
     )
@@ -283,16 +281,14 @@ def schema(form: type[Form] = Written) -> dict[str, Any]:
     ['machine', 'states', 'event']
     """
     name, about = _TITLES[form]
-    written = form.model_json_schema()
-    definitions = {name: _tidy(node) for name, node in written.pop("$defs").items()}
-    body = _tidy(written)
+    written = _tidy(form.model_json_schema())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:container-fsm:{name}:1",
         "title": f"fsm {name}",
         "description": about,
-        **{key: value for key, value in body.items() if key != "description"},
-        "$defs": definitions,
+        **{key: value for key, value in written.items() if key not in {"description", "$defs"}},
+        "$defs": {word: _tidy(node) for word, node in written["$defs"].items()},
     }
 
 
@@ -322,17 +318,12 @@ def _tidy(node: _Node) -> _Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """The words and values that the language allows at a path.
-
-    A path is a sequence of keys, such as ``("event", "push", "kind")``.
-    """
+    """The words and values that the language allows at a path of keys, such as ``("event", "push", "kind")``."""
 
     root: Mapping[str, Any] = field(default_factory=schema)
 
     def words(self, *path: str | int) -> tuple[str, ...]:
-        """Return the words that a table at *path* may have.
-
-        The result is empty if the author of the file chooses the names in this table.
+        """Return the words that a table at *path* may have, or none if the author of the file chooses its names.
 
         >>> Vocabulary().words("states", "open")
         ('about', 'shows', 'kind', 'aliases')
@@ -340,9 +331,7 @@ class Vocabulary:
         return tuple(dict.fromkeys(word for form in self._at(path) for word in form.get("properties", {})))
 
     def values(self, *path: str | int) -> tuple[str, ...]:
-        """Return the values that are allowed at *path*.
-
-        The result is empty if the vocabulary does not list the values.
+        """Return the values that are allowed at *path*, or none if the vocabulary does not list them.
 
         >>> Vocabulary().values("event", "push", "kind")
         ('call', 'signal', 'hidden')
@@ -359,8 +348,7 @@ class Vocabulary:
 
     def names(self, *path: str | int) -> str:
         """Return the names that the table at *path* may have, as text for the end of a sentence."""
-        patterns = (pattern for form in self._at(path) for pattern in form.get("patternProperties", ()))
-        return ", or ".join(map(_PHRASES.__getitem__, patterns))
+        return ", or ".join(_PHRASES[each] for form in self._at(path) for each in form.get("patternProperties", ()))
 
     def _at(self, path: tuple[str | int, ...]) -> list[_Node]:
         here = list(self._forms(self.root))
@@ -380,8 +368,7 @@ class Vocabulary:
     def _either(self, forms: Iterable[_Node]) -> str:
         phrases: list[str] = []
         for phrase in map(self._phrase, forms):
-            repeated = phrase.removeprefix("a list, each entry ") in phrases
-            phrases.append("a list of them" if repeated else phrase)
+            phrases.append("a list of them" if phrase.removeprefix("a list, each entry ") in phrases else phrase)
         return ", or ".join(phrases)
 
     def _phrase(self, form: _Node) -> str:

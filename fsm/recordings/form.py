@@ -60,7 +60,7 @@ class RecordingForm:
     Judging:
         machines: The models to judge a recording against by default.
         shown: The signals that happen only if the recording shows them; ``None`` means all signals.
-        outputs: Whether a recording shows all outputs.
+        outputs: Whether a recording consists of outputs only, without calls, replies and signals.
         ids: Whether entities are named by ids that are never reused.
         contains: Maps a kind of entity to the kind of entity that contains it.
         judge: ``MODULE:ATTRIBUTE`` of a :class:`fsm.monitor.judgement.joint.JudgeOfForm`. It checks rules that no

@@ -103,10 +103,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
-    """Yield the forms that belong to *opening*, which is a bracket, a tag or ``#_``.
-
-    Without *opening*, yield all forms.
-    """
+    """Yield the forms that belong to *opening*, which is a bracket, a tag or ``#_``. Without it, yield all forms."""
     for token in tokens:
         kind, word, line = token
         if kind == "close":
@@ -372,10 +369,7 @@ def _process(process: Data) -> int | str | None:
 
 
 def _answer(value: Data) -> tuple[str, str]:
-    """Return the reply and the shown state in *value*.
-
-    Plain text is returned as the reply, even if it names a state.
-    """
+    """Return the reply and the shown state in *value*. Plain text is the reply, even if it names a state."""
     if isinstance(value, dict):
         error = _one(value, "error", "err")
         reply = _one(value, "reply", "code") if error in (None, "") else error

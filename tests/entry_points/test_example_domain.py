@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from commands import FSM, PLAIN, fsm, process
-from foreign_packages import EXAMPLE, ROOT, fsm_with, install, install_example
+from foreign_packages import EXAMPLE, ROOT, fsm_with, importable, install, install_example
 from guide import blocks
+
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
+from fsm.verdict import Holds
 
 pytestmark = pytest.mark.slow
 
@@ -176,3 +183,27 @@ def test_the_page_shows_the_warning(tmp_path: Path) -> None:
     listed = process("list", env={"PYTHONPATH": str(tmp_path)})
 
     assert listed.stderr in [each.text for each in blocks(page)]
+
+
+def test_the_rule_on_the_page_accuses(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three running jobs break the rule, and two running jobs do not."""
+    page = (ROOT / "docs" / "how-to" / "domain.md").read_text(encoding="utf-8")
+    (rule,) = [code for code in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "class FewAtATime" in code]
+    (tmp_path / "page_rules.py").write_text(rule, encoding="utf-8")
+    words = [f"{event} mail-{job}" for event in ("submit", "take") for job in "123"]
+    log = tmp_path / "queue.log"
+    log.write_text("".join(f"2026-11-26T10:00:0{at}.004Z queue: {each} -> ok\n" for at, each in enumerate(words)))
+
+    with importable(site), importable(tmp_path):
+        module = importlib.import_module("fsm_jobs.job_log")
+        monkeypatch.setattr(module, "JOB_LOG", replace(module.JOB_LOG, judge="page_rules:FewAtATime"))
+        three = judge(log)
+        log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+        two = judge(log)
+
+    [found] = three.judgements
+    assert isinstance(found.verdict, Illegal)
+    assert [(each.first[0].clause.name, each.first[0].line) for each in found.verdict.findings] == [
+        ("few-at-a-time", 6)
+    ]
+    assert [type(each.verdict) for each in two.judgements] == [Holds]

@@ -30,10 +30,7 @@ _PLAIN: Final[Mapping[Group, type[Ignores | Cannot | Silent]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Cells as ``written`` at the path ``at``.
-
-    ``clauses`` maps each state to the clause that justifies the cell for this state.
-    """
+    """Cells as ``written`` at the path ``at``.  ``clauses`` maps each state to the clause that justifies its cell."""
 
     written: Cells
     clauses: Mapping[str, Clause]
@@ -83,17 +80,13 @@ class Groups:
         return cells
 
     def ends(self) -> dict[str, Moves]:
-        """Map each state in which a call in progress can end to the outcomes of that end.
-
-        The states are in model order.
-        """
+        """Map each state in which a call in progress can end, in model order, to the outcomes of that end."""
         if self.kind != "call":
             for part in self.parts:
                 if part.written.ends:
                     what = f"{self.kind} '{self.name}' cannot have 'ends'"
-                    self.problems.say(
-                        "FSM106", what, "only calls have ends, because only calls take time", *part.at, "ends"
-                    )
+                    hint = "only calls have ends, because only calls take time"
+                    self.problems.say("FSM106", what, hint, *part.at, "ends")
             return {}
         ends = {each.state: self._moves(each)(each.state) for each in self._mentions("ends", ["ends"])}
         return {state: ends[state] for state in self._states() if state in ends}
@@ -312,9 +305,8 @@ class Events:
         for word in _OF_THE_OTHER:
             if word in written.model_fields_set:
                 what = f"event '{name}' is like '{model.name}', but has '{word}'"
-                self.problems.say(
-                    "FSM127", what, f"leave out '{word}', which is inherited from '{model.name}'", *at, word
-                )
+                hint = f"leave out '{word}', which is inherited from '{model.name}'"
+                self.problems.say("FSM127", what, hint, *at, word)
         if REST in keys(written) or any(REST in keys(each) for each in written.clauses.values()):
             what = f"event '{name}' is like '{model.name}', but has cells for '*'"
             self.problems.say("FSM127", what, "name the states in which '{name}' differs, or leave out 'like'", *at)

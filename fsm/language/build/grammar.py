@@ -65,9 +65,8 @@ class Grammar(ABC):
         """Read the whole text as conditions separated by ``then``."""
         found = self._separated("then", self.written)
         if self.peek():
-            raise ConditionError(
-                f"{self.text!r} continues with '{self.peek()}'", "insert 'and', 'or' or 'then' before it"
-            )
+            hint = "insert 'and', 'or' or 'then' before it"
+            raise ConditionError(f"{self.text!r} continues with '{self.peek()}'", hint)
         return tuple(found)
 
     def condition(self) -> WrittenCondition:
@@ -101,8 +100,7 @@ class Grammar(ABC):
         return found
 
     def _some(self) -> Condition:
-        parts = self._separated("or", self._all)
-        return parts[0] if len(parts) == 1 else Some(of=tuple(parts))
+        return _any(self._separated("or", self._all))
 
     def _all(self) -> Condition:
         parts = self._separated("and", self._not)
@@ -139,9 +137,8 @@ class Grammar(ABC):
         """Read the next word.  If there is none, the error calls it *expected*."""
         word = self.peek()
         if not word:
-            raise ConditionError(
-                f"the condition {self.text!r} ends where {expected} is expected", "complete the condition, or remove it"
-            )
+            what = f"the condition {self.text!r} ends where {expected} is expected"
+            raise ConditionError(what, "complete the condition, or remove it")
         self.next += 1
         return word
 
@@ -163,10 +160,8 @@ def _tokens(text: str) -> list[tuple[str, int]]:
     found = []
     for match in _TOKEN.finditer(text):
         if odd := match[2]:
-            raise ConditionError(
-                f"the condition {text!r} contains {odd!r}, which is not a word of conditions",
-                "use only names, parentheses, 'and', 'or', 'not' and 'then'",
-            )
+            what = f"the condition {text!r} contains {odd!r}, which is not a word of conditions"
+            raise ConditionError(what, "use only names, parentheses, 'and', 'or', 'not' and 'then'")
         found.append((match[1], match.end()))
     return found
 
@@ -230,9 +225,7 @@ class MachineGrammar(Grammar):
         event = machine.event(word)
         if event and self.take("replies"):
             return Replies(event=event.name, reply=self.reply(event.name, event.kind))
-        if event and self.take("happens"):
-            return Happens(event=event.name)
-        if event and word in machine.states:
+        if event and not self.take("happens") and word in machine.states:
             hint = f"write 'is {word}' for the state, or '{word} happens' for the event"
             raise ConditionError(f"'{word}' is both a state and an event", hint)
         if event:
@@ -335,9 +328,8 @@ class SystemGrammar(Grammar):
     def _one(self, word: str) -> Part:
         count = len(self.scope.meant[word])
         if count != 1:
-            raise ConditionError(
-                f"'{word}' in {self.text!r} could mean any of {count} copies", f"write 'every {word}' or 'some {word}'"
-            )
+            hint = f"write 'every {word}' or 'some {word}'"
+            raise ConditionError(f"'{word}' in {self.text!r} could mean any of {count} copies", hint)
         return self.scope.system.parts[word]
 
     def _at(self, part: Part, *, every: bool) -> Condition:

@@ -145,10 +145,7 @@ def _moves(table: SystemTable, row: JointRow, path: JointPath, here: Locals, dig
 
 
 Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]
-"""A group of interchangeable members.
-
-Each member is a tuple of the digits of one copy and of everything that the copy owns.
-"""
+"""A group of interchangeable members.  Each is a tuple of the digits of one copy and of everything that it owns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,9 +191,7 @@ class Orbits:
         return state
 
     def size(self, alike: Iterable[Sequence[bool]]) -> int:
-        """Return the size of the orbit of a representative.
-
-        *alike* is the result of :meth:`alike` for the representative.
+        """Return the size of the orbit of a representative for which :meth:`alike` returns *alike*.
 
         >>> Orbits((((0,), (1,), (2,)),)).size([(True, False)])
         3
@@ -267,9 +262,7 @@ def _exchanges(system: System) -> Iterator[Exchange]:
         families[system.parts[copy.part].root].append(copy)
     for root, copies in families.items():
         there = {(copy.part, copy.index): copy for copy in copies}
-        numbers = sorted(
-            {(copy.index[:level], copy.index[level]) for copy in copies for level in range(len(copy.index))}
-        )
+        numbers = sorted({(copy.index[:level], number) for copy in copies for level, number in enumerate(copy.index)})
         for (prefix, first), (after, second) in pairwise(numbers):
             if prefix != after:
                 continue
@@ -316,11 +309,8 @@ def keeps(table: SystemTable, exchange: Exchange) -> bool:
         return False
     if not all(same(part.heard, part.heard, exchange) for part in table.system.parts.values()):
         return False
-    for row in table.joint:
-        name = exchange.events.get(row.joint.name, row.joint.name)
-        if name not in table.row or not _turned(row, table.joint[table.row[name]], exchange):
-            return False
-    return True
+    images = ((row, exchange.events.get(row.joint.name, row.joint.name)) for row in table.joint)
+    return all(name in table.row and _turned(row, table.joint[table.row[name]], exchange) for row, name in images)
 
 
 def _turned(row: JointRow, other: JointRow, exchange: Exchange) -> bool:
@@ -361,10 +351,7 @@ def _move(move: JointMove, exchange: Exchange) -> Hashable:
 
 
 def commute(one: JointMove, two: JointMove) -> bool:
-    """Check that two moves commute.
-
-    Moves commute if neither of them ends the event or reads the copy of the other one, and at most one of them emits.
-    """
+    """Check that two moves commute: neither ends the event or reads the other's copy, and at most one emits."""
     for move, other in ((one, two), (two, one)):
         reads = read(move.step.when) | (read(move.part.heard) if move.emitted() else frozenset())
         if other.at in {*reads, move.at} or any(

@@ -42,12 +42,7 @@ def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile
     title = f"{machine.name}: {machine.title}"
     return document(
         title,
-        {
-            "title": title,
-            **picked(machine, "about", "source"),
-            "profile": shown["profile"],
-            "machines": [shown],
-        },
+        {"title": title, **picked(machine, "about", "source"), "profile": shown["profile"], "machines": [shown]},
     )
 
 
@@ -172,12 +167,7 @@ def _verdict(checked: Checked, runs: dict[_Shown, int]) -> Json:
     known = picked(checked.expected, known="about", link="link") if checked.expected else {"known": "", "link": ""}
     broken = checked.of.name if isinstance(checked.verdict, evidence.Refuted) else ""
     shown = (runs.setdefault(_Shown(run, broken), len(runs)) for run in _shown(checked))
-    return {
-        "status": status(checked).word,
-        "why": reason(checked),
-        **known,
-        "runs": [*shown],
-    }
+    return {"status": status(checked).word, "why": reason(checked), **known, "runs": [*shown]}
 
 
 def _shown(checked: Checked) -> Iterable[Run]:

@@ -225,10 +225,8 @@ class EventJudge:
                 those = [*those, *(each for pod in those for each in self._within.get(pod, ()))]
             self._reached[call.op, call.start, call.line] = those
             for each in those:
-                entity = self._entity_called(
-                    each, POD if call.op == "RemovePodSandbox" and each in self._within else CONTAINER
-                )
-                calls = entity.calls[sends]
+                of = POD if call.op == "RemovePodSandbox" and each in self._within else CONTAINER
+                calls = self._entity_called(each, of).calls[sends]
                 if not calls.open:
                     calls.ok, calls.some = 0, False
                     calls.told.clear()
@@ -341,9 +339,8 @@ class EventJudge:
                 self._report_missing(call.id, entity.of, each, call)
             for event in told:
                 if first.setdefault(event.stream, event.order) > event.order:
-                    self._report_uncaused(
-                        event, f"{event.type} came before another event that the same call sends first", DISORDERED
-                    )
+                    what = f"{event.type} came before another event that the same call sends first"
+                    self._report_uncaused(event, what, DISORDERED)
             self._settle(told)
             entity.told |= {(event.stream, event.type, event.at) for event in told}
             entity.early = [event for event in entity.early if event not in told]

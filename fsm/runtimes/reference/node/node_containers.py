@@ -321,8 +321,7 @@ class NodeContainers(Containers):
         container = self.find(given, "update-resources")
         async with self._relays.blocking():
             if container.shows != ABSENT:
-                seen = container.for_plugins()
-                answer = await self._relays.ask("update-container", container.pod, seen, wanted)
+                answer = await self._relays.ask("update-container", container.pod, container.for_plugins(), wanted)
                 wanted = {**wanted, **_simple(answer)}
             with self._worded(container, "update-resources", given):
                 container.reference.call("update-resources", _resources({**container.limits(), **wanted}))
@@ -363,16 +362,12 @@ class NodeContainers(Containers):
                 self._kept.delete(identity)
                 return
             pid = world.process.pid if world.process else 0
-            now = replace(record, pid=pid, made_at=world.made_at, started_at=world.started_at)
-            self._kept.save(identity, now)
+            self._kept.save(identity, replace(record, pid=pid, made_at=world.made_at, started_at=world.started_at))
 
         return ContainerWorld(self._root / identity, lambda: self._launch(Command.requested(record.request)), changed)
 
     def recover(self, pod_of: Callable[[str], messages.Pod]) -> None:
-        """Restore the recorded containers. *pod_of(id)* returns the pod with that id.
-
-        Remove the directories of containers without a record.
-        """
+        """Restore the recorded containers, whose pods *pod_of(id)* returns. Remove directories without a record."""
         kept = self._kept.load()
         for identity in {*kept, *(folder.name for folder in self._root.glob("*"))}:
             record = kept.get(identity, NOBODY)

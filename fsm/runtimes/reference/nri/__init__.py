@@ -48,8 +48,8 @@ from fsm.runtimes.reference.nri.messages import (
 )
 from fsm.runtimes.reference.nri.session import Config, Terms, default_config, parts
 
-logging.getLogger(__name__).addHandler(logging.NullHandler())
-
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())
 
 CALL: Final = "call"
 PLUGIN: Final = "plugin"
@@ -161,9 +161,6 @@ class UpstreamSyncLock(SyncLock):
 
     def _may_block(self) -> bool:
         return super()._may_block() and not self._waiting
-
-
-_log = logging.getLogger(__name__)
 
 
 class NRI:
@@ -297,10 +294,7 @@ class NRI:
         return PluginSyncBlock(unblock)
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
-        """Make *updates*. If *plugin* is given, it must be connected, and the updates are made on its behalf.
-
-        Raise :class:`ChangesFailedError` if some updates fail.
-        """
+        """Make *updates*, on behalf of the connected *plugin* if given. Raise :class:`ChangesFailedError` if some fail."""
         with self._life.call("update-containers") as acts:
             if not acts:
                 return
@@ -392,13 +386,11 @@ class NRI:
                 most = self.config.sync_objects or inf
                 self._try_changes(finish(connection.synchronise(parts(pods, containers, most))))
             self._plugins.join(connection)
-        if event == "start":
+        if event == "start" and not self.config.disable_connections:
             self._open_socket()
         return outcome
 
     def _open_socket(self) -> None:
-        if self.config.disable_connections:
-            return
         try:
             self._close_socket = self._listen(self.config.socket_path)
         except OSError as error:
