@@ -193,7 +193,7 @@ def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = 
         case _ if scheme is not None:
             factory = scheme.factory(asked)
         case _:
-            raise _refusal(name, "this does not name a system under test", f"use {either([*forms()])}")
+            raise _refusal(name, "this does not name a system under test", f"use {either([*forms(foreign=True)])}")
     if timeout is None or kind == "exec" or (scheme is not None and scheme.waits):
         return lambda: _made(name, factory)
     if not hasattr(signal, "setitimer"):  # Windows

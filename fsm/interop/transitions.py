@@ -351,7 +351,7 @@ def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bo
 
 
 def draft_of(machine: LibraryMachine, name: str, path: str) -> Draft:
-    """Return the draft of *machine* called *name*, or raise :class:`InputError` for *path* if it cannot be converted."""
+    """Return the draft *name* of *machine*, or raise :class:`InputError` for *path* if it cannot be converted."""
     if isinstance(machine, HierarchicalMachine) and any(each.states for each in machine.states.values()):
         raise refused(path, "FSM511", f"'{name}' has nested states", FLAT)
     if isinstance(machine, AsyncMachine):

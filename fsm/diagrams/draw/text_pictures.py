@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Marks, Picture, PictureEdge, PictureNode
+from fsm.errors import plural
 from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Outcome, Refuses, Silent, StateKind
 
 OWN: Final = "↗"  # sign for an output that has the same name as its event
@@ -219,7 +220,7 @@ def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: 
             row = []
             for state in states:
                 count = counts.get((name, state), 0)
-                met = f"<br>{count:,} times" if count else ""
+                met = f"<br>{plural(count, 'time')}" if count else ""
                 row.append(f"{_cell(cells[state])}{met}" if state in cells else "")
             lines += [_row([f"**{name}**", *row])] if cells else []
     return "\n".join(lines) + "\n"

@@ -367,7 +367,7 @@ class NodeContainers(Containers):
         return ContainerWorld(self._root / identity, lambda: self._launch(Command.requested(record.request)), changed)
 
     def recover(self, pod_of: Callable[[str], messages.Pod]) -> None:
-        """Restore the recorded containers, whose pods *pod_of(id)* returns. Remove directories without a record."""
+        """Restore the recorded containers, and remove other directories. *pod_of(id)* returns the pod with that id."""
         kept = self._kept.load()
         for identity in {*kept, *(folder.name for folder in self._root.glob("*"))}:
             record = kept.get(identity, NOBODY)

@@ -294,7 +294,7 @@ class NRI:
         return PluginSyncBlock(unblock)
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
-        """Make *updates*, on behalf of the connected *plugin* if given. Raise :class:`ChangesFailedError` if some fail."""
+        """Make *updates*, for the connected *plugin* if given. Raise :class:`ChangesFailedError` if some fail."""
         with self._life.call("update-containers") as acts:
             if not acts:
                 return
