@@ -204,7 +204,7 @@ def test_what_ends_without_a_verdict_is_unknown(body: str) -> None:
     ran = supervised(f"print('half of', flush=True)\n{body}")
 
     assert (3, "half of\n") == (ran.returncode, ran.stdout)
-    assert "unknown: there is no verdict, probably because out of memory" in ran.stderr.splitlines()[-1]
+    assert "unknown: there is no verdict, probably because the command ran out of memory" in ran.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 74])

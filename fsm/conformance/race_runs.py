@@ -295,7 +295,7 @@ class _Run:
             try:
                 part()
             except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of the SUT is a finding
-                self.broken.append(f"it {raised(error)}")
+                self.broken.append(f"the SUT {raised(error)}")
             if self.broken:
                 return
 

@@ -618,7 +618,7 @@ def test_without_a_line_of_the_users_code_it_is_the_innermost() -> None:
         json.loads("{")
     found = error.value
     assert " at tests/conformance/test_kit.py:" in raised(found)
-    assert raised(found).endswith(place(test_without_a_line_of_the_users_code_it_is_the_innermost, 3))
+    assert raised(found).endswith(place(test_without_a_line_of_the_users_code_it_is_the_innermost, 6))
 
     assert found.__traceback__ is not None
     found = found.with_traceback(found.__traceback__.tb_next)

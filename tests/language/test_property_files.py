@@ -169,8 +169,8 @@ DEFINED = [
     ("FSM102", "away = ['gone',\n'opne']  # here", f"{CLAIM}\nuntil = 'was away'", "unknown state 'opne'", "did you mean 'open'?"),
     ("FSM128", "gone = ['shut']  # here", f"{CLAIM}\nuntil = 'was gone'", "'gone' is defined here, but is also the name of a state", "choose a name"),
     ("FSM128", "push = 'was gone'  # here", f"{CLAIM}\nuntil = 'push'", "'push' is defined here, but is also the name of an event", "choose a name"),
-    ("FSM128", "PushDoor = 'was gone'  # here", f"{CLAIM}\nuntil = 'PushDoor'", "is the name of an event", "choose a name"),
-    ("FSM128", "stays = 'was gone'  # here", f"{CLAIM}\nuntil = 'stays'", "is the name of a word of conditions", "choose a name"),
+    ("FSM128", "PushDoor = 'was gone'  # here", f"{CLAIM}\nuntil = 'PushDoor'", "is also the name of an event", "choose a name"),
+    ("FSM128", "stays = 'was gone'  # here", f"{CLAIM}\nuntil = 'stays'", "is also the name of a word of conditions", "choose a name"),
     ("FSM129", "away = 'gone'  # here", CLAIM, "nothing uses the definition 'away'", "use the definition, or remove it"),
 ]  # fmt: skip
 

@@ -201,7 +201,7 @@ def test_what_nothing_can_kill_is_said(tmp_path: Path) -> None:
         (("cri-pod", "--format", "json"), "--suggest writes TOML"),
         (("cri-pod", "--list", "all"), "--suggest writes TOML"),
         (("cri-pud",), "did you mean 'cri-pod'?"),
-        (("--recording", "tests/recordings/cri-calls-2.1.9.jsonl"), "leave out --suggest"),
+        (("--recording", "tests/recordings/cri-calls-2.1.9.jsonl"), "--suggest cannot be combined with --recording"),
     ],
 )
 def test_what_cannot_be_suggested(arguments: tuple[str, ...], said: str) -> None:

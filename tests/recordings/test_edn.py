@@ -130,7 +130,7 @@ def test_nesting_is_bounded() -> None:
     """The depth of nesting is limited by a number, and not by the size of the interpreter's stack."""
     assert read("{:a " * DEEPEST + "1" + "}" * DEEPEST)
     for opening in ("{:a ", "[", "#_", "#t "):
-        with pytest.raises(NotationError, match="the form the file is nested more than 32 levels deep"):
+        with pytest.raises(NotationError, match="the form is nested more than 32 levels deep"):
             read(opening * 100_000)
 
 

@@ -231,13 +231,13 @@ WRONG: tuple[tuple[str, str, int, str], ...] = (
     (CALL + CALL, "FSM208", 2, "the process calls start during its call of start on line 1"),
     (CALL + "{:type :ok, :f :stop, :process 0}", "FSM208", 2, "the end has the event 'stop', but its call on line 1 has 'start'"),
     (CALL + "{:type :ok, :f :start, :process 1}", "FSM208", 2, "start ends that was not called"),
-    (CALL + "{:no operation can have the type :over, :f :start, :process 0}", "FSM208", 2, "type 'over'"),
+    (CALL + "{:type :over, :f :start, :process 0}", "FSM208", 2, "no operation can have the type 'over'"),
     (CALL + "{:type :ok, :f nil, :process 0}", "FSM208", 2, "the value None of f is not an event"),
     (CALL + "{:type :ok, :f :start, :process 0, :value [1 2 3]}", "FSM208", 2, "a value has 3 items"),
-    (CALL + "{:type :ok, :f :start, :process 0, :value {:reply {}}}", "FSM208", 2, "reply {} is not a name"),
+    (CALL + "{:type :ok, :f :start, :process 0, :value {:reply {}}}", "FSM208", 2, "the reply {} is not a name"),
     (CALL + ":ok", "FSM208", 2, "'ok' is not an operation"),
     ('{"input": "start", "call": 5, "output": "ok", "return": 4}', "FSM208", 1, "the operation returns at 4, before its call at 5"),
-    ('{"input": "start", "call": "5", "output": "ok"}', "FSM208", 1, "has the call '5' and the return None"),
+    ('{"input": "start", "call": "5", "output": "ok"}', "FSM208", 1, "the operation has the call '5' and the return None"),
     ('{"input": {"key": 1}, "call": 5}', "FSM208", 1, "the input {'key': 1} has no event"),
     ('{"kind": "x", "value": "start", "id": 1}', "FSM208", 1, "no event can have the kind 'x'"),
     ('{"process": 1, "event": "start", "phase": "answered"}', "FSM208", 1, "no operation can have the phase 'answered'"),
@@ -283,7 +283,7 @@ def test_a_history_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(InputError) as caught:
         open_recording(str(path))
 
-    assert [("FSM209", "the history the file is larger than 1 MiB")] == [
+    assert [("FSM209", "the history is larger than 1 MiB")] == [
         (each.code, each.what) for each in caught.value.problems
     ]
 
@@ -317,7 +317,7 @@ def test_a_history_that_names_no_machine(tmp_path: Path) -> None:
         judge(str(path))
 
     (problem,) = caught.value.problems
-    assert ("FSM202", "the header does not name the machine to which the history belongs") == (
+    assert ("FSM202", "no header names the machine to which the history belongs") == (
         problem.code,
         problem.what,
     )

@@ -297,7 +297,7 @@ def test_whole_calls_are_put_in_the_order_of_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "schema", "said"),
     [
-        ([{"entity": "c1", "event": {"name": "stop"}}], None, "column 'event' is struct<name: string>"),
+        ([{"entity": "c1", "event": {"name": "stop"}}], None, "column 'event' of type struct<name: string>"),
         (
             [{"entity": "c1", "at": 1.5}],
             None,
@@ -496,7 +496,7 @@ def test_a_part_of_a_recording_says_what_came_before(tmp_path: Path) -> None:
         (lambda whole: pa.table({"Entity": whole["entity"]}), "the table has no column that an observation needs"),
         (
             lambda whole: whole.set_column(1, "recording", pa.array([None, *whole["recording"].to_pylist()[1:]])),
-            "'recording' is",
+            "column 'recording' has the values",
         ),
         (lambda whole: whole.set_column(1, "recording", pa.array([7] * len(whole))), "has rows of '7'"),
     ],

@@ -445,7 +445,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "asyncinotify", None)
 
-    with pytest.raises(InputError, match="needs asyncinotify"):
+    with pytest.raises(InputError, match="the Python module asyncinotify is needed"):
         find("reference", flat(""))
 
 

@@ -81,5 +81,5 @@ def test_every_request_is_shown() -> None:
 def test_the_limits_are_those_that_are_said() -> None:
     assert (adapter.START, adapter.TIMEOUT, adapter.GRACE) == (30, 5, 2)
     assert (LONGEST, KEPT) == (2**20, 5)
-    for each in ("within 30 seconds", "within 5 seconds", "two seconds later", "a mebibyte", "the last five lines"):
+    for each in ("Within 30 seconds", "within 5 seconds", "two seconds later", "a mebibyte", "its last five lines"):
         assert each in " ".join(TEXT.split())

@@ -215,7 +215,7 @@ class Groups:
                 self.problems.say("FSM106", what, "only calls can begin, take time and reply", *at, word)
             elif self.kind == "call" and word != "begins" and "begins" in each.model_fields_set:
                 what = f"an outcome of '{self.name}' begins the call, but already has '{word}'"
-                self.problems.say("FSM110", what, "move '{word}' to the end of the call", *at, word)
+                self.problems.say("FSM110", what, f"move '{word}' to the end of the call", *at, word)
 
 
 def keys(written: Cells) -> Iterator[str]:
@@ -309,7 +309,7 @@ class Events:
                 self.problems.say("FSM127", what, hint, *at, word)
         if REST in keys(written) or any(REST in keys(each) for each in written.clauses.values()):
             what = f"event '{name}' is like '{model.name}', but has cells for '*'"
-            self.problems.say("FSM127", what, "name the states in which '{name}' differs, or leave out 'like'", *at)
+            self.problems.say("FSM127", what, f"name the states in which '{name}' differs, or leave out 'like'", *at)
         like = others[model.name]
         of_model = self._implied(model.name, like, like)
         of_this = self._implied(name, written, like)
