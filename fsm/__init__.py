@@ -55,7 +55,7 @@ _NAMES = {
     "trace": "Observation",
     "verdict": "Fails Holds Unknown Verdict",
 }
-"""Maps modules to the public names that they define. The imports above are for type checkers."""
+"""The public names by module. The imports above are for type checkers."""
 
 _MODULES = dict(sorted((name, module) for module, names in _NAMES.items() for name in names.split()))
 __all__ = list(_MODULES)
@@ -64,7 +64,6 @@ __all__ = list(_MODULES)
 if not TYPE_CHECKING:  # If type checkers could see __getattr__, they would accept any name.
 
     def __getattr__(name: str) -> object:
-        """Import the public name *name* from its module."""
         if name not in _MODULES:
             raise AttributeError(f"module 'fsm' has no attribute {name!r}")
         from importlib import import_module  # noqa: PLC0415  (see above)
@@ -73,5 +72,4 @@ if not TYPE_CHECKING:  # If type checkers could see __getattr__, they would acce
 
 
 def __dir__() -> list[str]:
-    """Return the public names."""
     return __all__

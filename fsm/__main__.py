@@ -5,7 +5,6 @@ import sys
 
 
 def main() -> None:
-    """Run the ``fsm`` command."""
     try:
         import signal  # noqa: PLC0415  (this import itself takes some milliseconds)
 

@@ -28,11 +28,6 @@ fail_on_option: Final = click.option(
 
 
 def completer(words: Callable[[click.Context], Iterable[str]], *, files: bool = False) -> Completer:
-    """Return a shell completer for *words*.
-
-    If *files* is true and no word matches, the completer offers file names.
-    """
-
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offered:
         del param
         start = incomplete.lower()
@@ -43,7 +38,6 @@ def completer(words: Callable[[click.Context], Iterable[str]], *, files: bool = 
 
 
 def models_named(ctx: click.Context) -> Iterator[Machine | System]:
-    """Yield the models on the command line that can be read."""
     # At an option without a value, click stops parsing and leaves the arguments before the option in ctx.args.
     for value in (*ctx.params.values(), *ctx.args):
         for name in value if isinstance(value, tuple) else (value,):
@@ -56,13 +50,11 @@ def models_named(ctx: click.Context) -> Iterator[Machine | System]:
 
 @completer
 def complete_profiles(ctx: click.Context) -> Iterator[str]:
-    """Yield the profiles of the models on the command line. If it names no model, use all shipped models."""
     for model in tuple(models_named(ctx)) or map(load, names()):
         yield from model.profiles
 
 
 def profile_option(about: str) -> Callable[[FC], FC]:
-    """Return the option ``--profile`` with the help text *about*. A repeated option combines the names."""
     about = f"{about} Repeat to combine profiles that do not conflict."
     names = ("--profile", "-p")
     complete = complete_profiles

@@ -1,11 +1,11 @@
 """Compile functions with numba on their first call, and cache the machine code in the user's cache directory.
 
-The machine code of each package has its own folder (:func:`fsm.scratch.code_folder`). A compiled function may use
-only definitions from the modules on which the name of that folder depends. If the folder is not writable, each
-process compiles the functions again.
+The machine code of each package has its own folder (:func:`fsm.scratch.code_folder`), whose name depends on certain
+modules. A compiled function may use only definitions from these modules. If the folder is not writable, every process
+compiles the functions again.
 
-Numba counts references to arrays. If many arrays are passed between functions, reference counting costs more than the
-work itself. A *lean* function is compiled without reference counting and must not create arrays.
+Numba counts references to arrays, which can cost more than the work itself when functions pass many arrays around. A
+*lean* function is compiled without reference counting and must not create arrays.
 """
 
 import sys
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fsm.scratch import code_folder
 
 Number: TypeAlias = int | np.int64
-"""An integer type of Python or numpy. Compiled functions treat both types alike."""
+"""An integer of Python or numpy, which are the same to compiled functions."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Codes: TypeAlias = NDArray[np.int32]
@@ -32,29 +32,26 @@ Numbers: TypeAlias = NDArray[np.int64]
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 FOLD: Final = np.uint64(32)
 EIGHT: Final = np.uint64(8)
-"""Constants that are unsigned, because numba turns arithmetic that mixes signed and unsigned integers into floats."""
+"""Unsigned constants, because numba turns arithmetic that mixes signed and unsigned integers into floats."""
 
 ZERO: Final = np.int64(0)
-"""Pass this constant instead of a literal 0. For a literal 0, numba would compile the function again."""
+"""Pass this instead of a literal 0, for which numba would compile the function again."""
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _njit: Final = cast("Callable[..., Callable[[object], object]]", numba.njit)
-"""The function ``numba.njit``.
-
-It is cast because its annotations lack the option that disables reference counting.
-"""
+"""``numba.njit``, cast because its annotations lack the option that disables reference counting."""
 
 _LEAN: Final = {"_nrt": False}
 _INNER: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _CACHED: Final = {"no_cfunc_wrapper": True}
-"""Leave out the wrapper for calls from C. The wrapper takes a third of the compilation time."""
+"""Leaves out the wrapper for calls from C, which takes a third of the compilation time."""
 
 _SLOW: Final[Mapping[str, str]] = {
     "packed": "the search of large systems, once, about 10 s",
     "recordings": "the reader of large logs, once, about 8 s",
 }
-"""Maps each package that takes long to compile to a description. Every other package takes about a second."""
+"""Descriptions of the packages that take long to compile. Every other one takes about a second."""
 
 _announced: set[str] = set()
 
@@ -126,10 +123,6 @@ class _Cache(FunctionCache):
     _impl_class = _Implementation
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401  (of numba's types)
-        """Return the cached machine code.
-
-        Return ``None`` if numba must compile it, and announce this on a terminal.
-        """
         found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if found is None:
             _announce(Path(self._py_func.__code__.co_filename).parent.name)
@@ -137,10 +130,6 @@ class _Cache(FunctionCache):
 
 
 def _announce(package: str) -> None:
-    """Say on a terminal that code of *package* is being compiled.
-
-    Say this only once, and only if compiling takes long.
-    """
     if package in _SLOW and package not in _announced and sys.stderr is not None and sys.stderr.isatty():
         _announced.add(package)
         with suppress(OSError):
@@ -149,7 +138,7 @@ def _announce(package: str) -> None:
 
 @lean_inner
 def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
-    """Return a hash of ``text[start:end]`` with well-mixed bits. The function reads eight bytes at a time."""
+    """Return a hash of ``text[start:end]`` with well-mixed bits."""
     at, last, mixed = np.uint64(start), np.uint64(end), np.uint64(end - start)
     while at + EIGHT <= last:
         mixed = (mixed ^ eight(text, at)) * SPREAD
@@ -164,10 +153,7 @@ def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
 
 @lean_inner
 def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begin: Number, length: Number) -> bool:
-    """Check whether two stretches of *length* bytes are equal.
-
-    One begins at offset *start* of *text*, the other at offset *begin* of *other*.
-    """
+    """Check whether *length* bytes of *text* from *start* equal those of *other* from *begin*."""
     at, by, last = np.uint64(start), np.uint64(begin), np.uint64(start + length)
     while at + EIGHT <= last:
         if eight(text, at) != eight(other, by):
@@ -184,7 +170,6 @@ def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begi
 
 @lean_inner
 def copied(text: NDArray[np.uint8], start: Number, to: NDArray[np.uint8], begin: Number, length: Number) -> None:
-    """Copy *length* bytes from offset *start* of *text* to offset *begin* of *to*."""
     at, by = np.uint64(start), np.uint64(begin)
     for offset in range(np.uint64(length)):
         to[by + offset] = text[at + offset]

@@ -1,10 +1,11 @@
-"""Find the contributions of packages to fsm. They are domains, forms of recording, systems under test and commands.
+"""Find what packages contribute to fsm: domains, forms of recording, systems under test and commands.
 
-A package declares each contribution by name, as an entry point ``MODULE:ATTRIBUTE`` in one of four groups. A
-contribution is imported only when it is needed. The packages in :data:`OWN` come with fsm and declare their
-contributions in a table ``ENTRY_POINTS``. They are therefore found without metadata, for example in a zip file, on
-PYTHONPATH or in a Spark worker. This also saves the time for reading metadata. The packages of fsm that use a group
-define the type of its objects.
+A package declares each contribution by name, as an entry point ``MODULE:ATTRIBUTE`` in one of four groups. It is
+imported only when it is needed. The package of fsm that uses a group defines the type of its objects.
+
+The packages in :data:`OWN` come with fsm and declare their contributions in a table ``ENTRY_POINTS`` instead. They
+are therefore found without metadata, for example in a zip file, on PYTHONPATH or in a Spark worker, and without the
+time that reading metadata takes.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ OWN: Final = ("fsm.runtimes",)
 """The packages of fsm itself that contribute something. Any of them may be missing."""
 
 OFF: Final = "FSM_NO_PLUGINS"
-"""Environment variable that turns off other packages, in child processes as well. Its value does not matter."""
+"""The environment variable that turns off other packages, here and in child processes. Any value does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """A field of application. It has models, a client and reference implementations.
+    """A field of application, with its models, a client and reference implementations.
 
-    ``models`` is a folder of TOML files, written as ``PACKAGE:FOLDER``. The properties of the models are in the
-    folder ``properties`` next to it. ``client`` is ``MODULE:ATTRIBUTE`` of a
-    :class:`fsm.conformance.scheme.DomainClient`. ``references`` maps each machine to the class that adapts its
-    reference implementation, written as ``MODULE:ATTRIBUTE``. ``codes`` is a TOML file of rules for inputs, written
-    as ``PACKAGE:FILE``. It is similar to ``fsm/language/codes.toml``. ``examples`` maps commands to lines for their
-    help. The lines of the empty name are for the help of ``fsm`` itself.
+    Attributes:
+        models: A folder of TOML files as ``PACKAGE:FOLDER``, next to the folder ``properties`` for their properties.
+        client: The ``MODULE:ATTRIBUTE`` of a :class:`fsm.conformance.scheme.DomainClient`.
+        codes: A TOML file of rules for inputs as ``PACKAGE:FILE``, in the form of ``fsm/language/codes.toml``.
+        references: The adapters of the reference implementations by machine, as ``MODULE:ATTRIBUTE``.
+        examples: Lines for the help of commands. Those of the empty name are for the help of ``fsm`` itself.
     """
 
     name: str
@@ -64,19 +65,17 @@ class Domain:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the domain's models. It is ``None`` if the domain has no models."""
         package, _, folder = self.models.partition(":")
         return Path(import_module(package).__path__[0], folder).resolve(strict=True) if package else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainCommand:
-    """A command of ``fsm``.
+    """A command of ``fsm``, listed in the help under ``heading`` with the line ``about``.
 
-    The help lists the line ``about`` under ``heading``. ``target`` is the ``MODULE:ATTRIBUTE`` of a
-    :class:`click.Command`, which is loaded only when it is used. Its function returns an exit code, or data to be
-    printed: a mapping, a dataclass, or a list of such objects. If ``endless`` is true, its computing time has no
-    limit.
+    ``target`` is the ``MODULE:ATTRIBUTE`` of a :class:`click.Command`, which is loaded only when it is used. Its
+    function returns an exit code, or data to print: a mapping, a dataclass, or a list of these. The computing time of
+    the command is limited unless ``endless`` is true.
     """
 
     about: str
@@ -86,11 +85,11 @@ class DomainCommand:
 
 
 class PluginWarning(UserWarning):
-    """The warning that a package's contribution cannot be loaded and is left out."""
+    """Warns that a package's contribution cannot be loaded and is left out."""
 
 
 def loaded(target: str) -> Any:  # noqa: ANN401  (each group has its own kind of object)
-    """Return the object at *target*. *target* has the form ``MODULE:ATTRIBUTE``.
+    """Return the object at *target*, which is ``MODULE:ATTRIBUTE``.
 
     >>> loaded("operator:attrgetter").__name__
     'attrgetter'
@@ -108,7 +107,7 @@ def loaded(target: str) -> Any:  # noqa: ANN401  (each group has its own kind of
 
 
 def own(group: str) -> Mapping[str, str]:
-    """Return the names in *group* that fsm itself declares, with the targets of the names. The order is fixed."""
+    """Return the names in *group* that fsm itself declares, in a fixed order, with their targets."""
     found: dict[str, str] = {}
     for package in OWN:
         with suppress(ImportError):
@@ -117,7 +116,6 @@ def own(group: str) -> Mapping[str, str]:
 
 
 def own_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield each name in *group* that fsm itself declares, with its object. The object must be of this *kind*."""
     for name, target in own(group).items():
         yield name, _of_kind(loaded(target), kind)
 
@@ -130,7 +128,7 @@ def foreign_names(group: str) -> tuple[str, ...]:
 def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
     """Yield each name in *group* that another package declares, with its object.
 
-    If an object cannot be loaded or is not of this *kind*, issue a warning and leave out the object.
+    An object that cannot be loaded or is not of this *kind* is left out with a warning.
     """
     for declared in _foreign(group):
         if (found := _object(declared, kind)) is not None:
@@ -138,7 +136,7 @@ def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
 
 
 def find(group: str, name: str, kind: type[T]) -> T | None:
-    """Return the object *name* in *group*. Return ``None`` if it does not exist or cannot be loaded.
+    """Return the object *name* in *group*, or ``None`` if it does not exist or cannot be loaded.
 
     The metadata of packages are read only if fsm itself does not declare *name*. Raise :class:`InputError` if two
     packages declare it.
@@ -155,7 +153,6 @@ def find(group: str, name: str, kind: type[T]) -> T | None:
 
 
 def domains(*, foreign: bool = True) -> Iterator[Domain]:
-    """Yield the domains of fsm itself and, if *foreign* is true, the domains of other packages."""
     for _, domain in chain(own_objects(DOMAINS, Domain), foreign_objects(DOMAINS, Domain) if foreign else ()):
         yield domain
 
@@ -183,10 +180,6 @@ def _object(declared: EntryPoint, kind: type[T]) -> T | None:
 
 
 def warn_left_out(group: str, name: str, error: BaseException) -> None:
-    """Warn that a part of the object *name* is left out because of *error*.
-
-    Another package declares *name* in *group*.
-    """
     for declared in _foreign(group):
         if declared.name == name:
             _warn(declared, error)

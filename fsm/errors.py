@@ -1,8 +1,8 @@
 """Report input errors: what is wrong, where it is, and how to fix it.
 
 A *problem* is a single error with a location and a stable code. All problems in an input are collected and raised
-together as an :class:`InputError`, so that one run reports them all. Findings about behaviour are not errors. They
-are verdicts (:mod:`fsm.verdict`).
+together as an :class:`InputError`, so that one run reports them all. Findings about behaviour are not errors, but
+verdicts (:mod:`fsm.verdict`).
 """
 
 import codecs
@@ -21,13 +21,12 @@ from types import ModuleType
 from typing import BinaryIO, Final
 
 DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
-"""URL of the documentation. It must be the same URL as in ``pyproject.toml``."""
+"""The URL of the documentation, which ``pyproject.toml`` must repeat."""
 
 MOST: Final = 100
-"""Maximum number of problems listed in an error message."""
 
 _WHOLE: Final = 50_000
-"""Maximum length of an error message, in characters, at which further problems are still listed."""
+"""Further problems are listed only as long as the error message has at most this number of characters."""
 
 _LONGEST: Final = 2_000
 
@@ -35,18 +34,16 @@ _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u2
 """Control characters except tab and newline, Unicode line separators, and bidirectional formatting characters."""
 
 WRONG_INPUT: Final = 2
-"""Exit code for invalid input."""
 
 UNDECIDED: Final = 3
-"""Exit code if the verdict is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule that inputs must obey. It says what it finds, why that is wrong, and how to fix an example.
+    """A rule that inputs must obey: what breaks it, why that is wrong, and how to fix an example.
 
-    ``wrong`` is the example before the fix, and ``right`` is the example after it. An example is a file, a part of a
-    file, or a command. In an example, ``\\xNN`` represents a byte that is not UTF-8.
+    ``wrong`` and ``right`` are the example before and after the fix: a file, a part of a file, or a command. In them,
+    ``\\xNN`` stands for a byte that is not UTF-8.
     """
 
     finds: str
@@ -57,10 +54,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An error in an input.
-
-    If the error concerns the whole file, ``line`` is 0. ``hint`` says how to fix the error.
-    """
+    """An error in an input, and a ``hint`` on how to fix it. ``line`` is 0 if it concerns the whole file."""
 
     path: str
     line: int
@@ -70,7 +64,6 @@ class Problem:
 
     @property
     def link(self) -> str:
-        """URL of the documentation for the problem's code."""
         return about_code(self.code)
 
     def __str__(self) -> str:
@@ -80,10 +73,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """Raised for invalid input.
-
-    ``problems`` lists all errors in the input. The message shows only the first of them.
-    """
+    """Raised for invalid input. ``problems`` lists all of its errors, but the message shows only the first few."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -117,7 +107,6 @@ def linked(text: str) -> str:
 
 
 def about_code(code: str) -> str:
-    """Return the URL of the documentation for the rule *code*."""
     return documented(f"reference/codes#{code.lower()}")
 
 
@@ -145,7 +134,7 @@ def control_character(text: str) -> str:
 
 
 def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
-    r"""Return *text* after *escape* has replaced each character that :func:`control_character` looks for.
+    r"""Return *text* with *escape* applied to each character that :func:`control_character` looks for.
 
     >>> print(harmless("a line\nand \x1b[2J"))
     a line
@@ -155,17 +144,17 @@ def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return the message of *error* in lower case and without an error number. It can be used in a sentence."""
+    """Return the message of *error*, in lower case and without an error number, for use in a sentence."""
     return ((error.strerror if isinstance(error, OSError) else "") or str(error)).lower()
 
 
 def encodable(name: str) -> str:
-    """Return the file name *name*. Bytes that cannot be decoded are replaced by ``?``."""
+    """Return the file name *name* with ``?`` in place of bytes that cannot be decoded."""
     return name.encode(errors="replace").decode()
 
 
 def printable(text: str) -> str:
-    """Return *text* as a single line that is escaped and, if necessary, shortened. *text* may quote an input."""
+    """Quote from an input: return *text* as a single line, escaped and, if it is long, shortened."""
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
 
 
@@ -175,13 +164,11 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
 
 
 def a_system(name: str) -> InputError:
-    """Return the error for a system *name* that was used in place of a machine."""
     hint = "only 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and fsm.load_system, accept systems"
     return refused(name, "FSM001", "this model is a system, but a machine is needed", hint)
 
 
 def require_machine(given: object) -> None:
-    """Raise :class:`InputError` if *given* is a system."""
     if hasattr(given, "parts") and hasattr(given, "name"):
         raise a_system(given.name)
 
@@ -200,7 +187,7 @@ def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the fil
 
 
 def nearest(word: str, known: Iterable[str], *, of: str) -> str:
-    """Return a hint for the unknown *word*. It has the closest match in *known* and the list of *known* words.
+    """Return a hint for the unknown *word*: the closest match in *known*, and the list of *known* words.
 
     >>> nearest("opend", ["shut", "open"], of="states")
     "did you mean 'open'? states: shut, open"
@@ -231,7 +218,7 @@ def _plural(word: str) -> str:
 def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
     """Import *module*, which needs the optional dependencies in *extra*.
 
-    If they are not installed, raise :class:`InputError` about *of*.
+    Raise :class:`InputError`, with *of* as its subject, if they are not installed.
     """
     try:
         return import_module(module)
@@ -250,14 +237,15 @@ def stdin() -> BinaryIO:
 
 
 def is_file(path: Path | str) -> bool:
-    """Check whether *path* is a file. Return False if the name is too long; ``pathlib`` would raise an error."""
+    """Check whether *path* is a file. A name that is too long is not, whereas ``pathlib`` would raise an error."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
 def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:
-    """Read at most *most* + 1 bytes from the file at *path*. If *dash* is true, ``-`` means standard input.
+    """Read the file at *path*, or standard input for ``-`` if *dash* is true, up to *most* + 1 bytes.
 
-    Raise :class:`InputError` with *code* and *hint* if the file cannot be read.
+    The extra byte shows that the file is too large. Raise :class:`InputError` with *code* and *hint* if it cannot be
+    read.
     """
     try:
         with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:

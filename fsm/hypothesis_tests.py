@@ -31,7 +31,7 @@ def stateful(
 ) -> type[RuleBasedStateMachine]:
     """Return a Hypothesis state machine that drives a SUT and checks each step against *machine*.
 
-    Run the state machine like any other, through its ``TestCase`` and with ``settings``. If it fails, it raises an
+    Run it like any other state machine, through its ``TestCase`` and with ``settings``. A failure is an
     :class:`AssertionError` that explains what is illegal and why. *sut* is a factory for the SUT, or a name of the
     SUT that :func:`fsm.conform` accepts.
 

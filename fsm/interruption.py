@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 INTERNAL_ERROR: Final = 70
-"""Exit code for a bug in fsm itself (``EX_SOFTWARE`` in ``sysexits.h``). In this case, there is no verdict."""
+"""The exit code for a bug in fsm itself, which leaves no verdict (``EX_SOFTWARE`` in ``sysexits.h``)."""
 
 OUT_OF_TIME: Final = (
     "unknown: the command ran out of time; 'fsm --seconds N COMMAND ...' allows more seconds of computing"
@@ -31,13 +31,13 @@ _STARVED: Final = f"unknown: there is no verdict, probably because {_MORE_MEMORY
 
 _ENDING: Final = tuple(number for number in signal.Signals if number.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 _CHECKING: Final = 0.05
-"""CPU seconds between resource checks. The interval is short, so that a command cannot allocate much memory in it."""
+"""CPU seconds between checks of the limits. They are few, so that a command cannot allocate much in between."""
 
 _GRACE: Final = 10.0
-"""CPU seconds that a command has for ending by itself after it exceeds a limit. It is then interrupted."""
+"""CPU seconds that a command has to end by itself after it exceeds a limit, before it is interrupted."""
 
 _ECHO: Final = 1.0
-"""Seconds for which a repeated signal is ignored. ``timeout`` signals the process first and its group afterwards."""
+"""Seconds for which a repeated signal is ignored, since ``timeout`` signals the process and then its group."""
 
 
 class Interruption:
@@ -59,10 +59,10 @@ class Interruption:
         self._supervisor: int | None = None
 
     def supervise(self) -> None:
-        """Fork, and continue in the child process. The parent waits and exits with the code that the child reports.
+        """Fork and continue in the child, while the parent waits and exits with the code that the child reports.
 
-        If the child ends without reporting a code, the parent exits with :data:`~fsm.errors.UNDECIDED`. Under a
-        memory limit, libraries may end the process in ways that Python cannot catch. For example, OpenBLAS calls
+        If the child ends without reporting one, the parent exits with :data:`~fsm.errors.UNDECIDED`. Under a memory
+        limit, libraries may end the process in ways that Python cannot catch: OpenBLAS, for example, calls
         ``exit(1)``, and C++ aborts.
         """
         reading, writing = os.pipe()
@@ -92,7 +92,6 @@ class Interruption:
         os._exit(3)  # This is the same code as UNDECIDED, whose module is not imported here.
 
     def expect(self) -> None:
-        """Install this object as the handler of the signals that end a command."""
         handled = _heeded()
         for number in handled:
             signal.signal(number, self)
@@ -100,11 +99,10 @@ class Interruption:
         atexit.register(lambda: [signal.signal(number, signal.SIG_IGN) for number in handled])
 
     def settle(self, code: int) -> None:
-        """Make *code* the exit code even if a signal follows.
+        """Make *code* the exit code once the verdict has been printed, even if a signal follows.
 
-        This method is called when the verdict has been printed. If a signal has already arrived, do nothing.
-        Afterwards, signals are ignored for a second. A later signal ends the process immediately, in case the
-        clean-up hangs.
+        Do nothing if a signal has already arrived. Signals are then ignored for a second, after which another one
+        ends the process immediately, in case the clean-up hangs.
         """
         if not self.came:
             self._last = 0, time.monotonic()
@@ -116,9 +114,8 @@ class Interruption:
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
         """Interrupt the command if it uses more than *seconds* of CPU time or *memory* bytes of memory.
 
-        Child processes are not counted. ``RLIMIT_DATA`` is set somewhat higher than *memory* to prevent very large
-        allocations. The value cannot be lower, because Python may loop forever if there is no memory to handle an
-        error.
+        Child processes are not counted. ``RLIMIT_DATA``, which prevents very large allocations, is set somewhat
+        higher than *memory*, because Python may loop forever if there is no memory to handle an error.
         """
         try:
             import resource  # noqa: PLC0415
@@ -142,9 +139,9 @@ class Interruption:
     def softly(self) -> Iterator[Callable[[], str]]:
         """Let the command itself react to an exceeded limit.
 
-        Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is exceeded. Before
-        that, it returns an empty string. After a limit is exceeded, the command is interrupted only if it exceeds the
-        memory limit by 10 % or runs for another :data:`_GRACE` seconds.
+        The yielded function returns an empty string, or :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is
+        exceeded. From then on, the command is interrupted only if it exceeds the memory limit by 10 % or runs for
+        another :data:`_GRACE` seconds.
         """
         excess: list[str] = []
         self._excess = excess
@@ -155,9 +152,9 @@ class Interruption:
 
     @contextmanager
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
-        """Call *end* on the first signal. This is for a command that runs until it is stopped.
+        """Call *end* on the first signal, for a command that runs until it is stopped.
 
-        A second signal interrupts the command. The same signal is ignored for a second.
+        A second signal interrupts the command, unless it is the same signal within a second.
         """
         self._end = end
         try:
@@ -167,10 +164,7 @@ class Interruption:
 
     @contextmanager
     def sets(self) -> Iterator[Event]:
-        """Yield an asyncio event that is set on the first signal.
-
-        A second signal interrupts the command, as in :meth:`ends`.
-        """
+        """Yield an asyncio event that is set on the first signal. A second one interrupts, as in :meth:`ends`."""
         from asyncio import Event, get_running_loop  # noqa: PLC0415  (other commands need no loop)
         from socket import socketpair  # noqa: PLC0415
 
@@ -189,7 +183,6 @@ class Interruption:
                 loop.remove_reader(woken)
 
     def without_end(self) -> None:
-        """Remove the limit on CPU time."""
         self._ends = math.inf
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -230,7 +223,7 @@ class Interruption:
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _check(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt the command if it has exceeded a limit. Do this once a second, and not after a signal."""
+        """Interrupt the command if it has exceeded a limit. Checks once a second, and never after a signal."""
         del number, frame
         over = ""
         if not self.came and (now := time.process_time()) >= self._ends:
@@ -247,7 +240,6 @@ class Interruption:
             self._interrupt()
 
     def end(self, error: BaseException) -> NoReturn:
-        """Exit after *error* or an interruption, and print the reason."""
         if isinstance(error, SystemExit) and not self.came:
             self.settle(error.code if isinstance(error.code, int) else 0)
             raise error
@@ -270,15 +262,11 @@ class Interruption:
 
 
 def _heeded() -> list[signal.Signals]:
-    """Return the signals that end the command.
-
-    A signal that is ignored, such as SIGHUP under nohup, stays ignored.
-    """
+    """Return the signals that end the command. An ignored one, such as SIGHUP under nohup, stays ignored."""
     return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def internal(error: BaseException) -> str:
-    """Return the line that reports *error* as a bug in fsm. If ``--debug`` is given, put the traceback before it."""
     import traceback  # noqa: PLC0415  (seldom needed, and every command would wait for it)
     from importlib.metadata import version  # noqa: PLC0415
 
@@ -291,13 +279,13 @@ def internal(error: BaseException) -> str:
 
 
 def discard(stream: TextIO | None) -> None:
-    """Discard buffered and future output to *stream*. Flushing the stream at exit then cannot fail."""
+    """Discard buffered and future output to *stream*, so that flushing it at exit cannot fail."""
     if stream is not None:  # The stream is None if the caller closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def resident() -> int:
-    """Return the resident memory of this process in bytes. If it is unknown, return 0."""
+    """Return the resident memory of this process in bytes, or 0 if it is unknown."""
     with suppress(OSError), open("/proc/self/statm", "rb") as file:  # noqa: PTH123  (text may import a codec now)
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0

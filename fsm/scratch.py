@@ -1,7 +1,7 @@
-"""Manage temporary folders and folders for cached machine code.
+"""Manage temporary folders, and folders for cached machine code.
 
-A temporary folder exists while its process runs. If a process is killed, a later process deletes its temporary
-folders. A cache can be deleted at any time.
+A temporary folder lives as long as its process. If the process is killed, a later one deletes the folder. A cache can
+be deleted at any time.
 """
 
 import hashlib
@@ -18,18 +18,17 @@ from typing import Final
 _PREFIX: Final = "container-fsm-scratch-"
 _OURS: Final = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")
 _YOUNG: Final = 60.0
-"""Age in seconds below which a folder is not deleted. The owner of a young folder may not have locked it yet."""
+"""Folders younger than this, in seconds, are kept, because their owners may not have locked them yet."""
 
 _ENOUGH: Final = 1 << 24
-"""Minimum free disk space, in bytes, for caching machine code. The machine code itself takes much less space."""
+"""The minimum free disk space, in bytes, for caching machine code, which itself takes much less."""
 
 
 class ScratchFolder:
-    """A new temporary folder at ``name``. It is in *where* or in the system's temporary folder.
+    """A new temporary folder at ``name``, in *where* or in the system's temporary folder, until :meth:`close`.
 
-    Calling :meth:`close` deletes the folder. The process holds a lock on the folder. The lock distinguishes a folder
-    in use from a folder that a killed process left behind. Windows has no such lock, so abandoned folders are never
-    deleted there.
+    The process holds a lock on the folder, which distinguishes it from one that a killed process left behind. Windows
+    has no such lock, so abandoned folders are never deleted there.
 
     >>> with ScratchFolder() as folder:
     ...    (Path(folder) / "state").touch()
@@ -60,7 +59,7 @@ class ScratchFolder:
 
 @cache
 def sweep(where: str) -> None:
-    """Delete abandoned folders in *where*. A process does this only once for each *where*."""
+    """Delete abandoned folders in *where*, once per process."""
     with suppress(OSError), os.scandir(where) as entries:
         for entry in entries:
             with suppress(OSError):
@@ -79,7 +78,7 @@ def _delete_unused(folder: Path, found: os.stat_result) -> None:
 
 
 def _locked(folder: str, how: int) -> int:
-    """Lock *folder* and return the file descriptor that holds the lock. On Windows, return -1."""
+    """Lock *folder* and return the file descriptor that holds the lock, or -1 on Windows."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415
     except ImportError:
@@ -94,17 +93,16 @@ def _locked(folder: str, how: int) -> int:
 
 
 def defines_compiled(text: bytes) -> bool:
-    """Check whether the module with the source *text* defines compiled functions or functions that others compile."""
     return any(b"\n" + mark in text for mark in (b"@compiled", b"@inner", b"@lean", b"# Compiled code uses"))
 
 
 @cache
 def code_folder(package: Path) -> str:
-    """Return the folder for the machine code of *package*. If the folder is not writable, return an empty string.
+    """Return the folder for the machine code of *package*, or an empty string if it is not writable.
 
-    The name of the folder is a hash of the name of the package, of the source of :mod:`fsm.compiled`, and of all
-    modules with compiled functions in the package. Code from another version is therefore never used. Identical
-    sources share code, regardless of where the package is installed.
+    Its name is a hash of the name of the package and of the source of :mod:`fsm.compiled` and of all modules with
+    compiled functions in the package. Code from another version is therefore never used, and identical sources share
+    code, wherever the package is installed.
     """
     usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises if there is no home)
     caches = Path(os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or usual)
@@ -124,10 +122,6 @@ def code_folder(package: Path) -> str:
 
 
 def is_compiled(module: str, function: str) -> bool:
-    """Check whether the machine code of *function* is cached.
-
-    *module* is a name such as ``fsm.monitor.automaton``.
-    """
     package, _, name = module.rpartition(".")
     folder = code_folder(Path(__file__).parent.joinpath(*package.split(".")[1:]))
     return bool(folder) and any(Path(folder).glob(f"{name}.{function}-*.nbi"))

@@ -18,10 +18,10 @@ It is the whole event, its beginning, its next stage, or a crash of the SUT duri
 
 
 class Stimulus(NamedTuple):
-    """One action of a test. ``expected`` contains the outcome that the event should have at each stage.
+    """One action of a test, and the outcomes that the event should have at each of its stages.
 
-    ``expected`` is empty if there is only one possible outcome. For a crash, ``point`` is a number of an effect, and
-    the SUT crashes just before this effect. The last expected outcome of a crash is the outcome of the restart.
+    ``expected`` is empty if there is no choice. For a crash, ``point`` is the number of the effect just before which
+    the SUT crashes, and the last expected outcome is that of the restart.
     """
 
     event: str
@@ -43,7 +43,7 @@ class Stimulus(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The response of a SUT to a stimulus: its reply, the state that it shows, and its outputs.
+    """The reply of a SUT to a stimulus, the state that it shows, and its outputs.
 
     ``reply`` is ``None`` while the call is in progress. ``outputs`` is ``None`` if outputs cannot be observed.
     """
@@ -72,21 +72,18 @@ class SUT(Protocol):
     """
 
     def reset(self) -> None:
-        """Return to the machine's initial state, regardless of previous events."""
+        """Return to the machine's initial state, whatever has happened before."""
 
     def do(self, event: str) -> str:
-        """Perform *event* from beginning to end. *event* is a name that the machine uses.
+        """Perform *event*, a name that the machine uses, from beginning to end.
 
-        Return the reply of a call: ``ok`` or an error code such as ``NOT_FOUND``. Return an empty string for an event
-        without a reply. Raise :class:`UnsupportedError` if this implementation does not have the event or cannot
-        trigger it.
+        Return the reply of a call: ``ok`` or an error code such as ``NOT_FOUND``. An event without a reply returns an
+        empty string. Raise :class:`UnsupportedError` if this implementation does not have the event or cannot trigger
+        it.
         """
 
     def shows(self) -> str:
-        """Return the visible state as a value that the machine's states show.
-
-        If it is unknown, return an empty string.
-        """
+        """Return the visible state as a value that the machine's states show, or an empty string if unknown."""
 
     def close(self) -> None:
         """Release all resources. No method is called after this."""
@@ -105,7 +102,7 @@ class Emitting(Protocol):
 
 @runtime_checkable
 class Detailed(Protocol):
-    """A SUT whose status has fields. The fields are checked against the machine's clauses on fields."""
+    """A SUT whose status has fields, which are checked against the machine's clauses on fields."""
 
     def fields(self) -> Mapping[str, int | str]:
         """Return the current fields under the names that the machine uses.
@@ -121,31 +118,25 @@ class Arranging(Protocol):
     def arrange(self, event: str, outcome: str) -> bool:
         """Arrange that the next event, *event*, has the outcome that the machine calls *outcome*.
 
-        This method is called before each ``do``, ``begin`` and ``end`` of an event with several outcomes. Before
-        ``do`` of a call that takes time, it is called once for each stage, in order. If this returns True and the
-        event has a different outcome, the test fails. An arrangement applies only to the next event.
+        This method is called before each ``do``, ``begin`` and ``end`` of an event with several outcomes; before
+        ``do`` of a call that takes time, once for each stage, in order. It applies only to the next event. The test
+        fails if this method returns True and the event has a different outcome.
         """
 
 
 @runtime_checkable
 class ArrangingStages(Protocol):
-    """A SUT that has to know the stage for which an outcome is arranged.
-
-    Use this protocol instead of :class:`Arranging`.
-    """
+    """A SUT that has to know the stage for which an outcome is arranged. It replaces :class:`Arranging`."""
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
         """Arrange that *event* has *outcome* at *stage*, as :meth:`Arranging.arrange` does.
 
-        *stage* is ``begin`` or ``end`` for a call that takes time. For other events, it is empty.
+        *stage* is ``begin`` or ``end`` for a call that takes time, and empty for other events.
         """
 
 
 def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
-    """Return the method of *sut* that arranges an outcome for an event and a stage.
-
-    Without such a method, return ``None``.
-    """
+    """Return the method of *sut* that arranges an outcome for an event and a stage, or ``None`` if it has none."""
     if isinstance(sut, ArrangingStages):
         return sut.arrange_stage
     if isinstance(sut, Arranging):
@@ -157,14 +148,14 @@ def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
 class Limited(Protocol):
     """A SUT in an environment that tests do not fully control.
 
-    Some outcomes cannot be produced, and some signals occur spontaneously. The steps of such a SUT are slow, so each
-    test continues from the state in which the previous test ended.
+    Tests cannot produce some outcomes, and some signals occur spontaneously. The steps of such a SUT are slow, so
+    each test continues from the state in which the previous one ended.
     """
 
     def never(self, event: str, outcome: str) -> bool:
-        """Check whether tests need not produce *outcome* of *event*. If the outcome occurs anyway, it is judged.
+        """Return whether tests may do without *outcome* of *event*. If the outcome occurs anyway, it is judged.
 
-        If the event has only one outcome, *outcome* is empty.
+        *outcome* is empty if the event has only one.
         """
 
     def unasked(self) -> Collection[str]:
@@ -176,10 +167,7 @@ class Overlapping(Protocol):
     """A SUT that can handle other events while one of its calls is in progress."""
 
     def begin(self, event: str) -> str | None:
-        """Begin the call *event*.
-
-        Return ``None`` if the call is now in progress, or its reply if it has already ended.
-        """
+        """Begin the call *event*. Return its reply if it has already ended, or ``None`` if it is in progress."""
 
     def end(self, event: str) -> str | None:
         """Advance the call *event* by one stage. Return its reply, or ``None`` if the call is still in progress."""
@@ -187,10 +175,10 @@ class Overlapping(Protocol):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A SUT that exposes its record. The record is the data that the SUT keeps in addition to its state."""
+    """A SUT that exposes its record, that is, the data that it keeps in addition to its state."""
 
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
-        """Return a copy of the record as comparable data. Leave out anything that need not survive a restart."""
+        """Return a copy of the record as comparable data, without anything that need not survive a restart."""
 
 
 @runtime_checkable
@@ -198,19 +186,19 @@ class Crashing(SUT, Protocol):
     """A SUT that can be made to crash partway through an event."""
 
     def crash(self, event: str, point: int) -> bool:
-        """Perform *event*, crash just before its external effect number *point* (starting at 0), and restart.
+        """Perform *event*, crash just before its external effect number *point*, and restart.
 
-        Return False if the event has fewer effects and therefore completes without a crash. The SUT restarts in any
-        case.
+        Effects are numbered from 0. If the event has fewer of them, it completes without a crash; return False, after
+        restarting all the same.
         """
 
 
 @runtime_checkable
 class Costly(Protocol):
-    """A SUT for which some events take much longer than other events. It must show its state."""
+    """A SUT for which some events take much longer than others. It must show its state."""
 
     def costly(self, event: str) -> bool:
-        """Check whether *event* is costly. Several costly events in a row cost the same as a single costly event."""
+        """Check whether *event* is costly. Several costly events in a row cost no more than one."""
 
 
 @runtime_checkable
@@ -218,10 +206,7 @@ class Serial(Protocol):
     """A SUT that cannot be called from several threads, such as a process that handles one request at a time."""
 
     def serial(self) -> str:
-        """Return the name of the SUT for an error message.
-
-        The message says that the SUT cannot be used from several threads.
-        """
+        """Return the name of the SUT for the message that it cannot be used from several threads."""
 
 
 class UnsupportedError(Exception):

@@ -1,4 +1,4 @@
-"""Traces. A trace is a sequence of observations of one or more entities.
+"""Traces, which are sequences of observations of one or more entities.
 
 An *observation* is a single thing that was observed, such as a request, a reply, a signal, a state or an output.
 :mod:`fsm.recordings` turns logs and other recordings into observations, and :mod:`fsm.monitor` checks them.
@@ -22,34 +22,29 @@ T = TypeVar("T")
 
 
 class Line(NamedTuple):
-    """A line number together with its file. It is used if a recording has several files."""
+    """A line number and its file, for recordings that consist of several files."""
 
     file: str
     number: int
 
     @classmethod
     def of(cls, line: int | Line, file: str) -> Line:
-        """Convert a line number in *file* to a :class:`Line`. Return a :class:`Line` unchanged."""
         return line if isinstance(line, Line) else cls(file, line)
 
 
 ABSENT: Final = "absent"
-"""Value of ``met`` if the reply says that the entity does not exist.
-
-The machine may have another name for that state.
-"""
+"""The value of ``met`` if the reply says that the entity does not exist, whatever the machine calls that state."""
 
 FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
-"""Matches the fractional seconds in a timestamp."""
 
 LATEST: Final = (1 << 63) - 1
-"""The latest time and the longest duration, in nanoseconds, that columns and compiled code can represent."""
+"""The latest time, and the longest duration, in nanoseconds that columns and compiled code can represent."""
 
 NEVER: Final = -LATEST - 1
-"""Value of a missing time in a column."""
+"""Stands for a missing time in a column."""
 
 Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
-"""A number of nanoseconds since the epoch. It is a 64-bit integer other than :data:`NEVER`."""
+"""Nanoseconds since the epoch, as a 64-bit integer other than :data:`NEVER`."""
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.
@@ -78,16 +73,18 @@ gap
 class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """A single thing that was observed.
 
+    ``of`` is the kind of entity, such as ``door``. An empty ``entity`` stands for every entity. ``event`` is the
+    model's name for the event, or the RPC name. ``shows`` is the state shown just after the event, and ``met`` is the
+    state in which the call was executed, if the reply reports it. ``emits`` lists the outputs observed with the
+    event, and ``output`` is an output that was observed without one. ``fields`` maps the machine's field names to the
+    values shown with the state.
+
+    Times are RFC 3339 or nanoseconds since the epoch. ``start`` and ``end`` are the interval of a whole call. In a
+    history of concurrent operations, ``process`` is the calling client. ``file`` and ``line`` say where the
+    observation comes from, if this is not its position in the trace.
+
     This is a ``msgspec`` struct because a trace can have millions of observations, and ``msgspec`` decodes them
     directly from bytes.
-
-    ``of`` is the kind of entity, such as ``door``. An empty ``entity`` stands for every entity. ``event`` is the
-    model's name for the event, or the RPC name. ``shows`` is the state shown just after the event. ``met`` is the
-    state in which the call was executed, if the reply reports it. ``emits`` lists the outputs observed with the event,
-    and ``output`` is an output that was observed without an event. ``fields`` maps the machine's field names to the
-    values shown with the state. Times are RFC 3339 or nanoseconds since the epoch. ``start`` and ``end`` are the
-    interval of a whole call. In a history of concurrent operations, ``process`` is the calling client. ``file`` and
-    ``line`` say where the observation comes from, if this is not its position in the trace.
     """
 
     entity: str = ""
@@ -112,13 +109,12 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
 class Columns(NamedTuple):
     """The observations of a batch as arrays, for compiled code.
 
-    Observation ``i`` has the kind ``kinds[kind[i]]``. A kind is an observation with only ``of`` and the fields that
-    affect legality (:class:`Key`). If ``kind[i]`` is -1, the observation has fields or a rare form, and its content
-    is not in the arrays. All batches of a recording share one ``kinds`` list. New kinds are only appended to it.
+    Observation ``i`` has the kind ``kinds[kind[i]]``, which consists of ``of`` and the fields that affect legality
+    (:class:`Key`). The kind is -1 if the observation has fields or a rare form; the arrays then do not describe it.
+    All batches of a recording share one ``kinds`` list, which only grows.
 
-    If ``kind[i]`` is not -1, the entity's id is ``ids[entity[i]]``. Each batch numbers its entities separately.
-    ``at[i]`` is the time in nanoseconds since the epoch. It is negative if the time is unknown. Times before the
-    epoch are not in the arrays.
+    The entity's id is ``ids[entity[i]]``, with a numbering of its own in each batch. ``at[i]`` is the time in
+    nanoseconds since the epoch, or negative if it is unknown. Times before the epoch are not in the arrays.
     """
 
     kinds: Sequence[Observation]
@@ -129,10 +125,7 @@ class Columns(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Observations in order, and the line of each observation.
-
-    If there are ``columns``, both may be :class:`Made` sequences.
-    """
+    """Observations in order, and the line of each. With ``columns``, both may be :class:`Made` sequences."""
 
     observations: Sequence[Observation]
     lines: Sequence[int | Line]
@@ -140,7 +133,7 @@ class Batch(NamedTuple):
 
 
 class Made(Sequence[T]):
-    """A sequence of *length* items. When an item is accessed, it is computed by calling *item* with the index.
+    """A sequence of *length* items, each of which is computed by ``item(index)`` when it is accessed.
 
     >>> squares = Made(4, lambda index: index * index)
     >>> squares[-1], squares[1:3], list(squares)
@@ -165,13 +158,12 @@ class Made(Sequence[T]):
 
 
 def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
-    """Return a batch of the (line, observation) pairs in *found*."""
     listed = list(found)
     return Batch([seen for _, seen in listed], [line for line, _ in listed])
 
 
 class Key(NamedTuple):
-    """The fields of an observation that affect legality. They do not include the entity, the time and the line."""
+    """The fields of an observation that affect legality, which excludes the entity, the time and the line."""
 
     event: str = ""
     phase: Phase = ""
@@ -192,7 +184,7 @@ def key(seen: Observation) -> Key:
 
 
 def seen_at(seen: Observation) -> int | None:
-    """Return the time of *seen* in nanoseconds since the epoch. If it has no time, return the end of its interval.
+    """Return the time of *seen*, or else the end of its interval, in nanoseconds since the epoch.
 
     >>> seen_at(Observation(start=1, end=2)), seen_at(Observation())
     (2, None)
@@ -201,7 +193,7 @@ def seen_at(seen: Observation) -> int | None:
 
 
 def nanoseconds(at: int | str | None) -> int | None:
-    """Return *at* in nanoseconds since the epoch. Return ``None`` if *at* is missing, invalid or out of range.
+    """Return *at* in nanoseconds since the epoch, or ``None`` if it is missing, invalid or out of range.
 
     >>> nanoseconds("1970-01-01T00:00:01.000000002Z")
     1000000002

@@ -1,7 +1,4 @@
-"""Verdicts.
-
-A verdict is the answer to a question, with its evidence, as data. :mod:`fsm.report` formats it as text.
-"""
+"""Verdicts, which answer a question and contain the evidence as data. :mod:`fsm.report` formats them as text."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """The answer is yes. If there is a witness, a subclass holds it."""
+    """The answer is yes. A subclass may have a witness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,10 +18,10 @@ class Fails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The question could not be answered for the reason ``why``."""
+    """The question could not be answered, and ``why``."""
 
     why: str
 
 
 Verdict: TypeAlias = Holds | Fails | Unknown
-"""The answer to any question. Each kind of question narrows the type."""
+"""The answer to any question. Each kind of question has narrower types."""

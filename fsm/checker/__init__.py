@@ -42,11 +42,6 @@ from fsm.verdict import Unknown
 
 
 def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, Counts]:
-    """Compare *machine* with the drawing that *claim* names.
-
-    Return the conclusion, and the number of states and moves that were compared.  Raise :class:`InputError` if the
-    file has no readable drawing.
-    """
     found = choose(machine, find(claim.path))
     searched = Counts(states=len(found.states), transitions=len(found.moves), depth=0)
     if found.equal:
@@ -66,12 +61,12 @@ def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
 
 
 def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
-    """Return the silent cells to which *unobserved* events lead.
+    """Find events on which the model falls silent because of an event that the caller cannot observe.
 
-    The result consists of triples of event, state and unobserved event.  The unobserved event leads to the state of
-    the silent cell from a state in which the event of the cell is specified.  If *unobserved* is not given, the
-    hidden events are used.  An unobserved event that is itself silent is paired with itself.  Cells whose clause has
-    level MAY are omitted, because they are left open on purpose.
+    Each result names the event, a state in which the model is silent about it, and the unobserved event that leads
+    there from a state in which the event is specified.  *unobserved* defaults to the hidden events; an unobserved
+    event that is itself silent is paired with itself.  Clauses of level MAY are skipped, because they are left open
+    on purpose.
 
     >>> from fsm.language.library import load
     >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])
@@ -208,12 +203,13 @@ def examine(
 ) -> Examined:
     """Check the properties in *specification* under *profile*.
 
-    The properties are checked for *machine* if it is given, and otherwise for the machine of the specification.  If
-    *only* is given, only the properties with these names are checked.  *limit*, *overlap* and *ending* are as in
-    :func:`check` and :func:`decide`.  *advanced* is called after each property.  *copies* holds the same properties
-    for other copies.  A property for another copy is reported only if its outcome differs.  Conclusions in *alike*
-    are reused for profiles with the same behaviour.  The expected size of a system is the size of the largest cone of
-    all its properties.  If *only* is given, this size is not compared.
+    *machine* replaces the machine of the specification.  *only* restricts the check to the properties with these
+    names, and the expected size is then not compared; for a system, that is the size of the largest cone of all its
+    properties.  *advanced* is called after each property.  *limit*, *overlap* and *ending* are as in :func:`check`
+    and :func:`decide`.
+
+    *copies* holds the same properties restated for other copies, which are reported only if their outcome differs.
+    Profiles that behave alike share their conclusions through *alike*.
     """
     described = machine or specification.machine
     specification = as_known(specification, profile, limit, ending)
@@ -285,7 +281,6 @@ def as_known(
 
 
 def stepping_of(machine: Machine | System, alike: Alike | None = None, overlap: int = 1) -> StepCache | Cones:
-    """Return a cache of the steps of *machine*.  With *alike*, machines with the same behaviour share conclusions."""
     if isinstance(machine, System):
         return Cones(system=machine, alike=alike, tables=tables_of(machine, overlap))
     table = in_progress(tabulate(machine), overlap)
@@ -305,10 +300,7 @@ def _known(
 def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    """Search without unspecified ends of calls.
-
-    If these ends could change the conclusion, search again with them.
-    """
+    """Search without unspecified ends of calls, and again with them if they could change the conclusion."""
     conclusion, counts = _searched(claim, stepping, profile, limit)
     if _depends(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _searched(claim, stepping.beyond, profile, limit)
@@ -319,7 +311,6 @@ def _conclude(
 
 
 def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: Limit) -> Unknown:
-    """Return the verdict on *claim* if its condition *unmet* can hold only after an unspecified end of a call."""
     parts = needed(claim) if isinstance(claim, claims.Always | claims.Never) else claims.conditions_of(claim)
     for part in (part for part in parts if part.text == unmet):
         tested, _ = check_reachable(claims.Reachable(sequences=((part,),)), beyond, limit)
@@ -329,7 +320,6 @@ def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: L
 
 
 def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:
-    """Check whether a search of more runs could change *conclusion*."""
     if isinstance(claim, claims.Refines | claims.MatchesDiagram | claims.Requires):
         return False
     if isinstance(claim, claims.Reachable):

@@ -17,12 +17,11 @@ from fsm.machine.traversal import Numbering
 T = TypeVar("T")
 
 Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
-"""Maps keys from :func:`conclusion_key` to the conclusions about tables with the same behaviour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """The behaviour of a ``table``, which can be compared with other tables.  Clauses and deviations are ignored."""
+    """What a table does, apart from clauses and deviations, so that similar profiles compare equal."""
 
     table: Table = field(compare=False)
     key: tuple[Hashable, ...]
@@ -40,10 +39,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same(Generic[T]):
-    """A large object that is compared by identity.
-
-    That is enough, because profiles share the objects that they do not change.
-    """
+    """Compares a large object by identity.  Profiles share the objects that they do not change, so that is enough."""
 
     of: T
 
@@ -68,10 +64,6 @@ class Alike:
         return self._known[self._number(_Same(table))]
 
     def _joint(self, table: SystemTable) -> Hashable:
-        """Return the key of a cone.
-
-        The key consists of the copies, the joint events, all initial states, and the behaviour of the parts.
-        """
         system = table.system
         inside = {system.copies[digit].part for digit in table.cone}
         begin = tuple((part.copies, part.initial) for part in system.parts.values())
@@ -84,7 +76,7 @@ class Alike:
 
 
 def conclusion_key(claim: Claim, profile: str | None, limit: int) -> Hashable:
-    """Return the parameters of a conclusion on *claim*, except the behaviour of the table.
+    """Return a key for everything that a conclusion on *claim* depends on, except for the behaviour of the table.
 
     Return ``None`` if the conclusion cannot be shared.
     """

@@ -1,8 +1,8 @@
 """Prove claims for any number of copies of a part.
 
 A claim must hold for one copy, for two copies, and for a crowd (:mod:`fsm.machine.product.crowd`) that simulates any
-larger number.  The crowd allows more runs than any number of copies.  If the claim fails for the crowd, it is
-therefore not refuted.
+larger number.  The crowd allows more runs than any number of copies does, so a claim that fails only for the crowd is
+not refuted.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -24,9 +24,9 @@ from fsm.verdict import Unknown
 
 
 class _Deciding:
-    """Decides claims on one copy, on two copies, and on more copies.
+    """Decides claims for one copy, for two copies, and for a crowd that stands for any larger number.
 
-    If the abstraction does not apply, ``crowd`` is ``None`` and ``why`` is the reason.
+    ``crowd`` is ``None`` if the abstraction does not apply, and ``why`` then gives the reason.
     """
 
     def __init__(
@@ -45,7 +45,6 @@ class _Deciding:
             self.why = error.why
 
     def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:
-        """Decide one claim.  The arguments are the property for one copy, for two copies, and for more copies."""
         found = self._decide(of_two, self.two)
         if isinstance(found.verdict, Refuted):
             return found
@@ -79,10 +78,6 @@ class _Deciding:
         return replace(found, verdict=more)
 
     def _of_more(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
-        """Decide *claim*, which restates the property *of* for the crowd.
-
-        Steps outside the cone are taken into account.
-        """
         verdict = self._decide(replace(of, claim=claim), stepping).verdict
         loose = relaxed(*in_order(claim), system_table(stepping.table))
         if loose is None or not isinstance(verdict, Proved | Vacuous):
@@ -91,10 +86,6 @@ class _Deciding:
         return verdict if isinstance(besides, Proved | Vacuous) else besides
 
     def of_many(self, found: Checked, of_two: Property, of: Property, many: Cones) -> Checked:
-        """Decide the property *of* for the copies in *many*.
-
-        Use *found*, the result for any number of copies.  If it is not a proof, use a run of two copies.
-        """
         verdict = found.verdict
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict
@@ -103,7 +94,6 @@ class _Deciding:
         return replace(found, of=of, verdict=verdict)
 
     def _simulating(self, of_three: Claim, claim: Claim, crowd: Crowd, more: Cones) -> StepCache:
-        """Return the steps of *crowd* for *claim*.  They include every step in the cone of *of_three*."""
         table = system_table(self.three.stepping(of_three).table)
         events = frozenset(table.row) & frozenset(crowd.system.events)
         return more.stepping(claim, crowd.image(table.cone), events)
@@ -122,10 +112,10 @@ def examine_any(
 ) -> Examined:
     """Check the properties of a system that has any number of copies of *part*.
 
-    ``numbered(n)`` returns the specification for n copies.  If *count* is given, the results are for this number of
-    copies, which is too large for a search.  Each claim is then decided for any number of copies.  If that fails, a
-    run of two copies is replayed, in which all other copies take no steps of their own.  The other arguments are
-    those of :func:`fsm.checker.examine`.
+    ``numbered(n)`` returns the specification for n copies.  Pass *count* to get results for this number of copies
+    when it is too large to search: each claim is then decided for any number of copies, and if that fails, a run of
+    two copies is replayed in which all other copies take no steps of their own.  The other arguments are those of
+    :func:`fsm.checker.examine`.
     """
     stated = [numbered(few) for few in (1, 2, 3)]
     deciding = _Deciding(
@@ -163,10 +153,6 @@ def _verdict_words(verdict: Conclusion) -> str:
 
 
 def _from_run_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | None:
-    """Decide *claim* from the runs in *small*, which is the conclusion on two copies.
-
-    Return ``None`` if the claim remains undecided.
-    """
     if isinstance(claim, Reachable) and isinstance(small, Proved):
         of = list(zip(small.witnesses, claim.sequences, strict=True))
         runs = [_run_of(run, sequence, None, cones.stepping(claim)) for run, sequence in of]
@@ -181,10 +167,6 @@ def _from_run_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusio
 
 
 def _run_of(run: Run, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> Run | None:
-    """Return a run through *sequence* with the events of *run*, or ``None`` if no such run exists.
-
-    *run* is a run of fewer copies.
-    """
     automaton, table = SequenceAutomaton(sequence, until, stepping), stepping.table
     if automaton.start[1] == DONE:
         return Run(initial=table.states[table.initial])
@@ -201,8 +183,6 @@ def _unknown(found: Checked, why: str) -> Checked:
 
 
 def _restated(claim: Always | Never, crowd: Crowd) -> Always | Never:
-    """Restate *claim* for *crowd*.  Raise :class:`NoCrowdError` if that is not possible."""
-
     def of(written: WrittenCondition) -> WrittenCondition:
         return replace(written, means=crowd.condition(written.means))
 

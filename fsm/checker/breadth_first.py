@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 LIMIT = 2_000_000
 """Default maximum number of nodes in a search.  If a search exceeds it, the verdict is unknown."""
 UNLIMITED: Final = 1 << 62
-"""A limit that no search reaches.  So many states do not fit in memory, but the number fits in a 64-bit integer."""
+"""A limit that no search reaches, but that still fits in a 64-bit integer."""
 N = TypeVar("N")
 
 
 class StoppedError(Exception):
-    """A search was asked to stop.  *why* is the reason.  *covered* is the progress of the search until then."""
+    """Raised when a search is asked to stop.  *why* is the reason, and *covered* is the progress until then."""
 
     def __init__(self, why: str, covered: Explored) -> None:
         super().__init__(why, covered)
@@ -34,24 +34,16 @@ class StoppedError(Exception):
 
 
 Ending: TypeAlias = Callable[[Explored], str]
-"""Function that decides whether a search must stop.
-
-It takes the progress of the search.  It returns a reason to stop, or an empty string to continue.
-"""
+"""Called with the progress of a search, it returns a reason to stop, or an empty string to continue."""
 
 
 def on(_covered: Explored) -> str:
-    """Return no reason to stop, regardless of the progress."""
+    """An :data:`Ending` that never stops a search."""
     return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Limit of a search.
-
-    ``states`` is the maximum number of states.  The search asks ``ending`` regularly for a reason to stop earlier.
-    """
-
     states: int
     ending: Ending = on
 
@@ -64,7 +56,7 @@ WITHIN: Final = Limit(states=LIMIT)
 
 
 class SearchEdge(NamedTuple, Generic[N]):
-    """An edge in a search.  ``found`` is true for the edges that the search looks for."""
+    """An edge in a search, with ``found`` set if it is one that the search looks for."""
 
     taken: RunStep
     to: N
@@ -73,10 +65,7 @@ class SearchEdge(NamedTuple, Generic[N]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(Generic[N]):
-    """Result of a search.
-
-    ``path`` is the path found, or ``None`` if no path exists.  ``nodes`` maps each visited node to its depth.
-    """
+    """The shortest ``path`` that was found, if there is one, and the depth of each node that was visited."""
 
     path: tuple[RunStep, ...] | None
     nodes: dict[N, int]
@@ -86,7 +75,7 @@ class SearchResult(Generic[N]):
 def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit: Limit) -> SearchResult[N]:
     """Find a shortest path from *start* to a ``found`` edge.
 
-    If there are several shortest paths, return the first one in the order of the edges.
+    Among several shortest paths, the first one in the order of the edges is returned.
     """
     walk: BreadthFirst[N, SearchEdge[N]] = BreadthFirst([start], following, limit=limit.states, watch=limit.watch)
     edges = 0
@@ -102,16 +91,16 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
 
 
 def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]]) -> tuple[RunStep, ...]:
-    """Return the steps of a path through *nodes* that ends with a ``found`` edge.
+    """Return the steps of the path through *nodes* and the ``found`` edge after the last of them.
 
-    If several edges lead to the next node, take the first one.
+    Where several edges lead to the next node, the first one is taken.
     """
     steps = [next(edge.taken for edge in following(node) if edge.to == to) for node, to in pairwise(nodes)]
     return (*steps, next(edge.taken for edge in following(nodes[-1]) if edge.found))
 
 
 def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """Return the number of states and transitions that are reachable in *table*, and the depth.
+    """Return how many states and transitions of *table* are reachable, and the depth.
 
     Raise :class:`~fsm.machine.traversal.LimitError` beyond *limit* states.  If the table has orbits, only
     representatives count towards the limit.
@@ -134,10 +123,7 @@ def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
 
 
 def size_of_states(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """Like :func:`reachable_size`, but count each state and each outcome once.
-
-    Configurations that differ only in their calls in progress are not counted separately.
-    """
+    """Like :func:`reachable_size`, but ignore calls in progress, so that each state and each outcome counts once."""
     table = table.beyond() if isinstance(table, InProgress | SystemTable) else table
     names = table.states
     walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit.states, watch=limit.watch)

@@ -1,6 +1,6 @@
-"""Decide claims on the cone of influence (:mod:`fsm.machine.product`).
+"""Decide claims on their cone of influence, the part of a system that is enough to decide them.
 
-The cone is the part of a system that is enough to decide a claim.
+:mod:`fsm.machine.product` describes cones.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ NOTHING: Final = Emits(output="")
 
 @dataclass(frozen=True, kw_only=True)
 class Cones:
-    """The cones of *system* on which claims were decided.
+    """The cones of *system* on which claims were decided, each with a cache of its steps.
 
-    The steps of each cone are cached.  *tables* maps the names of parts to their tables if these have already been
-    built.  If *alike* is given, cones with the same behaviour share conclusions.
+    *tables* maps the names of parts to tables that have already been built.  With *alike*, cones that behave alike
+    share their conclusions.
     """
 
     system: System
@@ -71,9 +71,9 @@ class Cones:
         object.__setattr__(self, "_influence", Influence(self.system, self.tables))
 
     def stepping(self, claim: Claim, besides: Collection[int] = (), events: Collection[str] = ()) -> StepCache:
-        """Return the steps of the cone of *claim*, which is enlarged by the copies in *besides*.
+        """Return the steps of the cone of *claim* and the copies in *besides*.
 
-        Steps of the joint events in *events* are included even if they touch no copy in the cone.
+        The joint events in *events* are included even if they touch no copy in the cone.
         """
         found, untouched = self._cone(claim, besides)
         untouched = untouched.union(events)
@@ -83,7 +83,6 @@ class Cones:
 
     @cached_property
     def whole(self) -> StepCache:
-        """The steps of the whole system, with all copies and all joint events."""
         return self._steps(None, self.system.events)
 
     def _steps(self, cone: Collection[int] | None, mentioned: Collection[str]) -> StepCache:
@@ -91,12 +90,10 @@ class Cones:
         return StepCache(table, concluded=self.alike.of(table) if self.alike else None)
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
-        """Return the (first) largest cone of *claims*, or all copies if there are no claims."""
         every = frozenset(range(len(self.system.copies)))
         return max((self._cone(claim)[0] for claim in claims), key=len, default=every)
 
     def _cone(self, claim: Claim, besides: Collection[int] = ()) -> tuple[frozenset[int], frozenset[str]]:
-        """Return the copies that affect *claim* or *besides*, and the mentioned events that touch none of them."""
         parts = [each.means for each in conditions_of(claim)]
         mentioned = {name for part in parts for name in events(part)}
         digits = {*besides, *(digit for part in parts for digit in read(part))}
@@ -123,7 +120,6 @@ class Cones:
         return bool(self._known)
 
     def size(self, limit: Limit) -> Counts | None:
-        """Return the size of the largest cone on which a claim was decided, or ``None`` if no claim was decided."""
         largest = max(self._known, key=lambda each: len(each[0]), default=None)
         return self._known[largest].size(limit) if largest else None
 
@@ -135,7 +131,6 @@ class Cones:
                     yield copy.digit
 
     def _silent(self, claim: Claim) -> set[int]:
-        """Return the copies that may emit outputs in a step for which *claim* requires that nothing is emitted."""
         found: set[int] = set()
         for condition in _at_once(claim):
             mentioned = events(condition)
@@ -144,7 +139,6 @@ class Cones:
         return {each for each in found if self.system.parts[self.system.copies[each].part].machine.outputs()}
 
     def _observed(self, claim: Follows) -> Iterator[int]:
-        """Yield the copies in *claim* that have outputs or signals that the other machine knows."""
         known = claim.other.words().keys()
         for digit in claim.of:
             machine = self.system.parts[self.system.copies[digit].part].machine
@@ -154,18 +148,15 @@ class Cones:
 
 
 def families(system: System, claim: Claim) -> frozenset[str]:
-    """Return the families of the joint events of *system* that *claim* mentions."""
     names = {each for condition in conditions_of(claim) for each in events(condition.means)}
     return frozenset(system.events[name].family for name in names)
 
 
 def events(condition: Condition) -> set[str]:
-    """Return the joint events that *condition* mentions."""
     return {part.event for part in atoms(condition) if isinstance(part, Happens | Replies)}
 
 
 def _at_once(claim: Claim) -> list[Condition]:
-    """Return the single-instant conditions that decide whether *claim* holds and whether it is vacuous."""
     if isinstance(claim, Always):
         held = All(of=tuple(each.means for each in claim.conditions))
         return [Some(of=(Not(of=claim.when.means), held)), claim.when.means] if claim.when else [held]
@@ -190,8 +181,6 @@ def _outputs(condition: Condition) -> set[str]:
 
 
 class JointListener(OutputListener):
-    """An :class:`OutputListener` for systems.  It observes the signals and outputs of the copies in *claim*."""
-
     def __init__(self, system: System, claim: Follows, other: Machine) -> None:
         table = tabulate(other)
         super().__init__(table, table)
@@ -200,7 +189,6 @@ class JointListener(OutputListener):
         self._suffixes = {copy.digit: copy.suffix for copy in system.copies}
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
-        """Return all signals and outputs of these copies in *step*, even if the other machine does not have them."""
         found: list[str] = []
         for done in step.way.done:
             if done.digit in self._of:
@@ -222,10 +210,10 @@ def of_whole(
     known: Callable[[Claim], Conclusion],
     limit: Limit,
 ) -> Conclusion | None:
-    """Return the conclusion on the whole system, or ``None`` if *found* may not apply to the whole system.
+    """Carry *found*, the conclusion on the cone of *claim*, over to the whole system.
 
-    *found* is the conclusion on the cone of *claim*.  *stepping* has the steps of the cone, and ``known(claim)``
-    decides another claim on the cone.  Runs in the result are runs of the whole system.
+    *stepping* has the steps of the cone, and ``known(claim)`` decides another claim on it.  Runs in the result are
+    runs of the whole system.  Return ``None`` if the conclusion may not apply to the whole system.
     """
     table = system_table(stepping.table)
     if len(table.cone) == len(cones.system.copies) and len(table.joint) == len(cones.system.events):
@@ -248,7 +236,6 @@ def of_whole(
 
 
 def _with_run_replayed(found: Conclusion, again: Callable[[Run], Run | None]) -> Conclusion | None:
-    """Return *found* with its run replayed by *again*, or ``None`` if the run cannot be replayed."""
     run = found.run if isinstance(found, Refuted | Unwritten) else None
     if run is None or (taken := again(run)) is None:
         return None if run else found
@@ -256,7 +243,6 @@ def _with_run_replayed(found: Conclusion, again: Callable[[Run], Run | None]) ->
 
 
 def _carried_over(found: Conclusion, both: _Both) -> Conclusion | None:
-    """Like :func:`of_whole`, but only for claims about runs through sequences."""
     sequences, claim = both.sequences, both.claim
     match found:
         case Proved(witnesses=(_, *_) as witnesses):
@@ -279,7 +265,6 @@ def _carried_over(found: Conclusion, both: _Both) -> Conclusion | None:
 def _again(
     run: Run, start: N, following: Callable[[N], Iterable[SearchEdge[N]]], whole: StepCache, stepping: StepCache
 ) -> Run | None:
-    """Return the run that replays *run* on *whole*, with its own replies, or ``None`` if there is no such run."""
     there = same_states(whole, stepping)
 
     def alike(step: RunStep, taken: RunStep, to: int) -> bool:
@@ -311,8 +296,8 @@ class _Both:
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
         """Return a lower bound for the number of steps that the whole system needs to go through one of *sequences*.
 
-        Return ``None`` if the system can never go through one of them, or -1 if that is unknown.  Return *inside* if
-        nothing happens outside the cone.
+        The bound is ``None`` if the system can never do so, -1 if that is unknown, and *inside* if nothing happens
+        outside the cone.
         """
         claim = relaxed(sequences, self._until, system_table(self._stepping.table))
         found = claim and self._known(claim)
@@ -326,10 +311,9 @@ class _Both:
 
 
 def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table: SystemTable) -> Never | None:
-    """Return a claim about the cone that implies that no run of the whole system goes through any of *sequences*.
+    """Return a claim about the cone which implies that no run of the whole system goes through any of *sequences*.
 
-    The claim allows for steps outside the cone.  *table* is the table of the cone.  Return ``None`` if nothing
-    happens outside the cone.
+    The claim allows for steps outside the cone, whose table is *table*.  Return ``None`` if nothing happens outside.
     """
     elsewhere = _Elsewhere(table)
     if not (elsewhere.steps or elsewhere.outputs):
@@ -338,7 +322,7 @@ def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table
 
 
 class _Elsewhere:
-    """Whether there are ``steps`` outside the cone of *table*, and the events that have ``outputs`` outside it."""
+    """Whether there are ``steps`` outside the cone of *table*, and which events have ``outputs`` there."""
 
     def __init__(self, table: SystemTable) -> None:
         emitting = {name for name, part in table.system.parts.items() if part.machine.outputs()}
@@ -351,10 +335,7 @@ class _Elsewhere:
         }
 
     def relaxed(self, sequence: Sequence) -> Iterator[Sequence]:
-        """Yield sequences for the cone.
-
-        If the whole system goes through *sequence*, the cone goes through one of these sequences.
-        """
+        """Yield sequences, one of which the cone goes through whenever the whole system goes through *sequence*."""
         if not sequence:
             yield ()
         for count in range(1, len(sequence) + 1):
@@ -365,10 +346,7 @@ class _Elsewhere:
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield conditions for the cone.
-
-        If *condition* holds at the next instant outside the cone, at least one of these conditions holds.
-        """
+        """Yield conditions on the cone, one of which holds if *condition* holds at the next instant outside it."""
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)
         further = {each if each in mentioned else "" for each in self.outputs}
@@ -379,7 +357,6 @@ class _Elsewhere:
 
 
 def _at_step(atom: Atom) -> Condition | bool:
-    """Return the part of *atom* that remains to be tested at a step that changes nothing in the cone."""
     match atom:
         case conditions.At():
             return replace(atom, before=False)

@@ -24,14 +24,9 @@ if TYPE_CHECKING:
     from fsm.machine.evidence import RunStep
 
 MOST: Final = 10_000
-"""Maximum number of instants that are numbered.  If there are more, numbering them does not pay off."""
 
 
 def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | None:
-    """Return the instants for the condition *asked*.
-
-    Return ``None`` if there are too many, or if steps are packed or shared with another machine.
-    """
     if stepping.like is not None or stepping.packed is not None:
         return None
     key = codes([asked])
@@ -42,8 +37,6 @@ def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | Non
 
 
 class FirstInstants:
-    """All instants reachable by *steps*, in breadth-first order."""
-
     def __init__(self, steps: Successors) -> None:
         self._instants = [steps.beginning]
         self._edges: list[tuple[int, int, RunStep]] = []
@@ -55,10 +48,6 @@ class FirstInstants:
         self._bits = cache(self._bits_of)
 
     def first(self, condition: Condition, limit: Limit) -> tuple[tuple[RunStep, ...] | None, Counts]:
-        """Return a shortest run to an instant at which *condition* holds, and the size of the search.
-
-        The run is ``None`` if *condition* never holds.
-        """
         bits = self.bits(condition)
         depth = self._search.depth
         if not bits:
@@ -106,10 +95,6 @@ class FirstInstants:
         return reduce(or_, (bits for each, bits in self._alike(depends(atom)) if test(each)), 0)
 
     def _groups(self, of: str) -> list[tuple[Instant, int]]:
-        """Return a sample instant and a bit mask for each value of the attribute *of*.
-
-        The first instant has a group of its own.
-        """
         size = len(self._instants) // 8 + 1
         groups = defaultdict[Hashable, list[int]](list)
         for number, value in enumerate(map(attrgetter(of), self._instants)):
@@ -124,7 +109,6 @@ class FirstInstants:
 
 
 _FIRST: Final = object()
-"""Key of the group that contains only the first instant."""
 
 
 _DEPENDS: Final[Mapping[type[Atom], str]] = {
@@ -138,7 +122,6 @@ _DEPENDS: Final[Mapping[type[Atom], str]] = {
 
 
 def depends(atom: Atom) -> str:
-    """Return the name of the :class:`Instant` attribute that *atom* depends on."""
     if isinstance(atom, In | At) and atom.before:
         return "source"
     return _DEPENDS.get(type(atom), "state")

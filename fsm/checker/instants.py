@@ -29,7 +29,7 @@ SequenceNode: TypeAlias = tuple[int, int]
 
 
 class Instant(Struct, gc=False, frozen=True, kw_only=True):
-    """The state after a step, and the step that led to this state.  The first instant of a run has no step."""
+    """The state after a step, and that step, which is missing at the first instant of a run."""
 
     state: int
     source: int = -1
@@ -38,7 +38,6 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
     output: str = ""
     outputs: tuple[str, ...] = ()
     moved: bool = False
-    """Whether the step changed the state."""
 
     @property
     def first(self) -> bool:
@@ -46,8 +45,6 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
-    """A step with one outcome and one of the replies of this outcome, together with the instants of the step."""
-
     row: int
     way: Way
     taken: RunStep
@@ -55,11 +52,6 @@ class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class SequenceTests(Struct, frozen=True, kw_only=True):
-    """The tests of a sequence, and the error codes that these tests distinguish.
-
-    ``edges`` is ``None`` if edges cannot be shared.
-    """
-
     codes: tuple[str, ...]
     conditions: tuple[Callable[[Instant], bool], ...]
     until: Callable[[Instant], bool] | None
@@ -67,12 +59,11 @@ class SequenceTests(Struct, frozen=True, kw_only=True):
 
 
 class StepCache:
-    """The steps of *table*.
+    """The steps of *table*, cached for each set of error codes that a property distinguishes.
 
-    They are cached for each set of error codes that a property distinguishes.  *like* is the cache of a machine that
-    differs from this one only in the state *but*, such as the original of a mutant.  Both machines share the steps
-    from all other states.  *concluded* holds conclusions about tables with the same behaviour.  Searches for these
-    conclusions are not repeated.
+    *like* is the cache of a machine that differs only in the state *but*, such as the original of a mutant; the steps
+    from all other states are shared with it.  *concluded* holds conclusions about tables with the same behaviour,
+    which need no new search.
     """
 
     def __init__(
@@ -102,7 +93,6 @@ class StepCache:
 
     @cached_property
     def packed(self) -> PackedGraph | None:
-        """The graph of packed states, or ``None`` if searches should not use packed states."""
         return packed(self.table)
 
     @cached_property
@@ -117,11 +107,7 @@ class StepCache:
 
     @cached_property
     def left_out(self) -> tuple[bool, bool]:
-        """Two flags about the search.
-
-        The first flag is true if the search left out the beginning of a call.  The second flag is true if the search
-        left out an unspecified end of a call.
-        """
+        """Whether searches leave out the beginning of a call, and whether they leave out an unspecified end."""
         if isinstance(table := self.table, InProgress):
             blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
@@ -133,14 +119,12 @@ class StepCache:
 
     @cached_property
     def _busy(self) -> bool:
-        """Whether some part has a call in progress between two steps of some run."""
         if not isinstance(self.table, SystemTable) or not self.table.takes_time:
             return False
         timed = self.table.timed.items()
         return any(not part.idle(local) for digit, part in timed for local in self.locals_of(digit))
 
     def locals_of(self, digit: int) -> Collection[int]:
-        """Return the reachable states of copy number *digit*."""
         if (folded := self.folded()) is not None:
             return folded.locals_of(digit)
         if self.packed is not None:
@@ -150,24 +134,19 @@ class StepCache:
 
     @cached_property
     def beyond(self) -> StepCache:
-        """The steps of the machine, including ends of calls that the model leaves unspecified."""
         if not isinstance(self.table, InProgress | SystemTable):
             return self
         return StepCache(self.table.beyond(), like=self.like.beyond if self.like else None, but=self.but)
 
     def folded(self, asked: Iterable[Condition] = ()) -> StepCache | None:
-        """Return the steps with interchangeable copies folded.
+        """Return the steps with interchangeable copies folded, except for copies that *asked* distinguishes.
 
-        Copies that *asked* distinguishes are not folded.  Return ``None`` if no copies can be folded.
+        Return ``None`` if no copies can be folded.
         """
         orbits = self._symmetry.orbits(asked) if self._symmetry else Orbits()
         return self._folded(orbits) if orbits.groups else None
 
     def size(self, limit: Limit) -> Counts:
-        """Return the number of reachable states and transitions.
-
-        Raise ``LimitError`` if there are more than *limit* states.
-        """
         if (folded := self.folded()) is not None:
             found = folded.size(limit)
         else:
@@ -175,7 +154,6 @@ class StepCache:
         return size_of_states(self.table, limit) if self._busy or self.left_out[1] else found
 
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:
-        """Return the steps.  They distinguish the error codes that the conditions in *asked* mention."""
         return self.distinguishing(codes(asked))
 
     def _distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
@@ -184,7 +162,6 @@ class StepCache:
         return Successors(self.table, distinguished, like=like, but=self.but, plain=plain)
 
     def tests(self, sequence: Sequence, until: WrittenCondition | None) -> SequenceTests:
-        """Return the tests of *sequence* and *until*.  If possible, share the tests with the cache ``like``."""
         if self.like is not None and (shared := self.like.tests(sequence, until)).edges is not None:
             return shared
         found = self._tests.get((sequence, until))
@@ -204,9 +181,9 @@ class StepCache:
 class Successors:
     """The steps of *table* from each state, computed on demand.
 
-    *codes* are the error codes that a property distinguishes.  If a reply is ``error``, which means any error, each
-    of these codes is an additional reply.  *plain* has the steps that distinguish no codes.  If it is given, these
-    steps are extended instead of being recomputed.
+    *codes* are the error codes that the property distinguishes: a reply ``error``, which means any error, may be each
+    of them.  If *plain*, the steps without such distinctions, is given, its steps are extended instead of being
+    computed again.
     """
 
     def __init__(
@@ -245,7 +222,6 @@ class Successors:
         return tuple(found)
 
     def replies(self, way: Way) -> tuple[str, ...]:
-        """Return the possible replies of *way*.  If *way* has no reply, return a single empty reply."""
         if not way.reply:
             return ("",)
         if ANY_ERROR not in way.reply:
@@ -253,7 +229,6 @@ class Successors:
         return tuple(dict.fromkeys((*way.reply, *self.codes)))
 
     def step(self, state: int, row: int, way: Way, reply: str) -> InstantStep:
-        """Return the step from *state* by the outcome *way* of *row* with the reply *reply*."""
         table = self.table
         event = table.rows[row].event.name
         taken = run_step(table, state, row, way, way.to, reply)
@@ -276,7 +251,6 @@ class Successors:
 
 
 def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], bool]:
-    """Return a function that tests whether *condition* holds at an instant of *table*."""
     return predicate(condition, partial(_simple, table))
 
 
@@ -316,23 +290,17 @@ def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], boo
 
 
 def machine_table(table: TransitionSystem) -> Table:
-    """Return the table of a machine without calls in progress.
-
-    Raise ``TypeError`` if *table* is the table of a system.
-    """
     if not isinstance(table, Table):
         raise TypeError("this is defined for a machine, not for a system")
     return table.of if isinstance(table, InProgress) else table
 
 
 def system_table(table: TransitionSystem) -> SystemTable:
-    """Return *table* if it is the table of a system.  Raise ``TypeError`` if *table* is the table of a machine."""
     if not isinstance(table, SystemTable):
         raise TypeError("this is defined for a system, not for a machine")
     return table
 
 
 def codes(asked: Iterable[Condition]) -> tuple[str, ...]:
-    """Return the sorted error codes that the conditions in *asked* distinguish."""
     replies = {part.reply for each in asked for part in atoms(each) if isinstance(part, conditions.Replies)}
     return tuple(sorted(replies - {"ok", ANY_ERROR}))

@@ -1,8 +1,8 @@
-"""Known defects: properties that fail in one profile and hold in another one.
+"""Known defects: properties that fail in one profile and hold in another, both of which are verified.
 
-Both results are verified.  In one case, the property fails in the model as shipped and holds in the profile with the
-fix.  In the other case, the property fails in a profile that reproduces the upstream behaviour, and holds in the
-model itself.  A defect without a counterexample run is listed only if it is not :attr:`~KnownDefect.proved`.
+Either the model as shipped has the defect and the other profile has the fix, or the profile reproduces the upstream
+behaviour, and the property holds in the model itself.  A defect without a counterexample run is listed only if it is
+not :attr:`~KnownDefect.proved`.
 """
 
 from collections.abc import Iterator
@@ -17,18 +17,13 @@ from fsm.machine.evidence import Checked, Proved, Refuted, Run
 from fsm.machine.product.system import System
 
 UPSTREAM: Final = "upstream"
-"""Profile that reproduces the defects of the modelled code."""
 
 MENDED: Final = "mended"
-"""Profile in which the defects are fixed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDefect:
-    """A property that fails under the profile ``profile`` and should hold under ``mend``.
-
-    ``None`` means no profile.
-    """
+    """A property that fails under ``profile`` and should hold under ``mend``, where ``None`` means no profile."""
 
     of: Specification[Machine | System]
     stated: Property
@@ -44,7 +39,6 @@ class KnownDefect:
 
     @property
     def proved(self) -> bool:
-        """Whether the property fails as documented and holds with the fix."""
         return not self.broken.unexpected and isinstance(self.mended.verdict, Proved)
 
 

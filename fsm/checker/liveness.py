@@ -23,8 +23,6 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class DueNode(NamedTuple):
-    """A state, and whether the target is due in this state."""
-
     state: int
     due: bool
 
@@ -36,7 +34,6 @@ class _Link(NamedTuple):
 
 
 def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that each source is followed by a target in every fair run."""
     waiting = LeadsToGraph(claim, stepping)
     if (quick := _packed(claim, waiting, stepping, limit)) is not None:
         return quick
@@ -52,10 +49,6 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
 def _packed(
     claim: LeadsTo, waiting: LeadsToGraph, stepping: StepCache, limit: Limit
 ) -> tuple[Conclusion, Counts] | None:
-    """Like :func:`check_leads_to`, but on packed states.
-
-    Return ``None`` if there are no packed states or if the claim fails.
-    """
     if stepping.packed is None:
         return None
     engine = import_module("fsm.checker.packed.leading")
@@ -67,8 +60,6 @@ def _packed(
 
 
 class LeadsToGraph:
-    """Product of the machine with one bit, which tells whether the target is due."""
-
     def __init__(self, claim: LeadsTo, stepping: StepCache) -> None:
         self.table = table = stepping.table
         self.fair = claim.fair
@@ -101,7 +92,6 @@ class LeadsToGraph:
         return Proved() if self.source_met else Vacuous(unmet=claim.source.text)
 
     def due(self, *, due: bool, instants: Iterable[Instant]) -> bool:
-        """Return whether the target is due after *instants*.  *due* tells whether the target was due before."""
         for at in instants:
             source, target = self.source(at), self.target(at)
             self.source_met = self.source_met or source
@@ -109,7 +99,6 @@ class LeadsToGraph:
         return due
 
     def possible(self, fair: Fair, state: int) -> bool:
-        """Check whether *fair* is enabled in *state*.  Steps that the search leaves out also count."""
         if any(self.takes(fair, step) for step in self.steps.after(state)):
             return True
         row = self.table.row[fair.event]
@@ -123,15 +112,11 @@ class LeadsToGraph:
         return row.event.name == fair.event and row.ends == fair.ends and fair.outcome in {"", step.way.name}
 
     def stops(self, due: Sequence[DueNode]) -> Run | None:
-        """Return a run that stops while the target is due.
-
-        In the last state of the run, no fair outcome is enabled.
-        """
+        """Return a run that ends in a state in which the target is due and no fair outcome is enabled."""
         over = (node for node in due if not any(self.possible(fair, node.state) for fair in self.fair))
         return next((self._run(node, stopped=True) for node in over), None)
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
-        """Return the shortest of the fair lassos found.  The target stays due in the cycle of a lasso."""
         inside = ((node, those) for those in self._fair_components(due) for node in self.search.depth if node in those)
         return min((self._circle(node, those) for node, those in inside), key=lambda run: run.length, default=None)
 
@@ -159,7 +144,6 @@ class LeadsToGraph:
             yield from self._fair_components([node for node in self.search.depth if node in those - starved])
 
     def _circle(self, start: DueNode, those: frozenset[DueNode]) -> Run:
-        """Return a shortest path to *start*, followed by a fair cycle among the nodes *those*."""
         cycle: list[_Link] = []
         here = start
         for fair in self.fair:

@@ -21,21 +21,17 @@ if TYPE_CHECKING:
 from fsm.checker.breadth_first import Limit, reachable_size
 
 SMALL: Final = 500
-"""Maximum number of states of a system for which a search takes less time than loading the libraries."""
+"""Systems of up to this many states are searched in less time than loading the libraries takes."""
 UNCOMPILED: Final = 5_000
-"""Maximum number of states of a system for which a search takes less time than compiling the search code.
-
-Compiling it takes about 10 s.
-"""
+"""Systems of up to this many states are searched in less time than compiling the search code takes, about 10 s."""
 FEW_STEPS: Final = 5_000
-"""Maximum number of steps of a system for which a search takes less time than compiling or loading more code."""
+"""Systems of up to this many steps are searched in less time than compiling or loading more code takes."""
 ENGINE: Final = "fsm.checker.packed.packed_graph"
 FEW: Final = 100_000
-"""Maximum number of joint states of copies for which it does not pay off to fold interchangeable copies."""
+"""Up to this many joint states of the copies, it does not pay off to fold interchangeable copies."""
 
 
 def packed(table: TransitionSystem) -> PackedGraph | None:
-    """Return *table* as a graph of packed states.  Return ``None`` if that is not possible or does not pay off."""
     if not isinstance(table, SystemTable) or _joint_states(table) <= SMALL:
         return None
     loaded = ENGINE in modules
@@ -51,10 +47,6 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
 
 
 def foldable(table: TransitionSystem) -> TypeGuard[SystemTable]:
-    """Check whether it pays off to fold the interchangeable copies of *table*.
-
-    The table must not be folded yet, and it must be large enough.
-    """
     return isinstance(table, SystemTable) and table.orbits is None and _joint_states(table) > FEW
 
 

@@ -31,15 +31,11 @@ from fsm.trace import Key
 
 
 class OpenCall(NamedTuple):
-    """A call in progress: its row, and its stage as defined in :mod:`fsm.machine.calls`."""
-
     row: int
     stage: int
 
 
 class Node(NamedTuple):
-    """A state, the calls in progress, and the number of a belief about the other machine."""
-
     state: int
     calls: tuple[OpenCall, ...]
     belief: int
@@ -57,9 +53,9 @@ def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tup
 
 
 def check_follows(table: TransitionSystem, listening: OutputListener, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that the other machine can explain the outputs of *table*.
+    """Check that the other machine, about which *listening* has beliefs, can explain the outputs of *table*.
 
-    *listening* has the beliefs about the other machine.  Outputs that are not events of that machine are ignored.
+    Outputs that are not events of that machine are ignored.
     """
     steps = Successors(table)
 
@@ -73,8 +69,6 @@ def check_follows(table: TransitionSystem, listening: OutputListener, limit: Lim
 
 
 class OutputListener:
-    """Updates beliefs about *other* from the outputs of *table* and from the signals that both machines have."""
-
     def __init__(self, table: Table, other: Table) -> None:
         self.belief_table = BeliefTable(table, other, whole=True)
         signals = {event.name for event in other.machine.events.values() if event.kind == "signal"}
@@ -88,10 +82,6 @@ class OutputListener:
         return belief
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
-        """Return the events in *step* that the other machine may observe.
-
-        The result includes events that the other machine does not have.
-        """
         return (self._shared[step.row], *step.way.emits) if step.row in self._shared else step.way.emits
 
 
@@ -120,7 +110,7 @@ def _seen(machine: Machine) -> Iterator[Event]:
 class BeliefTable:
     """Numbered beliefs about the machine *other*.
 
-    If *whole* is true, all its events are observed.  Otherwise, its calls and the shared signals are observed.
+    If *whole* is true, all its events are observed, and otherwise only its calls and the shared signals.
     """
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
@@ -139,18 +129,13 @@ class BeliefTable:
 
     @property
     def everything(self) -> int:
-        """Number of the belief in which nothing is known about the other machine."""
         return self._beliefs.numbers[self.dynamics.everything()]
 
     def called(self, event: Event) -> str:
-        """Return the other machine's name for *event*.
-
-        This is the RPC name of the event if the other machine knows that name, and otherwise the name of the event.
-        """
+        """Return the RPC name of *event* if the other machine knows it, and otherwise the name of the event."""
         return event.rpc if event.rpc in self.dynamics.names else event.name
 
     def after(self, belief: int, seen: Key) -> int:
-        """Return the belief after the observation *seen*, or -1 if nothing explains the observation."""
         if seen.event and seen.event not in self._known:
             return belief
         self.tried = self.tried or bool(seen.event)
@@ -160,9 +145,9 @@ class BeliefTable:
         return found
 
     def least(self, belief: int, beside: list[int]) -> int:
-        """Return *belief*, or a belief in *beside* that does not allow more than *belief*.
+        """Return a belief in *beside* that allows no more than *belief*, or *belief* itself if there is none.
 
-        Keep only minimal beliefs in *beside*.
+        A new belief is added to *beside*, which keeps only minimal beliefs.
         """
         within = self._beliefs.within
         for known in beside:
@@ -174,8 +159,6 @@ class BeliefTable:
 
 
 class _Beliefs:
-    """Numbered beliefs, and the cached effects of observations on these beliefs."""
-
     def __init__(self, moved: Dynamics) -> None:
         self.dynamics = moved
         self.numbers: Numbering[Configurations] = Numbering()
@@ -195,16 +178,10 @@ class _Beliefs:
 
 @lru_cache(maxsize=8)
 def _beliefs(other: Behaviour, shown: frozenset[str] | None) -> _Beliefs:
-    """Return the numbered beliefs about *other*.
-
-    All machines that are checked against *other* share these beliefs.
-    """
     return _Beliefs(dynamics(other.table, shown=shown))
 
 
 class _Move(NamedTuple):
-    """A step that the machine may take, and the observations that the step causes, in order."""
-
     taken: RunStep
     state: int
     calls: tuple[OpenCall, ...]
@@ -221,10 +198,6 @@ class _Product:
     moves: dict[tuple[int, tuple[OpenCall, ...]], tuple[_Move, ...]] = field(default_factory=dict)
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
-        """Yield every edge from *node*.
-
-        If an earlier belief allows no more than the belief after a step, the earlier belief replaces it.
-        """
         state, calls, before = node
         moves = self.moves.get((state, calls))
         if moves is None:
@@ -240,7 +213,6 @@ class _Product:
             yield SearchEdge(taken, Node(to, left, belief), belief < 0)
 
     def _moves(self, state: int, calls: tuple[OpenCall, ...]) -> Iterator[_Move]:
-        """Yield the moves in *state* with *calls* in progress.  The moves do not depend on the belief."""
         yield self._observed(state, calls, Key(shows=self.table.shows[state]))
         if self.overlap or not calls:
             yield from self._events(state, calls)
@@ -266,7 +238,6 @@ class _Product:
         return _Move(taken, state, calls, (seen,))
 
     def _happened(self, state: int, calls: tuple[OpenCall, ...], instant: CallInstant) -> _Move:
-        """Return the move for a signal or a hidden event.  If the event interrupts calls, open calls may be lost."""
         event = self.table.rows[instant.row].event
         called = self.belief_table.called
         seen = [Key(event=called(event))] if event.kind == "signal" else []
@@ -290,10 +261,6 @@ class _Product:
             yield _Move(taken, instant.to, calls, ())
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
-        """Return the possible replies of a call that has ended.
-
-        If any error is possible, the replies include the error codes of the other machine.
-        """
         replies = self.table.ways[call.stage].reply if call.stage >= 0 else ("ok", ANY_ERROR)
         other = self.belief_table.dynamics.table.machine
         if ANY_ERROR not in replies:

@@ -23,21 +23,19 @@ if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedSearch
 
 DONE = -1
-"""Special count that means that all conditions have held."""
 
 N = TypeVar("N", bound=tuple[int, ...])
 
 
 def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that no run goes through any of the sequences.  The counterexample is a shortest run that does."""
     return _check_none(claim.sequences, claim.until, stepping, limit, needed(claim))
 
 
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that some run goes through each sequence.  The witnesses are shortest runs.
+    """Check that some run goes through each sequence, and give shortest runs as witnesses.
 
-    If this machine differs from another one in only one state, the witness for the other machine is reused, unless
-    this witness takes a step from that state.
+    If this machine differs from another one in only one state, the witness for the other machine is reused, unless it
+    takes a step from that state.
     """
     searched: list[Counts] = []
     witnesses = []
@@ -62,7 +60,6 @@ def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: Limit) ->
 
 
 def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that each condition holds at every instant, or at every instant at which ``when`` holds."""
     return _check_none(breaches(claim), None, stepping, limit, needed(claim))
 
 
@@ -87,14 +84,13 @@ def _check_none(
 
 
 def in_order(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], WrittenCondition | None]:
-    """Return the sequences in *claim*, and the condition that resets them, if any."""
     if isinstance(claim, Always):
         return breaches(claim), None
     return claim.sequences, claim.until if isinstance(claim, Never) else None
 
 
 def breaches(claim: Always) -> tuple[Sequence, ...]:
-    """Return one sequence for each condition of *claim*.  The claim holds if none of these sequences can occur."""
+    """Return one sequence for each condition of *claim*, which holds if none of these sequences can occur."""
     when = (claim.when.means,) if claim.when else ()
     breaking = [(part.text, Not(of=part.means)) for part in claim.conditions]
     return tuple(
@@ -142,10 +138,10 @@ def retaken(
     alike: Callable[[RunStep, RunStep, int], bool],
     most: int = UNLIMITED,
 ) -> Run | None:
-    """Return a run from *start* to a ``found`` edge whose steps match the steps of *run*.
+    """Return a run from *start* to a ``found`` edge whose steps match those of *run*, or ``None`` if there is none.
 
-    Return ``None`` if there is no such run.  ``alike(step, taken, to)`` checks whether the step *taken*, which leads
-    to *to*, matches *step*, which is a step of *run*.  At most *most* nodes are tried.
+    ``alike(step, taken, to)`` tells whether *taken*, which leads to *to*, matches *step*, a step of *run*.  At most
+    *most* nodes are tried.
     """
     going: list[tuple[N, tuple[RunStep, ...]]] = [(start, ())]
     seen: set[tuple[N, int]] = set()
@@ -169,10 +165,9 @@ def retaken(
 
 
 def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
-    """Return a test for :func:`retaken` that compares the states to which two steps lead.
+    """Return a test for :func:`retaken` that matches steps to states which the cache *of* does not distinguish.
 
-    The test accepts two steps if *of* does not distinguish these states.  The first step is from the cache *of*, and
-    the second from *stepping*.
+    The test takes a step from *of* and one from *stepping*.
     """
     seen_as, table = system_table(of.table), system_table(stepping.table)
     numbers = defaultdict[str, set[int]](set)
@@ -184,7 +179,6 @@ def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunSte
 def packed_search(
     sequence: Sequence, until: WrittenCondition | None, start: int, stepping: StepCache, successors: Successors
 ) -> PackedSearch | None:
-    """Return a search for *sequence* on packed states, or ``None`` if that is impossible or does not pay off."""
     if stepping.packed is None:
         return None
     conditions, resets = [each.means for each in sequence], until.means if until else None
@@ -196,8 +190,6 @@ def packed_search(
 
 
 class SequenceAutomaton:
-    """Product of the machine of *stepping* with the automaton of *sequence*.  *until* resets the automaton."""
-
     def __init__(self, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> None:
         tests = stepping.tests(sequence, until)
         self.steps = stepping.distinguishing(tests.codes)
@@ -210,7 +202,6 @@ class SequenceAutomaton:
         return self.steps.table.initial, self.advance(0, [self.steps.beginning])
 
     def following(self, node: SequenceNode) -> Iterable[SearchEdge[SequenceNode]]:
-        """Return every edge from *node*.  An edge is ``found`` if all conditions have held after it."""
         if self._shared is None or self.steps.table.bare(node[0]) == self.steps.but:
             return self._edges(node)
         found = self._shared.get(node)
@@ -225,7 +216,6 @@ class SequenceAutomaton:
             yield SearchEdge(taken=step.taken, to=(step.way.to, now), found=now == DONE)
 
     def advance(self, held: int, instants: Iterable[Instant]) -> int:
-        """Return how many conditions have held after *instants*, given *held* before, or :data:`DONE` if all have."""
         last = len(self.conditions) - 1
         for at in instants:
             if held == last and self.conditions[last](at):
@@ -238,7 +228,6 @@ class SequenceAutomaton:
 
 
 def _parts_to_meet(sequence: Sequence) -> list[WrittenCondition]:
-    """Return the conditions that make *sequence* vacuous if one of them never holds."""
     if len(sequence) > 1:
         *before, last = sequence
         return [*before, WrittenCondition(text=last.text, means=_without_negations(last.means))]
@@ -249,10 +238,7 @@ def _parts_to_meet(sequence: Sequence) -> list[WrittenCondition]:
 
 
 def _without_negations(condition: Condition) -> Condition:
-    """Return *condition* without its negated parts.
-
-    The negated parts are tested anyway whenever the other parts hold.
-    """
+    """Drop the negated parts of *condition*, which are tested anyway whenever the other parts hold."""
     if not isinstance(condition, All):
         return condition
     asked = tuple(part for part in condition.of if not isinstance(part, Not))
@@ -265,7 +251,7 @@ def _unless_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenC
 
 
 def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
-    """Check whether *condition* holds at any reachable instant.  The limit on states is ignored."""
+    """Return whether *condition* holds at any reachable instant, ignoring the limit on states."""
     if (folded := stepping.folded([condition])) is not None:
         return met(condition, folded, limit)
     if (instants := first_instants(stepping, condition)) is not None:
@@ -295,8 +281,8 @@ if TYPE_CHECKING:
 class CallPair(NamedTuple):
     """A node of the search for two successive calls.
 
-    It consists of the state, the number of calls that have replied, whether the second call is in progress, and the
-    state between the two calls.
+    ``calls`` is the number of calls that have replied, ``going`` tells whether the second call is in progress, and
+    ``between`` is the state between the two calls.
     """
 
     state: int
@@ -306,10 +292,7 @@ class CallPair(NamedTuple):
 
 
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that a repeated call succeeds and changes nothing.
-
-    The first call must succeed.  The second call follows directly, while no call is in progress.
-    """
+    """Check that repeating a successful call right away, with no call in progress, succeeds and changes nothing."""
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
     path, counts, tried = _searched(claim, automaton, stepping, limit)
@@ -324,7 +307,6 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tu
 def _searched(
     claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts, bool]:
-    """Return a run in which a second call has an effect, the search size, and whether a first call succeeded."""
     packed, once = stepping.packed, [claim.once.means] if claim.once else []
     if packed is None or not (engine := import_module("fsm.checker.packed.sequences")).supported(packed, once):
         found: SearchResult[CallPair] = search(automaton.start, automaton.following, limit=limit)
@@ -338,8 +320,6 @@ def _searched(
 
 
 class IdempotenceAutomaton:
-    """Product of the machine of *stepping* with an automaton that makes the two calls of *claim* in a row."""
-
     def __init__(self, claim: Idempotent, stepping: StepCache) -> None:
         once, table = claim.once, stepping.table
         self.steps = stepping.steps([once.means] if once else [])
@@ -349,7 +329,6 @@ class IdempotenceAutomaton:
         self.start = CallPair(table.initial)
 
     def following(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
-        """Yield every edge from *node*, including an edge for a second call in a silent cell."""
         table = self.steps.table
         if node.calls and table.step(node.state, self.due(node)) is None:
             taken = run_step(table, node.state, self.due(node), None, node.state)
@@ -358,15 +337,9 @@ class IdempotenceAutomaton:
             yield from self.taken(node, step, idle=table.idle(step.way.to))
 
     def first(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
-        """Return every edge from *node*.  An edge is ``found`` if it completes a first call."""
         return (edge._replace(found=edge.to.calls > 0) for edge in self.following(node))
 
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
-        """Yield the edges of *step*.
-
-        Yield no edges if *step* would come between the two calls.  *idle* is true if no call is in progress after the
-        step.
-        """
         way, reply = step.way, step.taken.reply
         if node.calls:
             if step.row == self.due(node):
@@ -378,7 +351,6 @@ class IdempotenceAutomaton:
             yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to))
 
     def due(self, node: CallPair) -> int:
-        """Return the row that must come next: the row of the second call, or the row for the end of this call."""
         return self.steps.table.end[self.row] if node.going else self.row
 
     def _second(self, node: CallPair, step: InstantStep) -> SearchEdge[CallPair]:

@@ -56,7 +56,6 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "help": "Show the help of a command.",
     },
 }
-"""The headings of ``--help``. Each heading has commands with descriptions. Commands of domains are not included."""
 GENERIC: Final = frozenset(name for group in GROUPS.values() for name in group)
 
 SHARED: Final[Mapping[str, str]] = {
@@ -70,13 +69,13 @@ SHARED: Final[Mapping[str, str]] = {
     }.items()
     for name in names.split()
 }
-"""Maps each command that has no module of its own to the module that contains it."""
+"""The modules of those commands that share one."""
 
 CANNOT_WRITE: Final = 74
-"""Exit code for an I/O error such as a full disk, as in ``sysexits.h``. In this case, there is no verdict."""
+"""The exit code for an I/O error such as a full disk, which leaves no verdict (``EX_IOERR`` in ``sysexits.h``)."""
 
 SECONDS: Final = 300
-"""Maximum computing time of a command in seconds."""
+"""How many seconds of computing time a command has by default."""
 LONG: Final[Mapping[str, int]] = {
     "judge": 86_400,
     "convert": 86_400,
@@ -85,22 +84,18 @@ LONG: Final[Mapping[str, int]] = {
     "test": 3_600,
     "mutate": 3_600,
 }
-"""Maximum computing time in seconds for commands that may take longer."""
+"""The same for the commands that may take longer."""
 MEMORY: Final = 4_096
-"""Maximum memory of a command in MiB."""
+"""How much memory a command may use by default, in MiB."""
 
 WORDS: Final = "fsm.words"
-"""Key in :attr:`click.Context.meta` for the words that follow the name of the command."""
+"""The key in :attr:`click.Context.meta` for the words that follow the name of the command."""
 
 RARELY: Final = 100_000
-"""Number of new objects between garbage collections. It is high because reference cycles are rare."""
+"""How many new objects trigger a garbage collection. Many, because reference cycles are rare."""
 
 
 def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:
-    """Return the commands, grouped by heading, with descriptions.
-
-    If *foreign* is true, include other packages' commands.
-    """
     declared = [*entry_points.own_objects(entry_points.COMMANDS, entry_points.DomainCommand)]
     if foreign:
         declared += entry_points.foreign_objects(entry_points.COMMANDS, entry_points.DomainCommand)
@@ -117,15 +112,14 @@ def _declared(name: str) -> entry_points.DomainCommand | None:
 
 
 def commands(*, foreign: bool = False) -> dict[str, str]:
-    """Return the commands and their descriptions in the order of ``--help``."""
     return {name: about for group in groups(foreign=foreign).values() for name, about in group.items()}
 
 
 def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
-    """Add the contributions of fsm's domains to the help of *command*. With *foreign*, add those of other packages.
+    """Add the examples and other contributions of fsm's domains to the help of *command*.
 
-    The examples of domains follow the examples of the command itself. ``{rows}`` is replaced by the result of
-    ``rows()`` in the command's module.
+    With *foreign*, add those of other packages. Examples follow those of the command itself, and ``{rows}`` is
+    replaced by the result of ``rows()`` in the command's module.
     """
     lines = (line for domain in entry_points.domains(foreign=foreign) for line in domain.examples.get(name, ()))
     text: str = vars(command).setdefault("help as written", linked(cleandoc(command.help or "")))
@@ -138,10 +132,6 @@ def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False
 
 
 def _printed(callback: Callable[..., object], *arguments: object, **options: object) -> int:
-    """Call the function of a domain's command.
-
-    If the function returns data, print it. If it returns a code, return it.
-    """
     found = callback(*arguments, **options)
     if isinstance(found, int):
         return found
@@ -258,16 +248,12 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
 def _warn(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
 ) -> None:
-    """Print a warning and its place in the code. For a warning about a plugin, leave out the place.
-
-    The place does not help because users did not write the code of the plugin.
-    """
+    """Print a warning with its place in the code, unless it is about a plugin, whose code users did not write."""
     plain = issubclass(category, entry_points.PluginWarning)
     _report(f"warning: {visible(str(message))}" if plain else f"{filename}:{lineno}: {category.__name__}: {message}")
 
 
 def main() -> None:
-    """Run the command. Exit with the result of the command as the exit code."""
     warnings.showwarning = _warn
     # If the reader is gone, as with "| head", SIGPIPE should end this process like any filter.
     with suppress(AttributeError):  # Windows has no SIGPIPE
@@ -289,7 +275,7 @@ def main() -> None:
 
 
 def _written_whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    """Return *stream* with a buffer, even under PYTHONUNBUFFERED. A raw file loses data when the disk is full."""
+    """Return *stream* with a buffer even under PYTHONUNBUFFERED. A raw file loses data when the disk is full."""
     if not isinstance(stream.buffer, io.RawIOBase):
         return stream
     whole = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115  (it stays open to the end)
@@ -335,7 +321,6 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _report(message: str | Callable[[], None]) -> None:
-    """Write *message* to standard error. If this fails, the exit code stays the same."""
     try:
         if isinstance(message, str):
             click.echo(message, err=True)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 PAIR: Final = 2
 FEW: Final = 9
-"""Maximum number of copies of a part to search directly. For more, first check what holds for any number."""
+"""Search directly up to this number of copies of a part. For more, check first what holds for any number."""
 
 _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"}
 
@@ -197,7 +197,7 @@ def command(
 def search_ending(bar: CommandProgress, excess: Callable[[], str]) -> Callable[[Explored], str]:
     """Return a function that shows the progress of a search on *bar*.
 
-    It returns a reason to stop, or an empty string.
+    The function returns a reason to stop the search, or an empty string.
     """
 
     def ending(covered: Explored) -> str:

@@ -23,7 +23,6 @@ from fsm.machine.table import tabulate
 from fsm.report import diff_report
 
 FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}
-"""Maps each format to the suffix of its files."""
 _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
 
 
@@ -139,10 +138,6 @@ def _side(name: str, profile: str) -> _Side:
 
 
 def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparison, tuple[str, ...]]:
-    """Return the comparison and remarks.
-
-    There is a remark for each drawing chosen from a file with several drawings.
-    """
     found = choose(sides[0].of, sides[1].of, complete=complete)
     pairs = list(zip(sides, (found.first, found.second), strict=True))
     first, second = (side.name if isinstance(side.of, Machine) else place for side, place in pairs)

@@ -40,10 +40,7 @@ from fsm.report.lanes import marks as chart_marks
 def formats(
     forms: tuple[str, ...], output: Path | None, suffixes: Mapping[str, str], *, pictures: int
 ) -> tuple[str, ...]:
-    """Return the formats of *pictures* pictures.
-
-    These are *forms* or, if it is empty, the formats that *output* implies.
-    """
+    """Return the formats in which to draw *pictures* pictures: *forms*, or else those that *output* implies."""
     if output is None:
         if pictures > 1 or len(forms) > 1:
             raise click.UsageError("several pictures cannot be written to standard output; use --output FOLDER")
@@ -60,9 +57,9 @@ def formats(
 
 
 def picture_file(output: Path | None, name: str, suffix: str) -> Path | None:
-    """Return the file for the picture *name*. ``None`` means standard output.
+    """Return the file for the picture *name*, or ``None`` for standard output.
 
-    The file is *output*. If *output* is a folder, the file is in this folder.
+    It is *output* itself, or a file in *output* if that is a folder.
     """
     return output / f"{name}.{suffix}" if output is not None and _is_folder(output) else output
 
@@ -91,10 +88,6 @@ def draw_chart(
     first: int | None,
     last: int | None,
 ) -> int:
-    """Draw the recording *name* in each of *forms*. *calls* are from the same run, and *models* judge the recording.
-
-    If *first* and *last* are given, draw only the lines from *first* to *last*.
-    """
     if wrong := [form for form in forms if form not in CHART_SUFFIXES]:
         raise click.UsageError(f"a sequence chart can be written as svg or mermaid, but not as {wrong[0]}")
     if first and last and last < first:
@@ -119,9 +112,10 @@ def draw_chart(
 
 
 def _judged_together(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
-    """Judge the recording *name* with *calls*, and judge *calls* alone. Return ``None`` if neither names a machine.
+    """Judge the recording *name* together with *calls*, and *calls* alone.
 
-    Raise :class:`InputError` if no machine of either recording has *profile*.
+    Return ``None`` if neither names a machine. Raise :class:`InputError` if no machine of either recording has
+    *profile*.
     """
     found, problems = [], []
     for file, other in ((name, calls), (calls, "")) if calls else ((name, ""),):
@@ -145,7 +139,6 @@ SUFFIXES: Final[Mapping[str, str]] = {
     "markdown": "md",
     "ascii": "txt",
 }
-"""Maps each format to the suffix of its files."""
 
 PARTS: Final[Mapping[Extra, str]] = {
     "outcomes": "every outcome, including errors and short cuts if another outcome leads to the same state",

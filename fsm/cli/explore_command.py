@@ -69,10 +69,7 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
 
 
 def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
-    """Return the page and the exit code.
-
-    The code is 3 if time or memory ran out before all properties were checked.
-    """
+    """Return the page and the exit code, which is 3 if time or memory ran out before all properties were checked."""
     if names_a_model(name):
         return _model(name, profile, properties=properties)
     if name == STDIN or Path(name).exists() or "/" in name or "." in name:
@@ -97,10 +94,6 @@ def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, in
 
 
 def _examined(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
-    """Check the properties of *model*, without a profile and under each profile.
-
-    Return the results and the exit code.
-    """
     try:
         stated = claims(model.path)
     except InputError as error:

@@ -79,7 +79,6 @@ def _text(code: str, rule: Rule, layout: Layout) -> str:
 
 
 def _listing(rules: Mapping[str, Rule], families: Mapping[str, str], layout: Layout) -> str:
-    """Return the list of *rules* with the names of their families as headings. The text ends in a newline."""
     lines: list[str] = []
     for family, about in families.items():
         lines += ["", layout.style(about, "bold")] if lines else [layout.style(about, "bold")]

@@ -58,14 +58,9 @@ FORMATS: Final[Mapping[str, str]] = {
     "summary": "fsm.fleet",
     "html": "fsm.report.page",
 }
-"""Maps each format that only this command has to its module. The module is loaded on demand."""
 
 
 def rows(*, foreign: bool) -> dict[str, str]:
-    """Return the kinds of TRACE, each with a line of description.
-
-    If *foreign* is true, include forms of other packages.
-    """
     forms = [*own_forms(), *(foreign_forms() if foreign else ())]
     table = "observations in Parquet or Arrow, a folder of them, or s3://..."
     return {form.title: form.about for form in forms if form.about} | {"table": table}
@@ -254,7 +249,6 @@ def command(
 def _judged(
     traces: tuple[str, ...], judge_trace: Callable[..., Judged], properties: tuple[str, ...] | None
 ) -> tuple[dict[str, Judged], tuple[Problem, ...]]:
-    """Judge *traces*. Return the results by name, and the problems of the traces that cannot be judged."""
     judged: dict[str, Judged] = {}
     problems: dict[str, tuple[Problem, ...]] = {}
     for trace in traces:
@@ -271,10 +265,6 @@ def _judged(
 
 
 def _code(report: Report, at_least: float) -> int:
-    """Return the exit code. It may depend on *at_least*, the minimum coverage of a machine.
-
-    A machine with no coverage counts only if all machines have no coverage.
-    """
     covers = merged(report.judged) if at_least else ()
     below = [cover for cover in [one for one in covers if one.covered] or covers if cover.share < at_least]
     for cover in below:
@@ -287,10 +277,6 @@ def _code(report: Report, at_least: float) -> int:
 
 
 def _written(report: Report, form: str, *, coloured: bool, coverage: bool) -> str | bytes:
-    """Return *report* in the format *form*.
-
-    Text has the terminal's encoding. Other formats have UTF-8, as in files.
-    """
     if form == "text":
         return text(report, layout(coloured=coloured), coverage=coverage)
     if form in CASE_FORMATS:
@@ -301,7 +287,6 @@ def _written(report: Report, form: str, *, coloured: bool, coverage: bool) -> st
 
 
 def _check(part: Part, given: Mapping[str, Any]) -> None:
-    """Raise an error if options contradict each other."""
     follow, master = given["follow"], given["master"]
     explained = part.entity and not follow and given["form"] in {"text", "json", "html"}
     reversed_ = part.since is not None and part.until is not None and part.until < part.since

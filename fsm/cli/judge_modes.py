@@ -37,25 +37,20 @@ if TYPE_CHECKING:
     from fsm.trace import Batch
 
 _BETWEEN: Final = 1_000
-"""Number of batches between two removals of data that is no longer needed."""
+"""How many batches to judge before dropping data that is no longer needed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Printed:
-    """Prints violations. The first violation of each cause is printed in full.
-
-    If ``json`` is true, each violation is one line of JSON.
-    """
+    """Prints violations, in full if they are the first of their cause. With ``json``, each is one line of JSON."""
 
     fail_on: Level
     json: bool
     coverage: bool
     entities: dict[str, str] = field(default_factory=dict)
-    """Maps each machine to the noun for its entities."""
     _causes: set[tuple[object, ...]] = field(default_factory=set)
 
     def violation(self, violation: Violation) -> None:
-        """Print *violation*, which was just found."""
         report = Report(judged=(), fail_on=self.fail_on)
         if self.json:
             self._print(json_report.violation_line(report, violation))
@@ -66,7 +61,6 @@ class Printed:
         self._causes.add(cause)
 
     def summary(self, judging: Judging, *, over: bool) -> ExitCode:
-        """Print all findings so far, and return the exit code."""
         report = Report(judged=(judging.judged(over=over),), fail_on=self.fail_on)
         self._print(json_report.summary(report) if self.json else text(report, layout(), coverage=self.coverage))
         return report.total()
@@ -96,7 +90,6 @@ class _Following:
         judging.tell(self.printed.violation, *([self.counted.violation] if self.counted else []))
 
     def take(self, batch: Batch) -> None:
-        """Judge *batch*, which was just read. If the runtime's version has changed, first begin a new judgement."""
         if self.auto and name_of(self.judging.recording.version()) != name_of(self.judging.shown):
             self.before.append(self.printed.summary(self.judging, over=True))
             self.start(fresh=False)
@@ -105,17 +98,17 @@ class _Following:
             self.counted.taken(self.judging, batch)
 
     def end(self) -> int:
-        """Print the last summary and return the exit code. From now on, a signal does not change the exit code."""
+        """Print the last summary and return the exit code, which a signal can no longer change."""
         code = worst([*self.before, self.printed.summary(self.judging, over=True)]).value
         INTERRUPTION.settle(code)
         return code
 
 
 def follow(given: Mapping[str, Any], part: Part) -> int:
-    """Judge a recording until a signal or the end of the pipe. Return the exit code of the verdict.
+    """Judge a recording until a signal or the end of the pipe, and return the exit code of the verdict.
 
-    *given* maps parameters of ``fsm judge`` to values. A recorded call is judged ``settle`` seconds after it began.
-    By that time, all earlier calls must have been recorded.
+    *given* maps the parameters of ``fsm judge`` to their values. A recorded call is judged ``settle`` seconds after
+    it began, when all earlier calls must have been recorded.
     """
     (name, *others) = dict.fromkeys(given["traces"])
     whole = next((parameter for parameter in ("calls", "properties", "only") if given[parameter]), "")
@@ -204,17 +197,13 @@ _WHOLE: Final = (
     "entity",
     "coverage",
 )
-"""Options of ``fsm judge`` that a cluster does not support.
+"""Options of ``fsm judge`` that do not work on a cluster.
 
 They need the whole recording in one place, or report more than a summary.
 """
 
 
 def on_cluster(given: Mapping[str, Any], master: str) -> int:
-    """Judge recordings on the cluster *master* and print the combined result.
-
-    *given* maps parameters of ``fsm judge`` to their values.
-    """
     for option in _WHOLE:
         if given[option]:
             hint = JUDGE_OPTIONS.get(option, f"--{option}")

@@ -45,7 +45,6 @@ ABOUT: Final[Mapping[Role, str]] = {
     "system": "Systems of machines",
     "part": "Parts of systems",
 }
-"""Maps the roles of models to their headings. The most useful roles come first."""
 
 
 @click.command("list")
@@ -164,7 +163,7 @@ def schema_command(form: str) -> int:
 
 
 _TOGETHER: Final = 1_000
-"""Number of lines per write. With a system call for each line, the system calls would take most of the time."""
+"""How many lines to write at once. System calls for single lines would take most of the time."""
 
 
 @click.command("simulate")

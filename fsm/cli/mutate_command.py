@@ -41,10 +41,7 @@ from fsm.recordings.time_order import Assume
 from fsm.report import mutation_report as report
 
 FEW: Final = 8
-"""Maximum number of copies in a system that is mutated directly.
-
-Larger systems are first tried with single copies.
-"""
+"""Up to this number of copies, a system is mutated as it is. A larger one is first tried with single copies."""
 
 
 @click.command("mutate")

@@ -33,14 +33,12 @@ complete_models_and_systems: Final = completer(lambda _: (*names(), *systems()),
 
 @completer
 def complete_events(ctx: click.Context) -> Iterator[str]:
-    """Yield the events of the models on the command line. For a system, yield the families of its joint events."""
     for model in models_named(ctx):
         yield from (joint.family for joint in model.events.values()) if isinstance(model, System) else model.events
 
 
 @completer
 def complete_states(ctx: click.Context) -> Iterator[str]:
-    """Yield the states of the models on the command line. Systems have none."""
     for model in models_named(ctx):
         if not isinstance(model, System):
             yield from model.states
@@ -48,7 +46,6 @@ def complete_states(ctx: click.Context) -> Iterator[str]:
 
 @completer
 def complete_properties(ctx: click.Context) -> Iterator[str]:
-    """Yield the properties of the models on the command line. If it names no model, use all shipped models."""
     for model in tuple(models_named(ctx)) or map(load, names()):
         try:
             yield from (stated.name for stated in claims(model.path).properties)
@@ -58,7 +55,6 @@ def complete_properties(ctx: click.Context) -> Iterator[str]:
 
 @completer
 def complete_codes(_: click.Context) -> Iterable[str]:
-    """Return the codes of all rules."""
     from fsm.language.codes import RULES  # noqa: PLC0415  (loading them takes longer than everything else here)
 
     return RULES
@@ -66,7 +62,6 @@ def complete_codes(_: click.Context) -> Iterable[str]:
 
 @completer
 def complete_suts(_: click.Context) -> Iterable[str]:
-    """Return the forms of names of systems under test. Each form ends at its colon."""
     from fsm.conformance.lookup import forms  # noqa: PLC0415  (only for --against)
 
     return (f"{form.partition(':')[0]}:" if ":" in form else form for form in forms())
@@ -82,11 +77,10 @@ _DIGITS = 10
 _Model = TypeVar("_Model", Machine, System)
 
 text_option = partial(click.option, default="", show_default=False)
-"""A decorator for an option whose value is text. The default is empty. The help text says what happens by default."""
 
 
 def choice_option(choices: Iterable[str], about: str = "Output format.") -> Callable[[FC], FC]:
-    """Return the option ``--format``, which is passed as ``form``. The first of *choices* is the default."""
+    """Return the option ``--format``, passed as ``form``, with the first of *choices* as its default."""
     names = [*choices]
     return click.option("--format", "form", type=click.Choice(names), default=names[0], help=about)
 
@@ -94,7 +88,6 @@ def choice_option(choices: Iterable[str], about: str = "Output format.") -> Call
 format_option: Final = choice_option(["text", "json"])
 
 CASE_FORMATS: Final = ("junit", "sarif", "github")
-"""The case formats of other tools. The writer of each has its name in :mod:`fsm.report.case_formats`."""
 
 cases_format_option: Final = choice_option(
     ["text", "json", *CASE_FORMATS],
@@ -103,13 +96,12 @@ cases_format_option: Final = choice_option(
 
 
 def print_report(form: str, *, text: Callable[[], str], json: Callable[[], str], cases: Callable[[], Cases]) -> None:
-    """Print a report in the format *form*. Call only the function for this format."""
+    """Print a report in the format *form*, calling only the function that makes it."""
     report = case_report(form, cases()) if form in CASE_FORMATS else json() if form == "json" else text()
     click.echo(report, nl=False)
 
 
 def case_report(form: str, cases: Cases) -> str:
-    """Return *cases* in a format of another tool. The module of these formats is loaded on demand."""
     writer: Callable[[Cases], str] = getattr(import_module("fsm.report.case_formats"), form)
     return writer(cases)
 
@@ -130,7 +122,7 @@ at_least_option: Final = click.option(
 
 
 def listening(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, int] | None:
-    """Parse an address and a port. If there is no address, use 127.0.0.1."""
+    """Parse an address and a port. Without an address, it is 127.0.0.1."""
     if value is None:
         return None
     address, colon, port = value.rpartition(":")
@@ -144,10 +136,7 @@ _AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?
 
 
 def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
-    """Parse a time or a duration before now, and return nanoseconds since the epoch.
-
-    A time without an offset is local.
-    """
+    """Parse a time, or a duration before now, to nanoseconds since the epoch. A time without an offset is local."""
     if value is None:
         return None
     if ago := _AGO.fullmatch(value):
@@ -163,7 +152,6 @@ def moment(_context: click.Context, _option: click.Parameter, value: str | None)
 
 
 def line(_context: click.Context, _option: click.Parameter, value: str | None) -> Line | None:
-    """Parse a line number. It may follow the name of its file and a colon."""
     if value is None:
         return None
     file, _, number = value.rpartition(":")
@@ -173,7 +161,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
 
 
 def file_and_line(name: str) -> tuple[str, int]:
-    """Split FILE:LINE. The line is 0 if *name* has no line number or if *name* itself is the name of a file."""
+    """Split FILE:LINE. The line is 0 if *name* has none, or if there is a file with the whole *name*."""
     path, _, number = name.rpartition(":")
     if not (path and number.isascii() and number.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (never raises)
         return name, 0
@@ -181,7 +169,7 @@ def file_and_line(name: str) -> tuple[str, int]:
 
 
 def engine(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
-    """Return the Spark master that *value* names. An empty string means this process.
+    """Return the Spark master that *value* names, or an empty string for this process.
 
     >>> engine(None, None, "spark"), engine(None, None, "spark[2]"), engine(None, None, "spark://head:7077")
     ('local[*]', 'local[2]', 'spark://head:7077')
@@ -199,7 +187,6 @@ def engine(_context: click.Context, _option: click.Parameter, value: str | None)
 
 
 def standard_output_if_dash(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
-    """Return *path*, or ``None`` if it is ``-``: callback of an output option."""
     return None if path == Path("-") else path
 
 
@@ -215,21 +202,15 @@ output_option: Final = click.option(
 def name_option(
     option: str, letter: str, about: str, complete: Completer, *, to: str = "", several: bool = False
 ) -> Callable[[FC], FC]:
-    """Return *option*.
-
-    Its value is a name, passed as the parameter *to*. If *several* is true, the option is repeatable.
-    """
     flags = (f"--{option}", f"-{letter}", to or option)
     return click.option(*flags, multiple=several, metavar="NAME", shell_complete=complete, help=about)
 
 
 def profiles_option(about: str) -> Callable[[FC], FC]:
-    """Return the repeatable option ``--profile``, which is passed as ``profiles``. *about* is its help text."""
     return name_option("profile", "p", about, complete_profiles, to="profiles", several=True)
 
 
 def model_option(about: str) -> Callable[[FC], FC]:
-    """Return the repeatable option ``--model``, which is passed as ``models``. *about* is its help text."""
     complete = complete_models_and_systems
     return click.option(
         *("--model", "-m", "models"), multiple=True, metavar="NAME|FILE", shell_complete=complete, help=about
@@ -237,22 +218,16 @@ def model_option(about: str) -> Callable[[FC], FC]:
 
 
 def recording_option(about: str) -> Callable[[FC], FC]:
-    """Return the option ``--with``, which is passed as ``calls``. *about* is its help text."""
     return text_option("--with", "-w", "calls", metavar="FILE", type=click.Path(readable=False), help=about)
 
 
 JUDGE_OPTIONS: Final[Mapping[str, str]] = {"calls": "--with", "only": "--property", "every": "--all"}
-"""Maps parameters of ``fsm judge`` to their options. Options with the same name as their parameter are left out."""
+"""The options of ``fsm judge`` whose names differ from those of their parameters."""
 
 ANY_NUMBER: Final = -1
-"""The value that means any number of copies."""
 
 
 def parts_option(about: str, *, any_number: bool = False) -> Callable[[FC], FC]:
-    """Return the option ``--parts``, which sets the number of copies of each part.
-
-    If *any_number* is true, the number of one part may be ``any``.
-    """
     counts = partial(_counts, any_number=any_number)
     return text_option("--parts", callback=counts, metavar="PART=COUNT,...", help=about)
 
@@ -275,17 +250,14 @@ def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any
 
 
 def property_option(about: str) -> Callable[[FC], FC]:
-    """Return the repeatable option ``--property`` with the help text *about*."""
     return name_option("property", "P", about, complete_properties, to="only", several=True)
 
 
 def restarts_option(about: str) -> Callable[[FC], FC]:
-    """Return the option ``--restarts`` with the help text *about*."""
     return click.option("--restarts", type=click.Choice(["none", "seen", "maybe"]), default="maybe", help=about)
 
 
 def restart_options(command: FC) -> FC:
-    """Add ``--restarts`` and ``--shortest-restart`` (in milliseconds) to *command*."""
     assumed = restarts_option(
         "When to assume a restart of the runtime that no line shows: never (none), when calls found no runtime (seen), "
         "or also in every pause between calls that is long enough (maybe)."
@@ -301,7 +273,6 @@ def restart_options(command: FC) -> FC:
 
 
 def layout(*, coloured: bool = True) -> Layout:
-    """Return a layout as wide as the terminal, but at most :data:`WIDEST` columns wide."""
     columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
     return Layout(width=columns, style=_style if coloured else plain)
 
@@ -311,13 +282,12 @@ def _style(value: str, how: str) -> str:
 
 
 def sizes(names: Iterable[str]) -> int:
-    """Return the total size of the files in bytes. If the total is too small for a progress bar, return 0."""
+    """Return the total size of the files in bytes, or 0 if it is too small to need a progress bar."""
     size = sum(os.path.getsize(name) for name in names if is_file(name))  # noqa: PTH202
     return size if size >= 1 << 22 else 0
 
 
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:
-    """Raise an error for the first of *words* that is not in *known*. The error names the option *hint*."""
     names = dict.fromkeys(known)
     for word in words:
         if word not in names:
@@ -325,26 +295,19 @@ def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -
 
 
 def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.BadParameter:
-    """Return an error for *word*, which is not in *known*.
-
-    The error suggests the nearest word and the option *hint*.
-    """
     return click.BadParameter(f"'{word}': {nearest(word, known, of=of)}", param_hint=hint)
 
 
 def under(model: _Model, profile: str | None) -> _Model:
-    """Return *model* with *profile* applied if *profile* is given."""
     require_profiles([profile], [model.profiles])
     return model.under(profile)
 
 
 def require_profiles(profiles: Iterable[str | None], groups: Sequence[Mapping[str, Bounded]]) -> None:
-    """Raise an error for a name in *profiles* that is neither a profile nor a version of a profile in *groups*."""
     for profile in profiles:
         if wrong := unknown_profile(profile, groups):
             raise click.BadParameter(f"'{wrong[0]}': {wrong[1]}", param_hint="--profile")
 
 
 def require_properties(only: Iterable[str], stated: Iterable[Specification[Machine | System]]) -> None:
-    """Raise an error for the first name in *only* that is not the name of a property in *stated*."""
     require(only, (one.name for each in stated for one in each.properties), of="properties", hint="--property")

@@ -33,14 +33,13 @@ if TYPE_CHECKING:
     from fsm.monitor.judgement.part import Telling
 
 ORDINARY = 0o666
-"""Permissions of a new file before the umask is applied."""
 
 
 @contextmanager
 def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
     """Remove all new files and folders if the block fails.
 
-    The block must call the yielded function with each path before writing to it.
+    The block must announce each path, before writing to it, by calling the yielded function.
     """
     made: list[Path] = []
 
@@ -61,7 +60,7 @@ def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
 
 
 def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] = lambda _: None) -> None:
-    """Call *begin* and write to the file at *path*. If *path* is ``None``, write to standard output."""
+    """Write to the file at *path*, calling *begin* first, or to standard output if *path* is ``None``."""
     if path is None:
         if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout and sys.stdout.isatty():
             raise click.UsageError("a terminal cannot show a PNG picture; use --output FILE.png, or > FILE.png")
@@ -75,26 +74,21 @@ def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] =
 
 
 def put_text(text: Callable[[Layout], str], path: Path | None) -> None:
-    """Write the result of *text* like :func:`put`. *text* receives the layout of a file or of standard output."""
     put(text(layout(coloured=path is None)), path)
 
 
 def same(name: str, path: Path | None) -> bool:
-    """Check whether *path* is the file *name*."""
     return path is not None and path.exists() and path.samefile(name)
 
 
 def failed(path: Path, error: OSError) -> Exception:
-    """Return the exception to raise for an *error* in writing to *path*.
-
-    If the disk is at fault, it is *error* itself.
-    """
+    """Return the exception to raise for an *error* in writing to *path*. A fault of the disk is raised as it is."""
     full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
     return error if full else click.FileError(str(path), reason(error))
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write *content* to the file at *path* with :func:`replacing`. Raise ``OSError`` if that fails."""
+    """Replace the content of the file at *path* as :func:`replacing` does. Raise ``OSError`` if that fails."""
     with replacing(path) as file:
         file.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
 
@@ -103,10 +97,10 @@ def write(path: Path, content: str | bytes) -> None:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open the file at *path* for new content. Readers see the whole old content or the whole new content.
 
-    Until it is complete, the new file has no name or a temporary name, so that an interrupted command leaves nothing
-    behind. A command that is killed leaves a file behind only if the file system does not support unnamed files, or
-    if the command is killed just before the rename. Anything that is not a regular file, such as a pipe, is written
-    directly. Raise ``OSError`` if writing fails.
+    Until it is complete, the new file has no name or a temporary one, so that an interrupted command leaves nothing
+    behind. A command that is killed may leave a file if the file system does not support unnamed files, or if it is
+    killed just before the rename. Anything but a regular file, such as a pipe, is written directly. Raise ``OSError``
+    if writing fails.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
@@ -130,10 +124,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _new_file(temporary: Path) -> tuple[int, Path]:
-    """Open a new file, and return the file and its path.
-
-    The file has no name if the file system supports this. Otherwise, its name is *temporary*.
-    """
+    """Open a new file that has no name or, where the file system does not support this, the name *temporary*."""
     with suppress(AttributeError, OSError):
         handle = os.open(temporary.parent, os.O_WRONLY | os.O_TMPFILE, ORDINARY)
         unnamed = Path(f"/proc/self/fd/{handle}")
@@ -145,10 +136,7 @@ def _new_file(temporary: Path) -> tuple[int, Path]:
 
 @contextmanager
 def drawing(what: str = "a page", advice: str = "") -> Iterator[None]:
-    """Convert errors about Graphviz to errors of the command line.
-
-    *what* needs Graphviz, which is missing or fails.
-    """
+    """Turn a missing or failing Graphviz, which *what* needs, into an error of the command line."""
     from fsm.diagrams.draw.dot import HOW_TO_GET_DOT, DotFailedError, NoDotError  # noqa: PLC0415  (commands that draw)
 
     try:
@@ -162,10 +150,7 @@ def drawing(what: str = "a page", advice: str = "") -> Iterator[None]:
 
 @contextmanager
 def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
-    """Yield a function that rewinds standard input if *names* includes it.
-
-    If it does not, the function does nothing.
-    """
+    """Yield a function that rewinds standard input if *names* includes it, and otherwise does nothing."""
     before = sys.stdin
     if STDIN not in names or before is None:
         yield lambda: None
@@ -189,10 +174,6 @@ def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
 
 
 def judged_twice(judged: Judged, rewind: Callable[[], None], judge: Callable[..., Judged]) -> Judged:
-    """Return *judged* with the stories of its entities.
-
-    *rewind* and *judge* are called to read the recording again.
-    """
     from fsm.monitor.judgement.part import with_stories  # noqa: PLC0415  (slow to import)
 
     def collect(telling: Telling) -> Judged:
@@ -203,14 +184,14 @@ def judged_twice(judged: Judged, rewind: Callable[[], None], judge: Callable[...
 
 
 PAUSE: Final = 0.2
-"""Minimum number of seconds between two updates of the bar during a search."""
+"""Seconds between updates of the bar during a search, at least."""
 
 REPORTING: Final = 10.0
-"""Number of seconds between progress reports."""
+"""Seconds between progress reports."""
 
 
 class CommandProgress:
-    """Progress through *size* units of work. If *size* is 0, nothing is shown."""
+    """Progress through *size* units of work, which is shown unless *size* is 0."""
 
     def __init__(
         self,
@@ -226,19 +207,13 @@ class CommandProgress:
         self._began = self._search_began = self._shown = clock()
 
     def advance(self, units: int = 1) -> None:
-        """Add *units* to the amount of work that is done."""
         self.bar.update(units)
 
     def reach(self, done: int, size: int) -> None:
-        """Set the amount of work that is done, and change the total to *size*."""
         self.bar.length = size
         self.bar.update(done - self.bar.pos)
 
     def searched(self, covered: Explored) -> None:
-        """Show on the bar how far a search has come.
-
-        The bar shows *covered* (the number of states), the number of states per second, and the memory in use.
-        """
         now = self._clock()
         if not covered.nodes:
             self._search_began = now
@@ -248,7 +223,6 @@ class CommandProgress:
             self._relabel(f"{covered.nodes:,} states, {rate:,.0f}/s, {self._memory() >> 20:,} MiB")
 
     def report(self) -> None:
-        """Show how long the work has taken so far."""
         spent = f"{self._clock() - self._began:,.0f} s"
         if self._terminal:
             self._relabel(spent)
@@ -263,10 +237,7 @@ class CommandProgress:
 
 @contextmanager
 def progress(label: str, size: int) -> Iterator[CommandProgress]:
-    """Show progress through *size* units of work.
-
-    If time or memory runs out, report the amount of work that was done.
-    """
+    """Show progress through *size* units of work, and how much was done if time or memory runs out."""
     shown, over = CommandProgress(label, size), Event()
 
     def report() -> None:

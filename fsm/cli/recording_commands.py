@@ -35,7 +35,6 @@ FORMATS: Final[Mapping[str, str]] = {
     "json": "cover_report",
     "sh": "cover_report",
 }
-"""Maps each format to the module of its writer. The writer is the function that is named after the format."""
 
 
 @click.command("cover", epilog="Exit codes: 0 coverage was written, 2 wrong input.")

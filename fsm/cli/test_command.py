@@ -62,7 +62,6 @@ from fsm.sut import Stimulus
 
 
 def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
-    """Return the steps in *text*. Raise an error for events, stages and outcomes that *machine* does not have."""
     try:
         found = read_steps(text)
     except ValueError as error:
@@ -89,15 +88,12 @@ if TYPE_CHECKING:
     from fsm.sut import SUT
 
 _FOREIGN: Final = "fsm.foreign schemes"
-"""Key in :attr:`click.Context.meta` for the schemes of other packages that are offered."""
 
 _DELAY: Final = 0.05
-"""Maximum random delay, in seconds, before a thread calls a runtime. Most calls take about this long."""
+"""The longest random delay, in seconds, before a thread calls a runtime. Most calls take about as long."""
 
 
 class _TestCommand(click.Command):
-    """A command that adds the options of fsm's own schemes and of other schemes that the command line names."""
-
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         params = super().get_params(ctx)
         known = {name: "fsm test" for param in params for name in param.opts}
@@ -119,7 +115,6 @@ class _TestCommand(click.Command):
 
 
 def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
-    """Return the schemes of other packages that the command line may name. For ``--help``, return all of them."""
     if _FOREIGN not in ctx.meta:
         words = ctx.meta.get(cli.WORDS, ())
         named = (name for name in foreign_names(SUTS) if any(f"{name}:" in word for word in words))
@@ -303,7 +298,6 @@ def command(
 
 
 def _write_script(tested: Tested, script: str | None) -> None:
-    """Write the failures of *tested* to the file *script*. They are written as shell lines for a client."""
     if script is None:
         return
     plan = tested.oracle.plan
@@ -317,10 +311,6 @@ def _write_script(tested: Tested, script: str | None) -> None:
 
 
 def _races_repeated(tested: Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> Tested:
-    """Repeat each race in *tested* to count how often it recurs.
-
-    Write races to *record* or to files next to *record*.
-    """
     if tested.races is None or not tested.races.found:
         return tested
     machine = tested.oracle.plan.table.machine
@@ -350,7 +340,6 @@ def _property_tests(
 
 
 def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the *given* options of *scheme*. Raise an error for options of other schemes."""
     values = {key: value for key, value in given.items() if value}
     own = {option.key for option in scheme.options} if scheme else set()
     for other in own_schemes():
@@ -361,10 +350,7 @@ def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _planned(scheme: Scheme | None, request: PlanRequest) -> tuple[Machine, str | None]:
-    """Return the machine for planning tests and the profile to tolerate.
-
-    The profile is ``None`` if the machine already has it.
-    """
+    """Return the machine for planning tests, and the profile to tolerate unless the machine already has it."""
     name, profile, parts = request.model, request.profile, dict(request.parts)
     try:
         machine = scheme.machine(request) if scheme else None
@@ -391,7 +377,7 @@ def _during(scheme: Scheme) -> Iterator[None]:
 
 @contextmanager
 def _hypothesis_elsewhere() -> Iterator[None]:
-    """Make Hypothesis keep its examples in a temporary folder instead of the current folder."""
+    """Make Hypothesis keep its examples in a temporary folder rather than in the current one."""
     with ScratchFolder() as folder:
         configuration.set_hypothesis_home_dir(folder)
         try:

@@ -25,10 +25,7 @@ from fsm.trace import Observation
 
 
 class Need(IntEnum):
-    """A need of a path in addition to calls and events that happen by themselves.
-
-    A milder need has a smaller number.
-    """
+    """What a path needs besides calls and events that happen by themselves, from the mildest to the hardest."""
 
     FAILURE = 1  # a call fails in a way that a client can arrange
     OVERLAP = 2  # a call arrives while another call is in progress
@@ -46,7 +43,7 @@ _ALLOWED: Final = sorted(
     (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),
     key=lambda some: (max(some, default=0), len(some), sorted(some)),
 )
-"""Sets of needs that a path may have. The mildest set comes first."""
+"""The combinations of needs to try, mildest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +58,11 @@ class ClientPath:
 
     @property
     def alone(self) -> bool:
-        """True if a single client can take these steps with calls that do not overlap."""
         return CALLS.issuperset(self.needs)
 
 
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
-    """Map each (event, state) pair, in model order, to its path. The name of the end of a call is ``…EVENT``."""
+    """Map each (event, state) pair to its path, in model order. The end of a call is the event ``…EVENT``."""
     plan, client = Plan(tabulate(machine)), client_of(machine)
     table = plan.table
     leaving = cache(lambda point: [(edge, needs(table, edge, client)) for edge in plan.leaving(point)])
@@ -96,7 +92,6 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
 
 
 def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
-    """Return the needs of *edge*, except calls of *client* and events that happen by themselves."""
     event = table.rows[table.row[edge.step.event]].event
     found = {Need.OVERLAP} if edge.step.stage != "do" else set()
     if event.interrupts:
@@ -116,7 +111,7 @@ def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
 
 
 def usual(ways: Sequence[Way]) -> Way | None:
-    """Return the usual outcome of a call. This is the first outcome in model order that is not a deviation."""
+    """Return the outcome to expect from a call: the first in model order that is not a deviation."""
     return next((way for way in ways if way.deviation is None), None)
 
 
@@ -129,10 +124,10 @@ _ENTITY: Final = "it"
 
 
 class EvidentPaths:
-    """Finds steps such that a recording of them proves that they exercised a cell of *machine*.
+    """Finds steps whose recording proves that they exercised a given cell of *machine*.
 
-    *seen* contains the signals that happen only when a recording shows them. If *seen* is ``None``, this is true of
-    all signals. *unseen* holds the signals that a recording never shows.
+    *seen* lists the signals that cannot have happened unless the recording shows them; ``None`` means all signals.
+    *unseen* lists the signals that a recording never shows.
     """
 
     def __init__(self, machine: Machine, *, seen: frozenset[str] | None, unseen: frozenset[str] = frozenset()) -> None:
@@ -141,10 +136,6 @@ class EvidentPaths:
         self._client = client_of(machine)
 
     def of(self, cell: tuple[str, str], steps: Sequence[Stimulus]) -> tuple[Stimulus, ...]:
-        """Return *steps* to *cell*, with additional steps that a recording needs as proof.
-
-        Without proof, return no steps.
-        """
         for tried in self._variants(tuple(steps)):
             monitor = Monitor(self._machine, seen=self._seen)
             for each in self._recording_of(tried):
@@ -154,10 +145,6 @@ class EvidentPaths:
         return ()
 
     def _variants(self, steps: tuple[Stimulus, ...]) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield *steps*, followed by variants.
-
-        A variant begins after another lifecycle, or it queries the state before the last step.
-        """
         yield steps
         names = {event.rpc: event.name for event in self._machine.events.values() if event.kind == "call"}
         makes, removes, looks = (

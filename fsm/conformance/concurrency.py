@@ -32,10 +32,10 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Limited, Serial
 
 Ways: TypeAlias = dict[tuple[str, ...], set[str]]
-"""Maps a shortest run to each reachable state to the events that change that state or emit outputs in it."""
+"""A shortest run to each reachable state, with the events that have an effect in that state."""
 
 TRIES: Final = 5
-"""Factor of additional runs. Pairs of events and candidates for shrinking run this many times the usual number."""
+"""Pairs of events and candidates for shrinking run this many times as often as other programmes."""
 
 _LONG: Final = 4  # maximum number of events of each thread in programmes for a SUT that judges itself
 MOST: Final = 25  # maximum number of kinds of races to find in a SUT that judges itself
@@ -60,15 +60,14 @@ def concurrently(
 ) -> RaceSearch:
     """Search for races in the SUT that *factory* makes, and shrink each race.
 
-    A programme brings the SUT to one of the states that *events* can reach. Then several threads, from two to
-    *threads*, call ``do`` concurrently. Each thread makes at most *each* calls. By default, *events* are all calls,
-    together with the signals that can happen in every state and do not interrupt. If the SUT judges itself, the
-    default is only the calls. The search ends at the first race or, if the SUT judges itself, after *most* races
-    whose kinds are not in *known*.
+    A programme brings the SUT to one of the states that *events* can reach, whereupon two to *threads* threads call
+    ``do`` concurrently, at most *each* times per thread. By default, *events* are all calls, together with the
+    signals that can happen in every state and do not interrupt, or only the calls if the SUT judges itself. The
+    search ends at the first race or, if the SUT judges itself, after *most* races whose kinds are not in *known*.
 
     There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs
-    test a pair: two concurrent events that can both change the state or emit an output. Threads that have not
-    returned after *patience* seconds count as hanging. *pace* is for a remote SUT.
+    test a pair, which consists of two concurrent events that can both change the state or emit an output. Threads
+    that have not returned after *patience* seconds count as hanging. *pace* is for a remote SUT.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.lookup import Simulated
@@ -118,7 +117,6 @@ class _RaceHunt:
     found: list[Race] = field(default_factory=list)
 
     def pairs(self, ways: Ways, examples: int, repeats: int) -> int:
-        """Run pairs of events that can both change the state or emit outputs. Return the number of planned runs."""
         pairs = [
             Programme(before=before, threads=((one,), (other,)))
             for before, moving in ways.items()
@@ -135,15 +133,12 @@ class _RaceHunt:
         return often * len(pairs)
 
     def once(self, programmes: Iterable[Programme]) -> None:
-        """Run each of *programmes* once. Stop early if time runs out."""
         self.runs.allow(1)
         for number, programme in enumerate(programmes):
             if self.runs.late or (self.runs.race_in(programme, number) and self._enough()):
                 return
 
     def draw(self, programmes: SearchStrategy[Programme], *, examples: int, repeats: int, chance: int) -> None:
-        """Draw *examples* programmes from *programmes*, and run each of them *repeats* times."""
-
         @seed(chance)
         @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
         @given(programme=programmes)
@@ -156,7 +151,7 @@ class _RaceHunt:
             test()
 
     def _enough(self) -> bool:
-        """Record the last race if it happens only with threads. Return whether the search is over."""
+        """Keep the last race if it needs threads, and return whether the search is over."""
         race, self.runs.race = self.runs.race, None
         if race is None:
             return False
@@ -167,7 +162,7 @@ class _RaceHunt:
 
 
 def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pace) -> Race:
-    """Run the programme of *race* again and count the races. The profile must already be applied to *machine*."""
+    """Run the programme of *race* again and count how often it races. *machine* already has the profile applied."""
     sut = factory()
     runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
     raced = sum(runs.race_in(race.programme, number) for number in range(AGAIN))
@@ -177,7 +172,7 @@ def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pac
 
 
 def refuse_serial(sut: SUT) -> None:
-    """Close *sut* and raise :class:`InputError` if several threads cannot call it concurrently."""
+    """Raise :class:`InputError`, and close *sut*, if *sut* cannot be called by several threads at once."""
     if isinstance(sut, Serial):
         sut.close()
         what = "the system answers one request at a time, so several threads would only wait for each other"
@@ -186,7 +181,6 @@ def refuse_serial(sut: SUT) -> None:
 
 
 def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:
-    """Yield the events that a thread may try in any state: all calls, and some signals if *signals* is true."""
     for event in machine.events.values():
         everywhere = not any(isinstance(cell, Cannot) for cell in event.cells.values())
         if event.kind == "call" or (signals and event.kind == "signal" and not event.interrupts and everywhere):
@@ -210,9 +204,9 @@ def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) ->
 
 
 def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
-    """Yield long programmes, which may reveal several causes.
+    """Yield long random programmes, which may reveal several races with different causes.
 
-    When the threads start, about half of the events have an effect.
+    About half of the events would have an effect in the state in which the threads start.
     """
     every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
     while True:
@@ -226,10 +220,6 @@ def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.
 
 
 def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
-    """Return the :data:`Ways`, with a shortest run of *events* to each reachable state.
-
-    The shortest runs come first.
-    """
     never = {"never": sut.never} if isinstance(sut, Limited) else {}
     plan = Plan(table=tabulate(machine), overlaps=False, **never)
     judging = isinstance(sut, RaceJudging)  # then calls must succeed, because outcomes cannot be requested
@@ -255,4 +245,4 @@ def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
 
 
 class _EnoughError(Exception):
-    """Raised to end the search because enough races were found or time has run out."""
+    pass

@@ -26,7 +26,7 @@ class RecordSnapshot:
     writing: str = ""
 
     def look(self) -> None:
-        """Read the record. Then overwrite the result to check that it is a copy."""
+        """Read the record, and then scribble over what was read, which must not change the SUT's own record."""
         self.writing = ""
         if self.sut is None:
             return
@@ -38,10 +38,6 @@ class RecordSnapshot:
             )
 
     def fault(self, table: Table, went: Edge | None, seen: Response) -> str:
-        """Return the fault in the record after a step by the edge *went*.
-
-        If there is no fault, return an empty string.
-        """
         if self.sut is None:
             return ""
         before = self.record
@@ -53,7 +49,6 @@ class RecordSnapshot:
 
 
 def _unchanging(table: Table, went: Edge, seen: Response) -> str:
-    """Return the reason why the record must not change. If the record may change, return an empty string."""
     row, state = went.cells[0]
     event = table.rows[row].event
     cell = table.cell(state, row)
@@ -124,7 +119,6 @@ WHOLE: Final = 1_000_000  # This crash point is after the last effect of any eve
 
 
 def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
-    """Yield each edge that a crash may interrupt, together with each possible outcome of the restart."""
     rows = _interrupting(plan.table)
     for edge in plan.edges:
         if edge.step.stage != "do" or edge.source.call != IDLE or edge.cells[0][0] in rows:
@@ -135,14 +129,11 @@ def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
 
 
 def crashed_edge(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
-    """Return the edge among *edges* during which *step* crashes the SUT. Return ``None`` if no edge matches."""
     key = (step.event, "do", step.expected[:-1])
     return next((edge for edge in edges if (*edge.step[:2], tuple(way.name for way in edge.ways)) == key), None)
 
 
 class Ended(NamedTuple):
-    """The state that a SUT shows after an event and a restart, and the record of the SUT at that time."""
-
     shows: str
     record: Any
 
@@ -150,11 +141,11 @@ class Ended(NamedTuple):
 def crashed(
     plan: Plan, sut: Crashing, edge: Edge, step: Stimulus, again: Callable[[], None], whole: Ended | None
 ) -> tuple[bool, str, str, Ended]:
-    """Crash *sut* partway through *edge*, and check the result. *sut* must be at the source of *edge*.
+    """Crash *sut* partway through *edge*, and check what it shows after the restart.
 
-    *again* brings the SUT back to the source of *edge*. *whole* is the result of the complete event followed by a
-    restart, if this result is known. Return whether the SUT crashed, the state that it shows afterwards, the fault
-    (or an empty string), and *whole*.
+    *sut* must be at the source of *edge*, and *again* brings it back there. *whole* is what it shows if it restarts
+    after the complete event, or ``None`` if that has not been tried yet. Return whether the SUT crashed, the state
+    that it shows, the fault or an empty string, and *whole*.
     """
     if whole is None:
         by_itself, whole, *_ = _crash_once(plan, sut, edge, step._replace(point=WHOLE))
@@ -182,9 +173,9 @@ def crashed(
 
 
 def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
-    """Crash *sut* during *edge*. Return whether it crashed, and its state and record after the restart.
+    """Crash *sut* during *edge*, and return whether it crashed and how it ended up.
 
-    Return also whether the outcomes of *edge* were arranged, and whether the outcome of the restart was arranged.
+    The last two results tell whether the SUT arranged the outcomes of *edge* and the outcome of the restart.
     """
     goes, restarts = not any(edge.choice), False
     if (arrange := arranger(sut)) is not None:
@@ -197,10 +188,6 @@ def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[
 
 
 def _states_after_restart(table: Table, states: set[int], outcome: str) -> set[int]:
-    """Return the states that a restart can reach from *states*.
-
-    Use only the restart's *outcome* if it is possible.
-    """
     cells = [table.step(state, row) for row in _interrupting(table) for state in states]
     if None in cells:
         return set(range(len(table.states)))
@@ -208,7 +195,6 @@ def _states_after_restart(table: Table, states: set[int], outcome: str) -> set[i
 
 
 def through(edge: Edge) -> list[int]:
-    """Return the states that *edge* passes through."""
     return list(dict.fromkeys([*(state for _, state in edge.cells), *(way.to for way in edge.ways)]))
 
 

@@ -32,7 +32,7 @@ PATIENCE: Final = 3  # number of attempts at a step if its outcome cannot be arr
 
 
 class Execution:
-    """Takes steps on one SUT, and judges them with *oracle*. If *watch* is given, only its property is judged.
+    """Takes steps on one SUT and judges them with *oracle*, or only by the property of *watch* if it is given.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.oracle import oracle
@@ -69,7 +69,6 @@ class Execution:
             self.watch.reset()
 
     def restart(self) -> None:
-        """Begin another test. Forget the outcomes that earlier tests failed to produce."""
         self._failed_attempts.clear()
         self.reset()
 
@@ -92,7 +91,7 @@ class Execution:
             )
 
     def take(self, step: Stimulus) -> None:
-        """Take *step* if it applies and is supported. Raise :class:`FailedError` if the response is not legal.
+        """Take *step* if it applies and is supported, and raise :class:`FailedError` if the response is not legal.
 
         Raise :class:`InputError` if the SUT shows a field that the model does not have.
         """
@@ -161,7 +160,6 @@ class Execution:
         return self._failed(Failure(trace=(Taken(step=step, seen=None, point=self.point),), broken=_described(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
-        """Count the pairs that *step* certainly exercised, whichever of the edges in *fit* it took."""
         table, points = self.oracle.plan.table, {point(each) for each in self.belief}
         row = table.row[step.event]
         states = {each.state for each in points}
@@ -178,9 +176,9 @@ class Execution:
     def _update(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Update the belief and the point after a legal step.
+        """Update the belief and the point after a legal step that was to take *wanted*.
 
-        The step was to take *wanted* and probably took ``fit[0]``.
+        Of the edges in *fit*, which explain the response, the first is the most likely one.
         """
         went = fit[0] if fit else None
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
@@ -216,7 +214,7 @@ class Execution:
         self.point = known or (points.pop() if len(points) == 1 else None)
 
     def finish(self) -> None:
-        """End the test. Take the steps that fairness requires, and then check the property at the end."""
+        """End the test: take the steps that fairness requires, and then check the property."""
         if self.watch is None:
             return
         for _ in range(self.watch.patience + 1):
@@ -230,7 +228,6 @@ class Execution:
             raise self._failed(Failure(breaks=violated))
 
     def _crash(self, step: Stimulus) -> None:
-        """Crash the SUT partway through an event. The test ends there."""
         edge = crashed_edge(self.oracle.plan.leaving(self.point), step) if self.point else None
         if edge is None or not isinstance(self.sut, Crashing):
             return
@@ -301,10 +298,7 @@ class Execution:
         return all(table.step(each.state, table.row[event]) is None for each in self.belief)
 
     def aim(self, edge: Edge) -> bool:
-        """Take a shortest supported path to *edge*, and then take *edge*.
-
-        Return whether *edge* was taken as expected.
-        """
+        """Take *edge*, by a shortest supported path to it, and return whether it went as expected."""
         unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
@@ -336,7 +330,6 @@ class Execution:
         return path(here, target, without=self.cover.avoided) if sure is None else sure
 
     def _is_uncertain(self, edge: Edge) -> bool:
-        """Check whether the entity may be elsewhere after *edge* without the response showing it."""
         arranged = not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged
         if (arranged and not self.oracle.dynamics.unseen) or not self.cover.took(edge):
             return False

@@ -22,14 +22,15 @@ from fsm.monitor.property_watch import Violated
 from fsm.sut import SUT, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
 
 WITHOUT_STATES: Final = 4
-"""Length of the prefix of :attr:`Failure.kind` that does not depend on the states before the failed step."""
+"""How much of :attr:`Failure.kind`, from its beginning, does not depend on the states before the failed step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """A step of a test, the response, and the point before the step.
 
-    ``came`` is set if an unexpected outcome occurred. It is the step with the outcome that occurred.
+    If the step had an outcome other than the one that was asked for, ``came`` is the step with the outcome that
+    occurred.
     """
 
     step: Stimulus
@@ -40,12 +41,12 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A test that failed at its last step, and the reason for the failure.
+    """A test that failed at its last step, and why.
 
-    If the failure does not always recur, ``repeated`` contains two numbers: the repetitions that failed, and all
-    repetitions. If the SUT has broken a promise (``broken``), ``clause`` is the clause of the cell concerned.
-    ``hint`` suggests a fix if the adapter is probably at fault. ``also`` lists the known states from which other
-    tests failed for the same cause.
+    ``repeated`` is set if the failure does not always recur: how many repetitions failed, and how many there were.
+    ``broken`` describes a promise that the SUT has broken, and ``clause`` is then the clause for the event in that
+    state. ``hint`` suggests a fix if the adapter is probably at fault. ``also`` lists other states from which tests
+    failed for the same cause.
     """
 
     trace: tuple[Taken, ...] = ()
@@ -63,10 +64,7 @@ class Failure:
 
     @property
     def began(self) -> tuple[tuple[str, ...], ...]:
-        """The states that were possible before the last step, as the only element of a tuple.
-
-        If they are unknown, the tuple is empty.
-        """
+        """The states possible before the last step, wrapped in a tuple that is empty if they are unknown."""
         return () if self.violation is None else (self.violation.before,)
 
     @property
@@ -82,14 +80,13 @@ class Failure:
 
 @dataclass(slots=True, kw_only=True)
 class Causes:
-    """Collects the shortest failure of each cause. ``shrunk`` shrinks a failure. Testing ends after ``most`` causes."""
+    """Collects the shortest failure of each cause, shrinking it with ``shrunk``, until there are ``most`` causes."""
 
     most: int
     shrunk: Callable[[Failure], Failure] = lambda failure: failure
     found: dict[tuple[object, ...], Failure] = field(default_factory=dict)
 
     def add(self, failure: Failure) -> bool:
-        """Add *failure*. Return whether testing should end."""
         cause = failure.kind[:WITHOUT_STATES]
         known = self.found.get(cause)
         shortest = self.shrunk(failure) if known is None or len(failure.steps) < len(known.steps) else known
@@ -103,8 +100,6 @@ class Causes:
 
 
 class FailedError(Exception):
-    """Raised if a step was not legal. ``failure`` has the details."""
-
     def __init__(self, failure: Failure) -> None:
         super().__init__()
         self.failure = failure
@@ -112,16 +107,14 @@ class FailedError(Exception):
 
 @dataclass(kw_only=True)
 class Cover:
-    """The (row, state) pairs that tests have exercised, and the outcomes that have occurred.
+    """What the tests of a SUT have exercised so far, and what they have learned about its limits.
 
-    For each pair, ``cells`` counts how often the event was applied when the state was the only possible state.
-    ``ambiguous`` counts how often other states were possible as well, and ``compared`` counts how often the outputs
-    were seen. ``shown`` and ``heard`` are true once the SUT has shown a state or returned outputs. ``arranged``
-    contains the steps whose outcome the SUT has promised. ``unarranged`` contains the outcomes that the SUT cannot
-    arrange. ``unsupported`` maps an event at a point to the reason why the SUT cannot take the event there.
-    ``supported`` contains the events and stages that the SUT takes at some point. ``hopeless`` holds the steps that
-    never occurred despite repeated attempts. ``whole`` maps a test that ends in a crash to the state and record of
-    the SUT if it restarts after the completed last event.
+    A (row, state) pair counts in ``cells`` if the state was certain when the event was applied, and in ``ambiguous``
+    if other states were possible too. ``compared`` counts how often its outputs were seen. ``arranged`` holds the
+    steps whose outcome the SUT has promised, and ``unarranged`` the outcomes that it cannot arrange. ``unsupported``
+    holds the SUT's reasons for not taking an event at a point. ``hopeless`` holds steps that never occurred in many
+    attempts. ``whole`` remembers, for each test that ends in a crash, what the SUT shows if it restarts after the
+    completed last event.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -142,16 +135,14 @@ class Cover:
     _taken: set[tuple[Point, Stimulus]] = field(default_factory=set)
 
     def give_up(self, edge: Edge) -> None:
-        """Mark *edge* as hopeless after repeated failed attempts, unless a test has taken it before."""
+        """Stop trying to take *edge*, after repeated failures, unless a test has taken it before."""
         if (edge.source, edge.step) not in self._taken:
             self.hopeless.add((edge.source, edge.step))
 
     def took(self, edge: Edge) -> bool:
-        """Check whether a test has taken *edge*."""
         return (edge.source, edge.step) in self._taken
 
     def avoided(self, edge: Edge) -> bool:
-        """Check whether paths must avoid *edge*."""
         return edge.doing in self.unsupported or (edge.source, edge.step) in self.hopeless
 
     def add(self, edge: Edge) -> None:
@@ -166,13 +157,11 @@ METHODS: Final = (
     *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
     *("never", "unasked", "costly"),
 )
-"""Names of all methods of a SUT, including the methods of the optional protocols."""
 
 _NEAR: Final = 0.75  # minimum similarity, from 0 to 1, of a misspelled method name to the right one
 
 
 def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
-    """Return the methods that are needed to compare *sut* with *table*, but are missing or returned nothing."""
     lacks = {
         "outputs": any(way.emits for way in table.ways) and not cover.heard,
         "fields": bool(table.machine.requires) and not isinstance(sut, Detailed),
@@ -200,7 +189,7 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def raised(error: BaseException) -> str:
-    """Describe *error* and its origin. The origin is the innermost frame, preferably one in the user's code.
+    """Describe *error* and where it was raised, which is the innermost frame, preferably in the user's code.
 
     >>> try:
     ...     {}["boom"]

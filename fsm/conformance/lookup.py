@@ -26,7 +26,9 @@ from fsm.sut import SUT, BrokenError, UnsupportedError
 
 
 class Simulated:
-    """A SUT that behaves like *machine*. It takes the first outcome by default, and replies ok to unspecified calls.
+    """A SUT that behaves like *machine*, by default with the first outcome of each event.
+
+    It replies ok to calls that the machine does not specify.
 
     >>> from fsm.language.library import load
     >>> washer = Simulated(load("examples/models/washer.toml"))
@@ -47,8 +49,7 @@ class Simulated:
         self._out: list[str] = []
         self._wanted: list[str] = []
 
-    def close(self) -> None:
-        """Do nothing."""
+    def close(self) -> None: ...
 
     def shows(self) -> str:
         return self._table.shows[self._state]
@@ -102,10 +103,7 @@ class Simulated:
         return self._table.row[event]
 
     def _take(self, row: int, stage: int = ASKED) -> Way | None:
-        """Advance a call or event of *row* by one instant.
-
-        If the step is unspecified, do nothing and return ``None``.
-        """
+        """Move a call or event of *row* on by one stage. Return ``None`` if the model does not specify the step."""
         if stage == ASKED and self._table.step(self._state, row) == ():
             message = f"{self._table.rows[row].name} cannot happen in state {self._table.states[self._state]}"
             raise UnsupportedError(message)
@@ -133,11 +131,9 @@ OWN: Final[Mapping[str, str]] = {
     "exec:COMMAND": "a process that speaks the protocol below",
     "model:MODEL": "another machine, simulated",
 }
-"""Maps the forms of SUT names that belong to no domain to descriptions."""
 
 
 def references() -> Mapping[str, str]:
-    """Map each machine with a reference implementation to the ``MODULE:ATTRIBUTE`` of its adapter."""
     return {name: kind for domain in entry_points.domains() for name, kind in domain.references.items()}
 
 
@@ -151,13 +147,13 @@ def find(
     counts: Mapping[str, int] | None = None,
     model: str = "",
 ) -> Callable[[], SUT]:
-    """Return a factory for the SUT called *name*. The SUT is to be tested against *machine*.
+    """Return a factory for the SUT called *name*, which is to be tested against *machine*.
 
-    *name* has one of the forms in :data:`OWN` or the form of a scheme (:mod:`fsm.conformance.scheme`). *options* are
-    the options of the scheme. A reference or model is used under *profile*. *counts* is the number of copies of each
-    part of a system. A process must send each answer within *timeout* seconds. Each method of a Python SUT must
-    return within the same time if the main thread calls it. *model* is the name of the judging model if it is not the
-    name of *machine*. Raise :class:`InputError` if *name* has none of these forms.
+    *name* has one of the forms in :data:`OWN` or the form of a scheme (:mod:`fsm.conformance.scheme`), whose
+    *options* are passed on; otherwise, raise :class:`InputError`. A reference or model is used under *profile*, and
+    *counts* is the number of copies of each part of a system. A process must send each answer within *timeout*
+    seconds, and so must a method of a Python SUT if the main thread calls it. *model* is the name of the judging
+    model if it differs from that of *machine*.
 
     >>> from fsm.language.library import load
     >>> door = load("examples/models/door.toml")
@@ -172,10 +168,6 @@ def find(
 
 
 def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = None) -> Callable[[], SUT]:
-    """Return a factory for the SUT called *name*, like :func:`find`.
-
-    The request is the one that a scheme receives.
-    """
     kind, rest, profile, timeout = name.partition(":")[0], asked.rest, asked.profile, asked.timeout
     scheme = scheme_of(name)
     match kind:
@@ -202,7 +194,6 @@ def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = 
 
 
 def forms(*, foreign: bool = False) -> dict[str, str]:
-    """Map the forms of SUT names to descriptions. If *foreign* is true, include the schemes of other packages."""
     schemes = [*own_schemes(), *(foreign_schemes() if foreign else ())]
     *before, last = OWN.items()
     return dict([*before, *((each.form, each.about) for each in schemes), last])
@@ -215,9 +206,9 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
 
 
 def _call_within(method: Callable[..., object], timeout: float, *arguments: object) -> object:
-    """Call *method*, and raise :class:`BrokenError` in it after *timeout* seconds.
+    """Call *method*, interrupting it with :class:`BrokenError` after *timeout* seconds.
 
-    If the method catches the exception, raise it again after another *timeout* seconds.
+    If the method swallows the exception, it is interrupted again after the same time.
     """
     if current_thread() is not main_thread():
         return method(*arguments)  # The search for races handles hanging threads itself.
@@ -259,7 +250,6 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
 
 
 def named_object(name: str, rest: str) -> Callable[[], SUT]:
-    """Return the function or class *rest* (``MODULE:FACTORY``) that makes the system under test *name*."""
     module, colon, attribute = rest.partition(":")
     if not (module and colon and attribute):
         raise _refusal(name, "this does not name a factory", "use python:MODULE:FACTORY, as in python:door.tests:make")

@@ -27,7 +27,6 @@ KNOWN: Final = 50_000  # maximum number of steps whose effect is cached
 
 
 def point(here: Configuration) -> Point:
-    """Return the point of a test whose entity is in the configuration *here*."""
     return Point(here.state, next((call.row for call in here.pending if call.stage == HELD), IDLE))
 
 
@@ -35,7 +34,7 @@ def point(here: Configuration) -> Point:
 class Oracle:
     """Judges steps against the machine of ``plan``.
 
-    Deviations of the profiles in ``others`` may explain a violation.
+    A violation may be explained by deviations of other profiles, whose tables are ``others``.
     """
 
     plan: Plan
@@ -46,15 +45,14 @@ class Oracle:
 
     @property
     def start(self) -> Configurations:
-        """The belief at the start of a test."""
         return replace(self.dynamics, coming=()).beginning()
 
     def legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        """Return the belief after *step*. If the step is a violation, the belief is empty."""
+        """Return the belief after *step*, which is empty if the step is a violation."""
         return self.stepped(before, Stimulus(step.event, step.stage), seen)
 
     def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        """Return the belief after an illegal step. It includes every state that is consistent with *seen*."""
+        """Return the belief after an illegal step: every state that is consistent with *seen*."""
         row = self.plan.table.row[step.event]
         left = {IDLE} if step.stage == "end" else {point(each).call for each in before}
         calls = {row} if seen.reply is None else left
@@ -64,19 +62,14 @@ class Oracle:
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
 
     def at(self, here: Point) -> Configurations:
-        """Return the configurations that are possible when a test is at the point *here*."""
         pending = () if here.call == IDLE else (Pending(here.call, HELD, 0),)
         return replace(self.dynamics, coming=()).closed([Configuration(here.state, pending)])
 
     def sure(self, here: Point) -> bool:
-        """Check whether an entity at the point *here* stays there until the test acts."""
+        """Check whether an entity at the point *here* stays there until the test does something."""
         return {point(each) for each in self.at(here)} == {here}
 
     def foreseen(self, edge: Edge, *, shown: bool, emitted: bool) -> Response:
-        """Return a correct response to *edge*.
-
-        Include the state if *shown* is true, and the outputs if *emitted* is true.
-        """
         last = edge.ways[-1]
         return Response(
             reply=None if last.begins else next(iter(last.reply), ""),
@@ -85,7 +78,6 @@ class Oracle:
         )
 
     def certain(self, edge: Edge, seen: Response) -> frozenset[tuple[int, int]]:
-        """Return the pairs that the event of *edge* must have exercised, given the response *seen*."""
         alternatives = self.plan.alternatives(edge.source, edge.step.event, edge.step.stage)
         return frozenset.intersection(*(frozenset(each.cells) for each in alternatives if self.fits(each, seen)))
 
@@ -110,7 +102,6 @@ class Oracle:
         return replied and fits and seen.outputs in {None, emits} and seen.shows in {"", shows}
 
     def violation(self, before: Configurations, step: Stimulus, seen: Response, *, number: int) -> Violation:
-        """Explain why *step* is not legal. *number* is the number of the step in its test."""
         table = self.plan.table
         row = table.row[step.event]
         observation = Observation(
@@ -135,10 +126,6 @@ class Oracle:
         return explained.violation(table.machine, observation, (edit for edit, _ in explained.edits), Line("", number))
 
     def forgotten(self, step: Stimulus, seen: Response) -> str:
-        """Return a hint if the adapter returned no reply to a call that takes no time.
-
-        Otherwise, return an empty string.
-        """
         if seen.reply is not None or step.stage != "do" or self.plan.table.row[step.event] in self.plan.table.end:
             return ""
         return f"do({step.event!r}) returned None; a call must return its reply, such as 'ok'"
@@ -152,10 +139,6 @@ class Oracle:
         after: Configurations,
         number: int,
     ) -> tuple[Violation, ...]:
-        """Return the violations in the *fields* that the SUT shows after *step*.
-
-        *number* is the number of the step.
-        """
         if fields is None:
             return ()
         entity = self.plan.table.machine.entity
@@ -165,10 +148,10 @@ class Oracle:
 
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True, sut: SUT | None = None) -> Oracle:
-    """Return the oracle for *machine*, with *profile* applied if it is given.
+    """Return the oracle for *machine*, under *profile* if one is given.
 
-    Calls are left in progress only if *overlaps* is true. If *sut* is limited, the plan skips the outcomes that never
-    occur in the SUT. The oracle also expects the signals that may occur unprompted.
+    Without *overlaps*, no call is left in progress. *sut* may limit the plan: outcomes that it never has are skipped,
+    and signals that it may send unprompted are expected.
     """
     table = tabulate(machine.under(profile))
     if isinstance(sut, Limited):
@@ -204,8 +187,6 @@ class SelfJudging(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldEvents:
-    """The number of events that a SUT sent to its listeners, and the violations among these events."""
-
     count: int
     violations: Sequence[Violation]
 

@@ -1,7 +1,7 @@
-"""The steps that a test can take at each point, and the shortest path to each step.
+"""The steps that a test can take at each point, and the shortest path to each of them.
 
-A *point* is the position of an entity in a test: the state of the entity, and the call left in progress if there is
-one. A *step* is a whole event at a point, or one stage of a call that takes time. A step has expected outcomes.
+A *point* is where an entity can be in a test: its state, and the call left in progress, if there is one. A *step* is
+a whole event, or one stage of a call that takes time, together with the outcomes that the test expects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IDLE: Final = -1  # value of :attr:`Point.call` if no call is in progress
 
 
 class Point(NamedTuple):
-    """A point: the index of a state, and the row of the call that is in progress there or :data:`IDLE`."""
+    """Where an entity is in a test: the index of its state, and the row of the call in progress or :data:`IDLE`."""
 
     state: int
     call: int = IDLE
@@ -52,10 +52,10 @@ Doing: TypeAlias = tuple[Point, str, StimulusStage]  # an event, or one stage of
 
 
 class Edge(NamedTuple):
-    """A step from the point ``source`` to the point ``to``. ``to`` is ``None`` if the step is unspecified.
+    """A step from the point ``source`` to the point ``to``, which is ``None`` if the model does not specify the step.
 
-    ``ways`` are the ways of the table that the step takes. ``cells`` contains the (row, state) pair that each stage
-    of the step exercises. ``choice`` is true for each stage that has several outcomes.
+    The other fields have one element for each stage of the step: the outcome in the table, the (row, state) pair that
+    the stage exercises, and whether it has several outcomes to choose from.
     """
 
     source: Point
@@ -76,7 +76,7 @@ EdgeTest: TypeAlias = Callable[[Edge], bool]
 class Plan:
     """All steps that a test of *table* can take.
 
-    Calls are left in progress only if *overlaps* is true. Outcomes for which ``never(event, outcome)`` is true are
+    Unless *overlaps* is true, no calls are left in progress. Outcomes for which ``never(event, outcome)`` is true are
     skipped.
 
     >>> from fsm.language.library import load
@@ -101,10 +101,6 @@ class Plan:
         self._from = cache(self._search)
 
     def stage(self, step: Stimulus, number: int) -> str:
-        """Return the stage of outcome *number* of *step*, which is ``begin`` or ``end``.
-
-        If the event has no stages, return an empty string.
-        """
         if self.table.row[step.event] not in self.table.end:
             return ""
         return "end" if number or step.stage == "end" else "begin"
@@ -116,28 +112,22 @@ class Plan:
 
     @property
     def never(self) -> tuple[tuple[str, str], ...]:
-        """The outcomes that have been skipped so far. Each comes with its event."""
         return tuple(self._skipped)
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """All reachable edges. The edges nearest to the start come first."""
+        """All reachable edges, those nearest to the start first."""
         return tuple(edge for point in self._from(self.start).depth for edge in self.leaving(point))
 
     def wanted(self, point: Point, step: Stimulus) -> Edge | None:
-        """Return the edge that *step* names at *point*.
-
-        If there is no choice of outcomes, ignore the step's outcomes.
-        """
+        """Return the edge that *step* names at *point*. Without a choice of outcomes, the step's own are ignored."""
         edges = self.by_step(point)
         return edges.get(step) or edges.get(Stimulus(*step[:2]))
 
     def onward(self, point: Point) -> Iterator[Edge]:
-        """Yield the edges from *point* whose target is specified."""
         return (edge for edge in self.leaving(point) if edge.to is not None)
 
     def _alternatives(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
-        """Return the edges of *event* at *point*. A call that begins or continues may also return immediately."""
         row = self.table.row[event]
         first = self.table.end[row] if stage == "end" else row
         left = IDLE if stage == "end" or self.table.rows[row].event.interrupts else point.call
@@ -148,10 +138,6 @@ class Plan:
         return tuple(edges)
 
     def path(self, source: Point, target: Point, *, without: EdgeTest = lambda _: False) -> tuple[Edge, ...] | None:
-        """Return a shortest path without edges for which *without* is true.
-
-        Return ``None`` if there is no such path.
-        """
         search = self._from(source)
         if target in search.depth and any(map(without, search.path_to(target))):
             search = self._search(source, without)
@@ -188,7 +174,6 @@ class Plan:
         )
 
     def _whole(self, row: int, state: int) -> Iterator[tuple[_Stage, ...]]:
-        """Yield every sequence of stages that completes an event. No sequence repeats a stage."""
         todo: list[tuple[tuple[_Stage, ...], int, int]] = [((), row, state)]
         while todo:
             before, row, state = todo.pop(0)
@@ -205,4 +190,3 @@ class Plan:
 
 
 _Stage: TypeAlias = "tuple[int, int, Way | None]"
-"""A row, the state in which it acts, and the way that it takes there. The way is ``None`` if it is unspecified."""

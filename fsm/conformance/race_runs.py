@@ -36,20 +36,13 @@ PATIENCE: Final = 10.0  # number of seconds after which a thread that has not re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """The events of a test with threads.
-
-    The events ``before`` and ``after`` happen one by one. The events of ``threads`` happen concurrently in between.
-    """
+    """The events of one test: ``before`` and ``after`` happen one by one, ``threads`` concurrently in between."""
 
     before: tuple[str, ...] = ()
     threads: tuple[tuple[str, ...], ...] = ()
     after: tuple[str, ...] = ()
 
     def smaller(self) -> Iterator[Programme]:
-        """Yield smaller copies.
-
-        Each lacks one event or one thread that has several events. Threads without events are dropped.
-        """
         for number, thread in enumerate(self.threads):
             if len(thread) > 1:
                 yield replace(self, threads=self.threads[:number] + self.threads[number + 1 :])
@@ -62,10 +55,10 @@ class Programme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The record of a race.
+    """The evidence of a race.
 
-    ``told`` contains the events that the SUT sent, with times of the monotonic clock. ``files`` maps name suffixes to
-    the files of the recording.
+    ``told`` lists the events that the SUT sent, timed by the monotonic clock. ``files`` holds the files of the
+    recording, keyed by the suffix of their names.
     """
 
     told: tuple[Operation, ...]
@@ -89,16 +82,15 @@ class RaceJudging(Protocol):
         """Return the evidence that was gathered since the last reset."""
 
     def mended(self) -> bool:
-        """Check whether the SUT, which has broken, can be tested further."""
+        """Return whether the SUT can be tested further, although it broke."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """A programme, its history, and the reason why the history is not legal.
+    """A programme, the history of a run, and the reason why that history is not legal.
 
-    The reason is ``verdict``, or ``broken`` if the SUT could not be judged. If the SUT judges itself, the reason is
-    ``violation``, and ``witness`` is the evidence. If the programme was run again, ``repeated`` contains two numbers:
-    how many of these runs raced, and how many there were.
+    The reason is ``verdict``, ``broken`` if the run could not be judged, or ``violation`` if the SUT judges itself.
+    ``repeated`` is set if the programme was run again: how many runs raced, and how many there were.
     """
 
     programme: Programme
@@ -111,21 +103,20 @@ class Race:
 
     @property
     def kind(self) -> RaceKind:
-        """A key that is the same for races with the same cause. The key is empty unless the SUT judges itself."""
+        """A key that is the same for races with the same cause, and empty unless the SUT judges itself."""
         if self.witness is None:
             return ()
         return ("broken",) if self.violation is None else kind_of(self.violation)
 
 
 def kind_of(violation: Violation) -> RaceKind:
-    """Return a key that is the same for violations with the same cause. The previous state does not matter."""
     event = violation.observation.event or violation.observation.output
     return violation.machine, violation.cause, violation.clause.name, event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSearch:
-    """The result of a search: the races ``found``. ``cut`` is true if time ran out or the SUT is ``gone``."""
+    """The races that a search found. ``cut`` is true if time ran out or the SUT was ``gone``."""
 
     found: tuple[Race, ...]
     programmes: int
@@ -136,15 +127,14 @@ class RaceSearch:
 
     @property
     def race(self) -> Race | None:
-        """The first race that was found, or ``None`` if none was found."""
         return self.found[0] if self.found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Timing for a remote SUT.
+    """How long to wait for a remote SUT.
 
-    Threads wait up to ``delay`` seconds before each event. A search for races, or shrinking one, takes up to
+    Threads wait up to ``delay`` seconds before each event. A search for races, or the shrinking of one, may take
     ``seconds``.
     """
 
@@ -154,11 +144,11 @@ class Pace:
 
 @dataclass(kw_only=True)
 class Runs:
-    """Runs programmes on one SUT.
+    """Runs programmes on one SUT, and remembers the last ``race``.
 
-    ``race`` is the last race. ``stuck`` is true if threads hang, and ``gone`` is true if the SUT is gone. ``lines`` is
-    false if the SUT has no Python lines at which threads can take turns. Only violations whose kind is not in ``known``
-    are races. If ``wanted`` is set, only violations of that kind are races.
+    A violation whose kind is in ``known`` is not a race. If ``wanted`` is set, only violations of that kind are.
+    ``lines`` is false if the SUT runs no Python code, so that threads cannot take turns at its lines. ``stuck`` is
+    true once threads hang.
     """
 
     machine: Machine
@@ -177,27 +167,22 @@ class Runs:
     _done: Counter[Programme] = field(default_factory=Counter)
 
     def allow(self, share: float) -> None:
-        """Limit the following runs to *share*, a fraction of the pace's time. Without a pace, do nothing."""
         if self.pace is not None:
             self._until = time.monotonic() + share * self.pace.seconds
 
     @property
     def late(self) -> bool:
-        """True if the time for runs has run out."""
         return time.monotonic() > self._until
 
     def search(self, found: Sequence[Race] = ()) -> RaceSearch:
-        """Return a summary of the search so far. *found* contains the races."""
         events = sum(count * sum(map(len, each.threads)) for each, count in self._done.items())
         runs = self._done.total()
         return RaceSearch(found=tuple(found), programmes=len(self._done), runs=runs, events=events, cut=self._cut)
 
     def races(self, programme: Programme, repeats: int) -> bool:
-        """Check whether one of up to *repeats* runs of *programme* shows a race."""
         return any(self.race_in(programme, number) for number in range(repeats))
 
     def race_in(self, programme: Programme, number: int) -> bool:
-        """Check whether run *number* of *programme* shows a race. Return false once time has run out."""
         if self.stuck:
             return True
         if self.late or self.gone:
@@ -238,10 +223,9 @@ class Runs:
         return kind not in self.known if self.wanted is None else kind == self.wanted
 
     def needs_threads(self, race: Race) -> bool:
-        """Check that *race* needs threads.
+        """Check that *race* does not recur when its events run one by one.
 
-        A race needs threads if it recurs neither when its events run one by one in the order of calls nor when they
-        run in the order of replies.
+        They run both in the order in which the calls began and in the order in which they returned.
         """
         if race.witness is None or self.stuck or self.gone:
             return True
@@ -254,7 +238,6 @@ class Runs:
         return all(other is None or other.kind != race.kind for other in alone)
 
     def shrink(self, race: Race, repeats: int) -> Race:
-        """Make *race* as small as possible. Each smaller programme is run up to *repeats* times."""
         self.race, self.wanted = race, race.kind or None
         fails = True
         while fails and not self.stuck and not self.gone:
@@ -268,8 +251,6 @@ class Runs:
 
 @dataclass(kw_only=True)
 class _Run:
-    """A run of a programme and its recording. ``broken`` lists the reasons why the run cannot be judged."""
-
     runs: Runs
     programme: Programme
     turns: bool
@@ -279,7 +260,6 @@ class _Run:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def history(self) -> History:
-        """Return the recorded history, including operations that have not returned."""
         outputs = {} if self._outputs is None else {"": self._outputs}
         return History(operations=tuple(self._operations.values()), outputs=outputs)
 
@@ -352,7 +332,6 @@ class _Run:
                 return
 
     def _do(self, event: str, thread: int) -> bool:
-        """Do *event* and record it. Return false if the SUT broke."""
         number = next(self._numbers)
         asked = Operation(called=time.monotonic_ns(), returned=None, event=event, thread=thread)
         self._operations[number] = asked

@@ -40,9 +40,9 @@ class SchemeOption:
 class SutRequest:
     """A request for a system under test.
 
-    ``rest`` is the text after the scheme's name and the colon. ``machine`` is the machine from which the tests are
-    planned, and ``model`` is the name of the model. ``options`` contains the options of the scheme that the user
-    gave. If ``record`` is set, it is the file for the calls of failed tests.
+    ``rest`` is the text after the scheme's name and the colon. Tests are planned from ``machine``; ``model`` is only
+    the name of the model. ``options`` contains those options of the scheme that the user gave. If ``record`` is set,
+    the calls of failed tests are to be written to this file.
     """
 
     rest: str
@@ -56,7 +56,7 @@ class SutRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """A request of ``fsm test``. It is made before a machine is chosen."""
+    """A request of ``fsm test`` for a machine from which to plan the tests."""
 
     model: str
     profile: str | None
@@ -106,17 +106,14 @@ class Scheme:
 
 
 def own_schemes() -> tuple[Scheme, ...]:
-    """Return the schemes of fsm itself."""
     return tuple(each for _, each in entry_points.own_objects(entry_points.SUTS, Scheme))
 
 
 def foreign_schemes() -> Iterator[Scheme]:
-    """Yield the schemes of other packages."""
     return (each for _, each in entry_points.foreign_objects(entry_points.SUTS, Scheme))
 
 
 def scheme_of(name: str) -> Scheme | None:
-    """Return the scheme of the system under test called *name*, or ``None`` if no package declares it."""
     before, colon, rest = name.partition(":")
     return entry_points.find(entry_points.SUTS, before, Scheme) if colon and rest.strip() else None
 
@@ -148,28 +145,21 @@ class DomainClient:
 
 
 NOBODY = DomainClient(creates={})
-"""The client for machines whose domain declares no client."""
 
 
 class ClientRun(NamedTuple):
-    """A title and some steps of a plan. The steps start in the initial state of the plan's machine."""
-
     title: str
     plan: Plan
     steps: Sequence[Stimulus]
 
 
 def client_of(machine: Machine) -> DomainClient:
-    """Return the domain's client that creates entities of the kind of *machine*.
-
-    If there is none, return :data:`NOBODY`.
-    """
     clients = (entry_points.loaded(each.client) for each in entry_points.domains() if each.client)
     return next((each for each in clients if machine.entity in each.creates), NOBODY)
 
 
 def script(client: DomainClient, runs: Iterable[ClientRun]) -> str:
-    """Return a shell script for *runs*. The script continues after failed calls, because many calls should fail."""
+    """Return a shell script for *runs*. It continues after failed calls, because many calls are meant to fail."""
     blocks = ["#!/bin/sh\n" + client.preamble]
     for run in runs:
         title = " ".join(run.title.split())

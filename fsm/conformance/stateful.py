@@ -25,7 +25,6 @@ SETTINGS: Final = settings(
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
-"""Hypothesis settings shared by all conformance tests."""
 
 SELDOM: Final = 32  # one in this number of random steps may be costly
 
@@ -33,10 +32,6 @@ SELDOM: Final = 32  # one in this number of random steps may be costly
 def random_failure(
     oracle: Oracle, sut: SUT, cover: Cover, *, watch: Watch | None = None, examples: int, steps: int, chance: int
 ) -> Failure | None:
-    """Run *examples* random tests of up to *steps* steps each.
-
-    Return the shortest failure, or ``None`` without a failure. *chance* is the seed.
-    """
     seen: list[Failure] = []
 
     def failing(failure: Failure) -> FailedError:
@@ -59,7 +54,7 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives *sut*. If *watch* is given, judge only its property.
+    """Return a Hypothesis state machine that drives *sut*, judging only the property of *watch* if it is given.
 
     ``failing(failure)`` returns the exception to raise for a failure.
     """
@@ -117,18 +112,15 @@ def walker(
 
 
 TRIES = 500
-"""Maximum number of tests to run while searching for a shorter test."""
 
 REPEATS = 20
-"""Number of times to repeat a test that did not fail again."""
 
 
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
-    """Search for the shortest failure of the same kind as *failure*, and return it. Each test runs on a new *walk*.
+    """Search for the shortest failure of the same kind as *failure*, running each test on a new *walk*.
 
-    First, all steps before some point of the test are replaced by a shortest path to that point. Then steps are
-    removed. If a shorter test fails in the same way, the original test need not run again. A test whose failure does
-    not recur is repeated to count how often it fails.
+    First, everything before some point of the test is replaced by a shortest path to that point; then steps are
+    removed. A failure that does not recur is repeated to count how often the test fails.
     """
     search = _Search(walk, failure)
     if any(search.tried(steps) for steps in search.leaps()) or _same_failure(walk, failure, failure.steps):
@@ -158,10 +150,6 @@ class _Search:
         self._tried: set[tuple[Stimulus, ...]] = set()
 
     def tried(self, steps: tuple[Stimulus, ...]) -> bool:
-        """Run *steps* if they are shorter than the best test.
-
-        If they fail in the same way, keep them and return true.
-        """
         if len(steps) >= len(self.best.steps) or steps in self._tried or self._runs >= TRIES:
             return False
         self._tried.add(steps)
@@ -173,20 +161,13 @@ class _Search:
         return True
 
     def leaps(self) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield a few of the shortcuts, shortest first.
-
-        Each shortcut keeps twice the number of steps of the previous one.
-        """
         kept = 1
         while kept < len(self.best.trace):
             yield from self._shortcut(len(self.best.trace) - kept)
             kept *= 2
 
     def shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
-        """For each point that the test passed, yield the test with a shorter path to that point.
-
-        The latest point comes first.
-        """
+        """Yield the test with a shorter path to each point that it passed, beginning with the latest point."""
         for index in range(len(self.best.trace) - 1, 0, -1):
             yield from self._shortcut(index)
 

@@ -54,12 +54,12 @@ def conform(
 ) -> Tested:
     """Test a SUT against *machine*. A system is flattened into one machine.
 
-    *sut* is a function or class that makes the SUT, or a string that names the SUT (:mod:`fsm.conformance.lookup`).
+    *sut* is a function or class that makes the SUT, or a string that names it (:mod:`fsm.conformance.lookup`).
 
-    First, tests take every step of the machine for which *aimed* is true, by a shortest path. If the SUT can crash,
-    tests then crash it at every effect of every event. If all of that is legal, Hypothesis runs *examples* random
-    tests of up to *steps* steps each, with the seed *seed*. A failure is shrunk. Finally, if *threads* is 2 or more,
-    up to *threads* threads call ``do`` concurrently, to find races. *pace* is for a remote SUT. Testing ends after
+    First, tests take every step of the machine for which *aimed* is true, by a shortest path, and crash the SUT at
+    every effect of every event if it can crash. If all of that is legal, Hypothesis runs *examples* random tests of
+    up to *steps* steps each, with the seed *seed*. A failure is shrunk. Finally, if *threads* is 2 or more, up to
+    this number of threads call ``do`` concurrently, to find races. *pace* is for a remote SUT. Testing ends after
     *most* failures of different kinds.
 
     *name* is the SUT's name in reports. ``advanced(done, whole)`` is called with the number of tests done and the
@@ -132,10 +132,7 @@ def replay(
     profile: str | None = None,
     name: str = "",
 ) -> Tested:
-    """Take *steps* on the SUT that *factory* makes, and judge them.
-
-    Skip each step that cannot be taken at its point.
-    """
+    """Take *steps* on the SUT that *factory* makes, and judge them, skipping those that cannot be taken."""
     sut = factory()
     try:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping), sut=sut)
@@ -174,7 +171,6 @@ def _tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterabl
 
 
 def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    """Take each of *edges* in turn, and check the state that it leads to. Collect one failure of each kind."""
     with suppress(FailedError):  # the first test reports it
         walk.reset()
     emitted = isinstance(walk.sut, Emitting)
@@ -192,7 +188,6 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
 
 
 def _nearest_first(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    """Take all *edges*. Always choose the edge nearest to the current point. Collect one failure of each kind."""
     with suppress(FailedError):  # the first test reports it
         walk.restart()
     left = dict.fromkeys(edges)
@@ -208,10 +203,6 @@ def _nearest_first(walk: Execution, edges: list[Edge], causes: Causes, advanced:
 
 
 def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
-    """Return the edge in *left* nearest to *point*, or else the edge nearest to the start.
-
-    Discard edges already taken.
-    """
     for start in dict.fromkeys([point or plan.start, plan.start]):
         search: BreadthFirst[Point, Edge] = BreadthFirst(
             [start], lambda here: (edge for edge in plan.onward(here) if not cover.avoided(edge))
@@ -248,7 +239,6 @@ def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: C
 
 
 def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:
-    """Crash the SUT at every effect of every event. Return one failure of each kind, at most *most* in total."""
     causes = Causes(most=most)
     tried: set[Edge] = set()
     avoided = cover.avoided if far else lambda _: False
@@ -273,12 +263,11 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTestResult:
-    """The result of testing a property.
+    """The result of testing a property: a ``failure``, or reasons why the tests are inconclusive.
 
-    The result is a ``failure``, or the reason why the tests are inconclusive. ``untested`` is the reason why the
-    property was not exercised. ``unwatchable`` is true if no test can exercise the property. ``unmet`` lists what
-    should be reachable but was not reached by any test. ``unseen`` is ``outputs`` or ``fields`` if the property needs
-    the SUT method of that name, but the method is missing or returned nothing. ``cover`` is the coverage.
+    ``untested`` says why the tests did not exercise the property, and ``unwatchable`` is true if none could.
+    ``unmet`` lists what should be reachable but was not reached. ``unseen`` names the method, ``outputs`` or
+    ``fields``, that the property needs and the SUT lacks.
     """
 
     of: Property
@@ -342,7 +331,6 @@ def run_property_test(
 
 
 def _method_needed(claim: Claim, plan: Plan) -> str:
-    """Return the optional SUT method that a test of *claim* needs. Return an empty string if the test needs none."""
     if isinstance(claim, Requires):
         return "fields"
     parts = (part for each in conditions_of(claim) for part in atoms(each.means))
@@ -352,7 +340,6 @@ def _method_needed(claim: Claim, plan: Plan) -> str:
 
 
 def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
-    """Yield the stimuli that cause *run*. If *overlaps* is true, calls are split into stages."""
     left = list(run.steps)
     while left:
         step = left.pop(0)
@@ -366,10 +353,6 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
 
 
 def _as_written(plan: Plan, taken: Taken) -> Taken:
-    """Return *taken* with its step as the plan writes it.
-
-    If there is no choice of outcomes, the step has no outcome.
-    """
     edge = plan.wanted(taken.point, taken.step) if taken.point else None
     return replace(taken, step=edge.step) if edge else taken
 

@@ -17,7 +17,7 @@ from fsm.verdict import Fails, Holds, Unknown
 
 
 class Obstacle(IntEnum):
-    """A reason why a plan cannot force a pair. A smaller obstacle is easier to remove."""
+    """A reason why a plan cannot force a pair. The smaller, the easier to remove."""
 
     NONE = 0
     CHOICE = 1  # The environment chooses the outcome.
@@ -28,7 +28,6 @@ class Obstacle(IntEnum):
 
 
 def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle]:
-    """Map each (row, state) pair to its smallest obstacle. Leave out pairs that need several calls in progress."""
     plan = oracle.plan
     full = plan if plan.overlaps and not plan.never else Plan(plan.table)
     ways = cache(lambda point: [(edge, [*_obstacles_of(edge, oracle, cover)]) for edge in full.leaving(point)])
@@ -47,7 +46,6 @@ def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle
 
 
 def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
-    """Yield the obstacle to each pair of *edge*. Finally, yield the obstacle to reaching the target of *edge*."""
     first = _support(edge, oracle.plan, cover)
     if not first and not oracle.sure(edge.source):
         first = Obstacle.AMBIGUITY
@@ -63,10 +61,6 @@ def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle
 
 
 def _support(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
-    """Return the obstacle that prevents a test from making the event of *edge* happen.
-
-    Return ``NONE`` if nothing does.
-    """
     if edge.step.stage != "do" and not plan.overlaps:
         return Obstacle.OVERLAP
     if edge.doing in cover.unsupported:
@@ -77,10 +71,7 @@ def _support(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nonconforming(Fails):
-    """The verdict that the behaviour of a SUT is not legal.
-
-    The evidence is ``failures``, with one failure for each cause, or a ``race``.
-    """
+    """The verdict that a SUT does not conform, because of ``failures`` (one for each cause) or a ``race``."""
 
     failures: tuple[Failure, ...]
     race: Race | None
@@ -88,8 +79,6 @@ class Nonconforming(Fails):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """An event or stage that a SUT does not support in ``states``. If ``states`` is empty, it is never supported."""
-
     event: str
     stage: StimulusStage
     states: tuple[str, ...]
@@ -100,14 +89,15 @@ class LeftOut:
 class Tested:
     """The results of testing a SUT: its coverage, and the shortest failure of each cause.
 
-    ``reachable`` holds the (row, state) pairs that some run can exercise. ``ways`` contains all outcomes. After a
-    replay, it is empty. ``obstacles`` maps each pair to the reason why the plan cannot force it. ``shortened`` is
-    true if only a part of the plan was requested. ``skipped`` is true if failures prevented the random tests.
-    ``stopped`` is true if testing ended early because the maximum number of failures was reached. ``methods`` lists
-    the methods that the machine needs and the SUT lacks. ``misnamed`` maps methods of the SUT that are probably
-    misspelled to the right names. If another model judged the tests, ``judge`` is the name of that model and
-    ``covered`` is its coverage. ``told`` is the number of events that the SUT sent, or ``None`` if they were not
-    checked.
+    ``reachable`` holds the (row, state) pairs that some run can exercise, and ``obstacles`` says why the plan cannot
+    force some of them. ``ways`` lists all outcomes; it is empty after a replay.
+
+    Testing may have been partial: ``shortened`` if only a part of the plan was requested, ``skipped`` if failures
+    prevented the random tests, ``stopped`` if the maximum number of failures was reached. ``methods`` lists methods
+    that the machine needs and the SUT lacks, and ``misnamed`` those that look misspelled, with the right names.
+
+    If another model judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` counts the events
+    that the SUT sent, or is ``None`` if they were not checked.
     """
 
     sut: str
@@ -133,21 +123,14 @@ class Tested:
 
     @property
     def verdict(self) -> Holds | Nonconforming | Unknown:
-        """The verdict on the SUT.
-
-        The verdict is *nonconforming* after a failure or race. It is *holds* if the tests exercised every pair that
-        they can force.
-        """
+        """Nonconforming after a failure or race, and holds if the tests exercised every pair that they can force."""
         if self.failures or self.race is not None:
             return Nonconforming(failures=self.failures, race=self.race)
         return Unknown(why=self.unknown) if self.unknown else Holds()
 
     @property
     def unknown(self) -> str:
-        """The reason why legal tests do not prove that the SUT conforms.
-
-        The reason is empty if the tests prove it.
-        """
+        """Why legal tests do not prove that the SUT conforms. It is empty if they do."""
         if not (self.cover.cells or self.cover.ambiguous):
             return "nothing could be tested"
         if self.shortened:
@@ -165,29 +148,23 @@ class Tested:
 
     @property
     def share(self) -> float:
-        """Percentage of the reachable pairs that were reached."""
+        """The percentage of the reachable pairs that were reached."""
         return 100 * len(self.reached) / max(len(self.reachable), 1)
 
     @property
     def uncompared(self) -> tuple[tuple[int, int], ...]:
-        """The reached pairs whose outputs were never seen.
-
-        There are no such pairs if the machine or the SUT has no outputs.
-        """
+        """The reached pairs whose outputs were never seen. Without any outputs in machine and SUT, there are none."""
         emits = any(way.emits for way in self.oracle.plan.table.ways) and "outputs" not in self.methods
         return tuple(pair for pair in self.reached if emits and not self.cover.compared[pair])
 
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
-        """The unreached pairs that the plan can force. While such pairs exist, the verdict is not *holds*."""
+        """The unreached pairs that the plan could force. As long as there are any, the verdict is not *holds*."""
         return self.unreached.get(Obstacle.NONE, ())
 
     @property
     def unreached(self) -> Mapping[Obstacle, tuple[tuple[int, int], ...]]:
-        """Maps obstacles to unreached pairs.
-
-        A pair that was exercised only in an uncertain state counts as ambiguous.
-        """
+        """The unreached pairs, by obstacle. Pairs exercised only while the state was uncertain count as ambiguous."""
         found: dict[Obstacle, list[tuple[int, int]]] = {}
         for pair in (pair for pair in self.reachable if not self.cover.cells[pair]):
             obstacle = self.obstacles.get(pair, Obstacle.CALLS)
@@ -197,7 +174,6 @@ class Tested:
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """The events and stages that the SUT does not support in some states or at all."""
         states: dict[tuple[str, StimulusStage, str], dict[str, None]] = {}
         table = self.oracle.plan.table
         for (point, event, stage), why in self.cover.unsupported.items():
@@ -212,9 +188,9 @@ class Tested:
 
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
-        """The outcomes that never occurred although other outcomes of their cell did. Deviations are left out.
+        """The (row, state, name) of each outcome that never occurred, although others of its cell did.
 
-        Each outcome is a (row, state, name) tuple.
+        Deviations are left out.
         """
         table, tried = self.oracle.plan.table, {*self.oracle.plan.never, *self.unarranged}
         came = {table.origin[way] for way in self.cover.ways}
@@ -227,10 +203,6 @@ class Tested:
 
     @property
     def unarranged(self) -> tuple[tuple[str, str], ...]:
-        """The outcomes that the SUT could not arrange and that did not occur by themselves.
-
-        Each comes with its event.
-        """
         table = self.oracle.plan.table
         came = {(table.rows[table.origin[way][0]].event.name, table.ways[way].name) for way in self.cover.ways}
         return tuple(sorted(self.cover.unarranged - came))

@@ -1,9 +1,9 @@
 """Choose the sequences of steps, called tours, with which tests exercise a plan.
 
-Different states may look the same. A test therefore follows each step with a few short runs. Only the right state
-answers these runs correctly, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state
-machines*, 1978). Outcomes that can be arranged count as inputs.  A SUT that passes and has no more states than the
-machine is correct. A frugal tour takes only few of the steps that are costly according to the SUT.
+Different states may look the same. A test therefore follows each step with a few short runs that only the right state
+answers correctly, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*, 1978).
+Outcomes that can be arranged count as inputs. A SUT that passes and has no more states than the machine is correct. A
+frugal tour takes only few of the steps that the SUT declares costly.
 """
 
 from __future__ import annotations
@@ -24,15 +24,10 @@ from fsm.sut import Stimulus
 _Pair: TypeAlias = "tuple[Point, Point]"
 
 _Next: TypeAlias = "tuple[Edge, Point | None]"
-"""An edge, and the point to which the edge takes a SUT that is at another point.
-
-The point is ``None`` if that SUT answers wrongly.
-"""
+"""An edge, and where a SUT at another point goes when it is told to take it, or ``None`` if it answers wrongly."""
 
 
 class _Predecessor(NamedTuple):
-    """A pair of points, and an edge that leads from this pair to a pair that can be distinguished."""
-
     to: _Pair
     edge: Edge
 
@@ -41,7 +36,7 @@ class _Predecessor(NamedTuple):
 class DistinguishingSequences:
     """Short runs that distinguish the points of a plan.
 
-    They distinguish points by replies, by states if ``shown`` is true, and by outputs if ``emitted`` is true.
+    They always compare replies, and also states if ``shown`` is true, and outputs if ``emitted`` is true.
     """
 
     oracle: Oracle
@@ -50,10 +45,7 @@ class DistinguishingSequences:
     _runs: dict[Point, tuple[tuple[Edge, ...], ...]] = field(default_factory=dict)
 
     def runs(self, point: Point) -> tuple[tuple[Edge, ...], ...]:
-        """Return runs from *point*.
-
-        Together, they rule out every other point that can be distinguished from *point*.
-        """
+        """Return runs from *point* that together rule out every other point that can be told apart from it."""
         if point not in self._runs:
             found = []
             others = {other for other in self._points() if (point, other) in self._first_steps}
@@ -69,7 +61,6 @@ class DistinguishingSequences:
         return list(dict.fromkeys([plan.start, *(edge.to for edge in plan.edges if edge.to is not None)]))
 
     def _run(self, point: Point, other: Point) -> tuple[Edge, ...]:
-        """Return the shortest run from *point* that a SUT at *other* answers wrongly."""
         edge, after = self._first_steps[point, other]
         return (edge, *self._run(edge.to, after)) if edge.to is not None and after is not None else (edge,)
 
@@ -82,7 +73,6 @@ class DistinguishingSequences:
         return False
 
     def _answers(self, edge: Edge, other: Point) -> set[Point]:
-        """Return the points to which *edge* may take a SUT at *other*, if the SUT responds as *edge* predicts."""
         alternatives = self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage)
         named = [each for each in alternatives if each.step.expected == edge.step.expected]
         found = set()
@@ -95,7 +85,6 @@ class DistinguishingSequences:
 
     @cached_property
     def _first_steps(self) -> dict[_Pair, _Next]:
-        """Map each pair of distinguishable points to the first step of a shortest run that distinguishes them."""
         apart: dict[_Pair, _Next] = {}
         leads: dict[_Pair, list[_Predecessor]] = {}
         shows = self.oracle.plan.table.shows
@@ -108,7 +97,6 @@ class DistinguishingSequences:
         return apart
 
     def _compare(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[_Predecessor]]) -> None:
-        """Add to *apart* a step that distinguishes *pair*. Add the pairs that other steps lead to, to *leads*."""
         one, other = pair
         for edge in self.oracle.plan.leaving(one):
             if edge.to is None or not self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage):
@@ -127,17 +115,14 @@ _Edges: TypeAlias = dict[Point, tuple[Edge, ...]]
 
 
 class Route(NamedTuple):
-    """Edges to take in order.
-
-    If ``anew`` is true, they begin at the start. Otherwise, they begin at the current point.
-    """
+    """Edges to take in order, from the start if ``anew`` is true, or else from the current point."""
 
     anew: bool
     edges: tuple[Edge, ...]
 
 
 class FrugalTour:
-    """Finds routes that together take all *edges* of *plan*. They have few costly events and no avoided edges.
+    """Finds routes that together take all *edges* of *plan*, with few costly events and no avoided edges.
 
     One outcome of a costly event is enough at each point, provided that its other outcomes occur at other points.
 
@@ -174,11 +159,9 @@ class FrugalTour:
 
     @property
     def done(self) -> int:
-        """Number of edges that have been taken or tried."""
         return self._all - len(self._left)
 
     def took(self, edge: Edge) -> None:
-        """Record that *edge* was taken or cannot be taken."""
         self._left.discard((edge.source, edge.step))
         self._after_costly = self._costly(edge.step.event)
         if not self._after_costly:
@@ -192,7 +175,6 @@ class FrugalTour:
         self._left -= {(point, edge.step) for point in self._missed.pop(edge.step, ())}
 
     def look(self) -> None:
-        """Recompute which edges may be taken."""
         for point in self._points:
             edges = [
                 edge
@@ -203,10 +185,7 @@ class FrugalTour:
             self._dear[point] = tuple(edge for edge in edges if self._costly(edge.step.event))
 
     def failed(self, edge: Edge, failure: Failure) -> None:
-        """Record that *edge* led to *failure*.
-
-        Avoid the edge. After repeated failures of this kind, avoid its event.
-        """
+        """Avoid *edge*, which led to *failure*. After repeated failures of this kind, avoid its event altogether."""
         self._failed.add((edge.source, edge.step))
         self._failures[failure.kind] += 1
         if self._failures[failure.kind] >= MOST_FAILURES:
@@ -214,10 +193,6 @@ class FrugalTour:
         self.look()
 
     def route(self, here: Point | None) -> Route | None:
-        """Return the next route, or ``None`` if no edge is left.
-
-        The route starts at *here* if possible. Otherwise, it starts at the start of the plan.
-        """
         starts = dict.fromkeys(point for point in (here, self.plan.start) if point in self._cheap)
         cheap = any(self._is_left(edge) for edges in self._cheap.values() for edge in edges)
         for find in (
@@ -238,7 +213,6 @@ class FrugalTour:
         return self._follow(start, self._worth([start]))
 
     def _worth(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:
-        """Map each point to the maximum number of untested edges on a cheap path, and to the path's first edge."""
         worth: dict[Point, tuple[int, Edge | None]] = {}
         for point in self._postorder(starts):
             best, onward, loops = 0, None, 0
@@ -252,7 +226,6 @@ class FrugalTour:
         return worth
 
     def _postorder(self, starts: Iterable[Point]) -> list[Point]:
-        """Return the points reachable from *starts* by cheap steps, in depth-first postorder."""
         seen, order = set(starts), []
         stack = [(point, iter(self._cheap[point])) for point in seen]
         while stack:
@@ -279,9 +252,9 @@ class FrugalTour:
         return tuple(path)
 
     def _by_costly_steps(self, start: Point) -> tuple[Edge, ...]:
-        """Return a path with costly steps to the point with the most untested edges ahead. It ends with these edges.
+        """Return a path to the point with the most untested edges ahead, through costly steps, including those edges.
 
-        The first costly step is the nearest one that leads to this point. Untested costly steps are preferred.
+        It takes the nearest costly step that leads there, and prefers steps that have not been tested.
         """
         worth = self._worth(self._points)
         leads = self._leads(sorted((point for point in worth if worth[point][0]), key=lambda point: -worth[point][0]))
@@ -295,10 +268,6 @@ class FrugalTour:
         return (*cheap.path_to(first.source), first, *costly.path_to(best), *self._follow(best, worth))
 
     def _leads(self, best_first: Iterable[Point]) -> dict[Point, Point]:
-        """Map each point to the first point in *best_first* that can be reached from it by costly steps.
-
-        Points from which no such point can be reached are left out.
-        """
         into: dict[Point, list[Point]] = {}
         for point in self._points:
             for edge in self._dear[point]:
@@ -314,10 +283,6 @@ class FrugalTour:
         return leads
 
     def _to_costly_step(self, start: Point) -> tuple[Edge, ...]:
-        """Return the shortest path of cheap steps that ends with an untested costly step.
-
-        Right after a costly step, the path is empty.
-        """
         if self._after_costly and start != self.plan.start:
             return ()
         search = self._search(start, self._cheap).exhausted()
@@ -325,10 +290,6 @@ class FrugalTour:
         return next(((*search.path_to(edge.source), edge) for edge in left), ())
 
     def _nearest(self, kinds: tuple[_Edges, ...], start: Point) -> tuple[Edge, ...]:
-        """Return the shortest path from *start* that ends with an untested edge.
-
-        Use only edges of the given *kinds*.
-        """
         search = self._search(start, *kinds)
         return next((search.path(edge) for edge in search if self._is_left(edge)), ())
 

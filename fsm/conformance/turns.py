@@ -17,28 +17,21 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 SHARES: Final = (1.0, 0.7, 0.5, 0.35, 0.25)
-"""Possible fractions of lines at which turns end.
-
-If the fraction is high, threads in the same code advance together.
-"""
+"""Fractions of the lines at which turns end. With a large one, threads in the same code advance in step."""
 
 BLOCKED: Final = 1e-3  # number of seconds without a new line after which the running thread counts as blocked
 
 LONGEST: Final = 1000
-"""Maximum number of lines in a turn. It is limited because a thread may loop while it waits for another thread."""
+"""The maximum number of lines in a turn, which must end because a thread may loop while it waits for another."""
 
 _FOLDERS: Final = (sysconfig.get_path("stdlib"), *(str(Path(file).parent) for file in (hypothesis.__file__, __file__)))
 _UNTESTED: Final = ("<", *(folder + sep for folder in _FOLDERS))
-"""Beginnings of file names of code that is not under test.
-
-They cover code without a file, the standard library, Hypothesis and this package.
-"""
 
 
 class Turns:
-    """Runs the threads 1 to *threads* one at a time. A thread runs until its turn ends, it returns, or it blocks.
+    """Runs the threads 1 to *threads* one at a time, each until its turn ends, it returns, or it blocks.
 
-    A turn ends when a thread reaches one of certain lines for the first time. *chance* chooses these lines. They are
+    A turn ends when a thread reaches one of certain lines for the first time. *chance* chooses these lines, which are
     the same for all threads.
     """
 
@@ -52,10 +45,7 @@ class Turns:
 
     @contextmanager
     def taken(self, thread: int) -> Iterator[None]:
-        """Let *thread*, the current thread, take turns.
-
-        Afterwards, restore its trace function (debugger, coverage).
-        """
+        """Let *thread*, the current one, take turns, and then restore its trace function (debugger, coverage)."""
         before = sys.gettrace()
         with self._changed:  # The function settrace() refuses to run in two threads simultaneously.
             sys.settrace(self._tracing(thread))
@@ -85,7 +75,6 @@ class Turns:
         return trace
 
     def _wait(self, thread: int, *, ends: bool = False) -> None:
-        """Wait for the turn of *thread*. If *ends* is true, first end the current turn of *thread*."""
         if self._running == thread and not ends:
             return
         with self._changed:

@@ -1,13 +1,12 @@
-"""Lifecycles as drawings show them, as data: a machine at the level of detail of a drawing, and a drawing itself.
+"""Lifecycles at the level of detail of a drawing, as data: those of machines, and those of drawings.
 
-A machine has states under their drawn names, and the moves between them.  If several states are drawn as one, events
-that only lead from one of them to another are invisible.  A call that takes time is a move if it leads to a state that
-is drawn differently, whether or not the call has returned by then.  A drawing may instead show where the call ends.
+A machine has states under their drawn names, and the moves between them. If several states are drawn as one, events
+that only lead from one of them to another are invisible. A call that takes time is a move if it leads to a state that
+is drawn differently, whether or not the call has returned by then; a drawing may instead show where the call ends. An
+event that leaves the state unchanged is a move only if it has no other outcome. For example, a stop that may fail is
+not drawn as an arrow from a state to itself, but executing a process in a container is.
 
-An event that leaves the state unchanged is a move only if it has no other outcome.  For example, a stop that may fail
-is not drawn as an arrow from a state to itself, but executing a process in a container is.
-
-A drawing has names and arrows, and the places where they are drawn.  The meaning of the names depends on a machine.
+A drawing has names and arrows, and the places where they are drawn. What the names mean depends on a machine;
 :mod:`fsm.diagrams.compare` compares the two.
 """
 
@@ -24,7 +23,7 @@ from fsm.machine.traversal import closure
 
 
 class Move(NamedTuple):
-    """A move between drawn states. If an arrow has no source, ``source`` is empty."""
+    """A move between drawn states. ``source`` is empty if the arrow has none."""
 
     source: str
     event: str
@@ -32,8 +31,6 @@ class Move(NamedTuple):
 
 
 class Act(NamedTuple):
-    """One outcome of an event in one state of the machine. It is a part of a move."""
-
     state: str
     outcome: str
     named: bool  # drawings have a separate label for this outcome
@@ -41,13 +38,13 @@ class Act(NamedTuple):
 
 
 class Abstraction:
-    """*machine* with its states drawn under *names*.  A state that is not in *names* is drawn under its own name.
+    """*machine* with its states drawn under *names*, or under their own names if they are not in *names*.
 
     ``must`` holds the moves of a complete drawing, in the machine's order, and ``may`` the moves that a drawing can
-    omit.  ``shown`` maps each state to its drawn name.  Events in *nowhere* interrupt the machine.  They are drawn
-    without a source because the state before them does not matter.  ``ends`` maps a move that begins a call to the
-    moves with which the call may end.  ``begun`` holds the outcomes that begin a call without changing the state.  A
-    drawing may show them as loops.
+    omit. ``shown`` maps each state to its drawn name. Events in *nowhere* interrupt the machine, and are drawn
+    without a source because the state before them does not matter. ``ends`` maps a move that begins a call to the
+    moves with which the call may end. ``begun`` holds the outcomes that begin a call without changing the state,
+    which a drawing may show as loops.
 
     >>> from fsm.diagrams.drawing import proposed
     >>> from fsm.language.library import load
@@ -114,21 +111,15 @@ class Abstraction:
         return (*self.must.get(key, ()), *self.may.get(key, ()))
 
     def omitted(self, act: Act, event: str) -> bool:
-        """Check whether the model says that drawings leave out *act*."""
         omission = (self.table.machine.omits or {}).get(event, Omission())
         alike = {state for state, name in self.shown.items() if name == self.shown[act.state]}
         return act.outcome in omission.outcomes or bool(alike & omission.states)
 
     def allows(self, key: Move, outcome: str) -> bool:
-        """Check whether the machine has the move *key*.
-
-        If *outcome* is not empty, the move must have this outcome.
-        """
         return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in self.acts(key))
 
 
 def _final_outcomes(table: Table, row: Row, way: Way) -> list[Way]:
-    """Return the specified outcomes with which a call that begins with *way* may end."""
     if not way.begins:
         return [way]
     end = table.end.get(row.index, row.index)
@@ -153,8 +144,6 @@ _ADDED: Final = re.compile(
 
 
 class Meaning(NamedTuple):
-    """The event that a label denotes. If the label names an outcome, the outcome is included."""
-
     event: str
     outcome: str = ""
 
@@ -179,7 +168,6 @@ class LabelMeanings:
         self._outputs = machine.outputs()
 
     def meant(self, labels: Iterable[str]) -> list[tuple[str, Meaning | None]]:
-        """Return the meaning of each of *labels*.  A label that names several events is split."""
         found: list[tuple[str, Meaning | None]] = []
         for label in labels:
             several = [label] if self._meaning(label) else parts(self._without_outputs(label))
@@ -191,7 +179,7 @@ class LabelMeanings:
         return {meaning.event for _, meaning in self.meant(labels) if meaning}
 
     def _without_outputs(self, label: str) -> str:
-        """Remove the outputs that ``fsm draw`` adds after a slash.  Commas separate outputs as well as events."""
+        """Remove the outputs that ``fsm draw`` adds after a slash. Like events, outputs are separated by commas."""
         if _OUTPUTS not in label:
             return label
         kept: list[str] = []
@@ -226,11 +214,10 @@ def plain(those: Iterable[str]) -> list[str]:
 
 
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Map each *drawn* name to a tuple of the states of *machine* that it denotes. The tuple may be empty.
+    """Map each *drawn* name to the states of *machine* that it denotes, which may be none.
 
-    The lines below a name may list further states that are drawn together with it.  A state may have no alias and not
-    be drawn under its own name. It then belongs to the drawn state that shows the same value, provided that there is
-    exactly one such drawn state.
+    The lines below a name may list further states that are drawn together with it. A state without an alias that is
+    not drawn under its own name belongs to the only drawn state that shows the same value, if there is exactly one.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, below in drawn.items():
@@ -246,7 +233,7 @@ def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tu
 
 
 def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
-    """Return the names to use in a drawing of *machine*, each with the states that it denotes.
+    """Return the names to use in a drawing of *machine*, with the states that each denotes.
 
     States that show the same value are drawn as one state, unless they have different aliases.
 
@@ -273,7 +260,7 @@ MOST: Final = 30_000  # maximum number of names and arrows in a drawing
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Location:
-    """A location in a file.  Line and column count from 1."""
+    """A location in a file, with line and column counted from 1."""
 
     line: int
     column: int
@@ -281,22 +268,17 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrowLabel:
-    """One label along an arrow. Labels on top of each other are alternatives."""
-
     names: tuple[str, ...]
     place: Location
 
 
 def only_step(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
-    """Return the steps of an arrow that has no label or one label."""
     found = tuple(names)
     return (ArrowLabel(names=found, place=place),) if found else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A line from one state to another."""
-
     source: str | None  # None for an arrow without a source
     target: str
     steps: tuple[ArrowLabel, ...]  # labels in the order in which they appear along the line
@@ -304,17 +286,13 @@ class Arrow:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of the arrow: one for each combination of stacked labels.
-
-        If the arrow has no label, there are none.
-        """
         choices = itertools.product(*(step.names for step in self.steps))
         return tuple(THEN.join(choice) for choice in choices if choice)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A parsed drawing.  If ``problems`` is not empty, ignore the rest."""
+    """A drawing that was read. If there are ``problems``, the rest is not reliable."""
 
     path: str
     line: int
@@ -326,5 +304,4 @@ class Drawing:
 
     @property
     def place(self) -> str:
-        """The location of the drawing's first line, as ``path:line``."""
         return f"{self.path}:{self.line}"

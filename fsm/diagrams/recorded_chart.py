@@ -22,8 +22,6 @@ _LONGEST: Final = 600  # maximum number of characters of an error in a title
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A remark on an observation. ``whole`` is the full text, and ``text`` is a short form of the text."""
-
     kind: Literal["violation", "tolerated", "assumed"]
     line: Line
     seen: Observation
@@ -32,7 +30,6 @@ class Mark:
 
 
 def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> SequenceChart:
-    """Return the chart of *steps*, marked with *marks*. If the steps have not been judged, *marks* is ``None``."""
     marked = _marked(steps, list(_Rows(steps).rows()), marks or ())
     met = {name for row in marked for name in (row.source, row.target)}
     names = {_name(entity): (visible(entity.of), shortened(entity.id)) for entity in steps.entities}
@@ -107,10 +104,6 @@ class _Rows:
                 number += 1
 
     def _row(self, step: ChartStep, asked: ChartStep | None = None) -> ChartRow:
-        """Return the row of *step*.
-
-        If *step* answers the request *asked* in the previous step, the row shows both.
-        """
         seen, first = step.seen, asked or step
         moment = _moment(first.seen)
         lines = tuple(dict.fromkeys((*first.lines, *step.lines)))
@@ -157,7 +150,6 @@ class _Rows:
         return "note", at, ""
 
     def _sighted(self, step: ChartStep) -> bool:
-        """Check whether the state comes from a log line about something else, not from the reply to a status call."""
         seen = step.seen
         return self._steps.form.sighted and seen.phase == "answered" and seen.reply == "ok" and bool(seen.met)
 

@@ -1,8 +1,8 @@
 """Choose the steps for a recording's sequence chart, and pair replies with requests.
 
-The chart shows the steps of the chosen entity, and shows each step once. A pair is certain if both steps are on one
-line, or if no other call of that name was in progress on the entity. Otherwise, the reply is paired with the first
-such call in progress, and neither step is marked as ``sure``.
+The chart shows each step of the chosen entity once. A pair is certain if both of its steps are on one line, or if no
+other call of that name was in progress on the entity. Otherwise, the reply is paired with the first such call in
+progress, and neither step is marked as ``sure``.
 """
 
 from bisect import bisect_left
@@ -40,14 +40,11 @@ class RecordedEntity(NamedTuple):
 
 
 def shortened(identity: str) -> str:
-    """Cut a full id to the characters that people use. Escape terminal control characters."""
     return visible(identity[:_SHOWN] if len(identity) == _FULL else identity)
 
 
 @dataclass(slots=True)
 class KnownEntities:
-    """All entities of a recording."""
-
     file: str  # name of the first file
     form: RecordingForm
     counts: Counter[RecordedEntity] = field(default_factory=Counter)  # number of steps of each entity
@@ -58,14 +55,10 @@ class KnownEntities:
     _full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
 
     def entity(self, written: RecordedEntity) -> RecordedEntity:
-        """Return the entity that *written* denotes. *written* may have only the beginning of the id."""
         return self._full.get(written, written)
 
     def whose(self, seen: Observation) -> RecordedEntity | None:
-        """Return the entity of *seen*.
-
-        Return ``None`` if *seen* concerns all entities or an entity that has no id yet.
-        """
+        """Return the entity of *seen*, or ``None`` if it concerns all entities or one that has no id yet."""
         if not seen.entity:
             return None
         happened = seen.phase not in {"request", "reply", "lost", "answered"} and not seen.output
@@ -75,14 +68,13 @@ class KnownEntities:
         return self.entity(RecordedEntity(seen.of, seen.entity))
 
     def within(self, outer: RecordedEntity) -> list[RecordedEntity]:
-        """Return the entities that *outer* contains."""
         return [each for each, of in self.outer.items() if of == outer]
 
     def meant(self, begin: str) -> RecordedEntity:
         """Return the entity whose id begins with *begin*.
 
-        If an entity has the same id as the entity that contains it, return the outer entity.  Raise
-        :class:`InputError` if no id begins with *begin*, or if several ids do.
+        If an entity has the same id as the one that contains it, the outer one is meant. Raise :class:`InputError`
+        unless exactly one id begins with *begin*.
         """
         found = sorted(count for count in self.counts if count.id.startswith(begin))
         found = [each for each in found if each.id == begin] or found
@@ -102,7 +94,6 @@ class KnownEntities:
         raise self._refused(f"the recording contains no entity '{begin}'", hint)
 
     def listed(self, entities: Iterable[RecordedEntity]) -> str:
-        """Format the first few of *entities*. Entities with the most steps come first."""
         those = sorted(dict.fromkeys(entities), key=lambda each: -self.counts[each])
         rest = f" and {len(those) - _LISTED:,} more" if len(those) > _LISTED else ""
         return f"{', '.join(map(str, those[:_LISTED]))}{rest}"
@@ -112,7 +103,6 @@ class KnownEntities:
 
 
 def known_entities(recorded: AsRecorded) -> KnownEntities:
-    """Read *recorded* to its end, and return its entities."""
     known = KnownEntities(file=recorded.files[0], form=recorded.form)
     creates, contains = recorded.form.creates, recorded.form.contains
     outer: dict[RecordedEntity, str] = {}
@@ -135,7 +125,6 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
 
 
 def _full_entities(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
-    """Yield each entity that has a short id or no kind, with the only full entity that it can denote."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for entity in entities:
         kinds[entity.id].append(entity.of)
@@ -159,7 +148,7 @@ LIFELINES: Final = 30
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ChartStep:
-    """An observation on one line or on two lines that report it together. ``mate`` is the other end of its call."""
+    """An observation, on one line or on the two lines that report it. ``mate`` is the other end of its call."""
 
     lines: tuple[Line, ...]
     seen: Observation
@@ -171,27 +160,22 @@ class ChartStep:
 
     @property
     def everywhere(self) -> bool:
-        """Whether the step concerns all entities."""
         call = self.seen.phase in {"request", "reply", "lost", "answered"} or self.seen.reply
         return self.entity is None and (self.seen.phase == "gap" or not call)
 
     @property
     def cuts(self) -> bool:
-        """Whether calls that were in progress before the step are over or unknown after it."""
+        """Whether the step ends calls in progress, or leaves them in doubt."""
         return self.everywhere and (self.seen.phase == "gap" or (self.seen.event == "restart" and not self.seen.phase))
 
 
 @dataclass(slots=True, eq=False)
 class CallPairs:
-    """Pairs each reply with its request. Steps are added in chronological order."""
+    """Pairs each reply with its request. Steps must be added in chronological order."""
 
     _begun: dict[tuple[str, int | str | None, RecordedEntity | None], list[ChartStep]] = field(default_factory=dict)
 
     def add(self, step: ChartStep, on: Iterable[RecordedEntity | None]) -> None:
-        """Add *step*.
-
-        Pair a reply with an open request on an entity in *on*. The first entity with such a request is used.
-        """
         seen = step.seen
         if step.cuts:
             self._begun.clear()
@@ -216,10 +200,7 @@ class CallPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSteps:
-    """The steps in chronological order, the entities, and the ``chosen`` entity.
-
-    Each entity comes after the entity that contains it.
-    """
+    """The steps in chronological order, the ``chosen`` entity, and all entities, outer ones first."""
 
     files: tuple[str, ...]
     form: RecordingForm
@@ -231,12 +212,11 @@ class ChosenSteps:
 def chosen_steps(
     name: str, calls: str = "", *, entity: str = "", first: int | None = None, last: int | None = None
 ) -> ChosenSteps:
-    """Return the steps on lines *first* to *last* of the file *name*.
+    """Return the steps on lines *first* to *last* of the file *name*, which is read twice.
 
-    If *entity* is given, return only the steps of that entity. *entity* is the beginning of an id. The entities
-    inside the chosen entity are chosen as well. So are calls on the entity that contains it if they affect it.
-    *calls* may be another recording of the same run that can be read together with *name*. A line of *calls* is
-    chosen if the nearest earlier line of *name* is chosen. Files are read twice.
+    If *entity* is given (the beginning of an id suffices), only its steps and those of the entities inside it are
+    chosen, together with calls on the entity that contains it if they affect it. *calls* may be another recording of
+    the same run; its lines are chosen along with the nearest earlier line of *name*.
 
     Raise :class:`InputError` if there are more than :data:`STEPS` steps or :data:`LIFELINES` entities, or no steps.
     """
@@ -287,7 +267,6 @@ def _inner_after_outer(
 
 
 def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[ChartStep]:
-    """Return *steps* with each status call merged with the line that reports its result."""
     found: list[ChartStep] = []
     for step in steps:
         last = found[-1] if found else None
@@ -314,8 +293,6 @@ def _is_repeated_status(one: ChartStep, other: ChartStep) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Choice:
-    """Reads all steps in order and pairs the ends of calls. It keeps a bounded number of the chosen steps."""
-
     known: KnownEntities
     one: RecordedEntity | None  # steps that concern all entities are kept between its first step and its last
     first: int | None
@@ -367,19 +344,11 @@ class _Choice:
             self.kept.append(step)
 
     def _is_chosen(self, line: Line) -> bool:
-        """Check whether *line* is chosen.
-
-        A line of another file is chosen if the last line read from the main file was chosen.
-        """
         if line.file == self.known.file or self.first is self.last is None:
             self._inside = (self.first or 0) <= line.number and (self.last is None or line.number <= self.last)
         return self._inside
 
     def _called_on(self, step: ChartStep) -> list[RecordedEntity | None]:
-        """Return the entities that the call may concern, for pairing.
-
-        Only the reply contains the id of a new entity.
-        """
         seen = step.seen
         outer = self.known.form.creates.get(seen.event)
         if outer and seen.of in self.known.form.contains:

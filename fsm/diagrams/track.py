@@ -44,8 +44,6 @@ class _Checked(msgspec.Struct):
 
 
 class _Report(msgspec.Struct):
-    """The drawn parts of the output of ``fsm check --format json``."""
-
     machines: list[_Checked]
 
 
@@ -53,10 +51,9 @@ _REPORT: Final = msgspec.json.Decoder(_Report)
 
 
 def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
-    """Return the run in the file *name*.
+    """Return the run in the file *name*: a recording, or a check report's first counterexample about *machine*.
 
-    The run is a recording, or the first counterexample about *machine* in a check report. Raise :class:`InputError`
-    if the file is neither a recording nor such a report, or if it does not mention *machine*.
+    Raise :class:`InputError` if the file is neither, or if it does not mention *machine*.
     """
     hint = "give a recording, or a file that 'fsm check --format json' wrote"
     found = contents(name, most=_LARGEST, code="FSM204", hint=hint)
@@ -92,10 +89,7 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
 
 
 def _configurations_after(moves: Dynamics, now: Configurations, seen: Observation) -> Configurations:
-    """Return the configurations in *now* that are possible after *seen*.
-
-    If they cannot be determined, return *now*.
-    """
+    """Return the configurations that are possible after *seen*, or *now* if they cannot be determined."""
     if seen.phase == "gap":
         return moves.everything()
     if seen.event and seen.event not in moves.names:
@@ -136,7 +130,7 @@ def _steps_taken(
 def track(machine: Machine, name: str, entity: str = "") -> Marks:
     """Return the path that *entity* takes through *machine* in the recording *name*.
 
-    *entity* may be the beginning of a name. If it is empty, use the first entity of the machine's kind.  Raise
+    The beginning of an entity's name suffices. If it is empty, the first entity of the machine's kind is used. Raise
     :class:`InputError` if the file cannot be read or contains no such entity.
     """
     recording = open_recording(name, lambda _: None)

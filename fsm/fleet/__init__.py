@@ -1,7 +1,7 @@
-"""Combine the judgements of many recordings, wherever the recordings were judged.
+"""Combine the judgements of many recordings, wherever they were judged.
 
-Summaries can be added up in any order, with the same total. Recordings of the same node, program version, machine and
-profile are counted together. A summary as text has the causes, each with its first place or for each node or version.
+Summaries can be added up in any order. Recordings of the same node, program version, machine and profile are counted
+together. As text, a summary lists the causes, with their first places or with their nodes or versions.
 """
 
 from collections import Counter
@@ -31,14 +31,14 @@ _LARGEST: Final = 1 << 28
 """Maximum size of a summary in bytes."""
 
 _KEPT: Final = 3
-"""Maximum number of places to keep for each cause. The earliest places are kept."""
+"""How many places to keep for each cause, earliest first."""
 
 NEVER: Final = 1 << 63
-"""The time of a place that has no time. Such a place sorts last."""
+"""Stands for the time of a place that has none, and sorts last."""
 
 
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
-    """The place of a violation, ordered by time. ``what`` describes the violation in words."""
+    """The place of a violation, which ``what`` describes in words. Places are ordered by time."""
 
     at: int
     node: str
@@ -49,10 +49,7 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 
 
 class GatheredCause(Struct, frozen=True, kw_only=True):
-    """The violations of one cause, or the tolerated deviations of one name.
-
-    If ``others`` is true, the violations have many causes.
-    """
+    """The violations of one cause, or of many causes if ``others`` is true, or one tolerated deviation."""
 
     clause: str
     level: Level
@@ -68,7 +65,7 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
     others: bool = False
 
     def plus(self, other: "GatheredCause") -> "GatheredCause":
-        """Return the sum of both causes. They must have the same :func:`_key`."""
+        """Return the sum of two causes with the same :func:`_key`."""
         first = tuple(sorted({*self.first, *other.first}))[:_KEPT]
         return structs.replace(
             min(self, other, key=attrgetter("clause", "says", "source", "cause", "event", "illegal", "deviation")),
@@ -79,9 +76,9 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """The results for one node, program version, ``machine`` and ``profile``.
+    """The results for one node, program version, machine and profile.
 
-    ``unknown`` maps each reason to the number of recordings that could not be judged fully for this reason.
+    ``unknown`` counts the recordings that could not be judged fully, by reason.
     """
 
     node: str
@@ -104,7 +101,6 @@ class Share(Struct, frozen=True, kw_only=True):
         return self.node, self.version, self.machine, self.profile
 
     def plus(self, other: "Share") -> "Share":
-        """Return the sum of both shares. They must have the same ``key``."""
         return structs.replace(
             self,
             entity=min(self.entity, other.entity),
@@ -123,14 +119,13 @@ class Share(Struct, frozen=True, kw_only=True):
         )
 
     def answer(self, least: Level) -> ExitCode:
-        """Return the exit code. Only violations of clauses of level *least* or a stronger level count."""
         if any(counts(cause.level, least) for cause in self.found):
             return ExitCode.FAILS
         return ExitCode.UNKNOWN if self.unknown else ExitCode.HOLDS
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Shares without duplicates, sorted by ``key``. ``notes`` counts all lines and the notes on lines."""
+    """Shares, one for each ``key`` and sorted by it. ``notes`` counts all lines and the notes on them."""
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}
@@ -140,12 +135,11 @@ class Summary(Struct, frozen=True, kw_only=True):
         return total((self, other))
 
     def of_all(self) -> "Summary":
-        """Return this summary with one share per machine. The share covers all nodes, versions and profiles."""
+        """Return this summary with one share per machine, for all nodes, versions and profiles together."""
         shares = (structs.replace(share, node="", version="", profile="") for share in self.shares)
         return total([structs.replace(self, shares=tuple(shares))])
 
     def nodes(self, machine: str, cause: GatheredCause) -> tuple[str, ...]:
-        """Return the nodes on which *cause* was found or tolerated for *machine*."""
         shares = (share for share in self.shares if share.machine == machine and share.node)
         known = _key(cause)
         return tuple(
@@ -160,7 +154,7 @@ _DECODER: Final = Decoder(Summary)
 
 
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
-    """Return the sum of *summaries*. A share without a node is assigned to *node*."""
+    """Return the sum of *summaries*, assigning shares without a node to *node*."""
     shares: dict[tuple[str, ...], Share] = {}
     notes: Counter[str] = Counter()
     for summary in summaries:
@@ -173,7 +167,6 @@ def total(summaries: Iterable[Summary], node: str = "") -> Summary:
 
 
 def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
-    """Summarise the recordings in *judged*. All of them are from *node*."""
     return total(
         Summary(notes=one.notes, shares=tuple(_share(judgement, one, node) for judgement in one.judgements))
         for one in judged
@@ -181,7 +174,6 @@ def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
 
 
 def summary(report: Report) -> str:
-    """Return the summary of *report* as one line."""
     return written(summarised(report.judged))
 
 
@@ -195,7 +187,7 @@ def written(found: Summary) -> str:
 
 
 def read(path: str) -> Summary:
-    """Read the summary in the file at *path*. Raise :class:`InputError` if the file has no summary."""
+    """Read the summary in the file at *path*. Raise :class:`InputError` if there is none."""
     data = contents(path, most=_LARGEST, code="FSM218", hint=_HINT, dash=True)
     try:
         found = decode(data, _DECODER)
@@ -314,11 +306,9 @@ def _of_node(share: Share, node: str) -> Share:
 By: TypeAlias = Literal["clause", "version", "node"]
 
 _NODES: Final = 5
-"""Maximum number of nodes to list for each cause."""
 
 
 def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:
-    """Return the whole report, ending in a newline. Violations below level *least* are reported as surprises."""
     return "\n".join(_lines(summary, layout, by, least)) + "\n"
 
 

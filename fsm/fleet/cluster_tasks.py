@@ -1,4 +1,4 @@
-"""Do the work of one cluster task. It turns rows, which are grouped by recording, into one result per recording.
+"""The work of one cluster task: turn rows, grouped by recording, into one result per recording.
 
 This module uses Arrow, but nothing from the cluster framework. The rows of a recording are contiguous and in line
 order, so they are judged as they arrive and need not fit into memory.
@@ -32,14 +32,13 @@ from fsm.trace import Batch
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):
-    """The summary of one part of a recording. ``of_all`` includes only observations that concern all entities."""
+    """The summary of a part of a recording, and one of only the observations that concern all entities."""
 
     whole: Summary
     of_all: Summary
 
 
 def joined(parts: Sequence[RecordingPart]) -> Summary:
-    """Return the summary of the recording that consists of all *parts*."""
     groups: dict[tuple[str, ...], list[Share]] = {}
     for part in parts:
         for share in part.whole.shares:
@@ -53,10 +52,7 @@ def joined(parts: Sequence[RecordingPart]) -> Summary:
 
 
 def _whole_share(added: Share, parts: Sequence[Share], repeated: Share) -> Share:
-    """Return the share of one recording.
-
-    It is computed from the sum of its parts and from the share that every part repeats.
-    """
+    """Return the share of one recording, correcting the sum of its parts for what every part repeats."""
     times = len(parts) - 1
     found = structs.replace(
         added,
@@ -79,7 +75,6 @@ def _capped_entities(cause: GatheredCause) -> GatheredCause:
 
 
 def _reason(found: Share, parts: Iterable[Share]) -> str:
-    """Return the reason why the recording could not be judged fully. If it could, return an empty string."""
     idle = tells_of_none(found.entity)
     reasons = [next(iter(share.unknown), "") for share in parts]
     if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}, key=_reason_order):
@@ -93,25 +88,19 @@ def _reason(found: Share, parts: Iterable[Share]) -> str:
 
 
 def _reason_order(reason: str) -> tuple[int, str]:
-    """Return the sort key of *reason*. Reasons without a line come first."""
     first, _, _ = reason.partition(":")
     word, _, number = first.partition(" ")
     return int(number) if word == "line" and number.isdecimal() else 0, reason
 
 
 RowForm: TypeAlias = Literal["files", "lines", "observations"]
-"""The content of a row: a file name, a line of a log, or an observation."""
 
 KEYS: Final = ("node", "file", "part")
-"""Columns that identify the recording of a row and the part of that recording."""
 
 JUDGED: Final = pa.schema(
     [("node", pa.string()), ("file", pa.string()), ("judged", pa.binary()), ("problem", pa.string())]
 )
-"""Schema of the result for a recording or for a part of a recording.
-
-The result is a summary as JSON, or the reason why the recording cannot be judged.
-"""
+"""The schema of a result for a recording or a part of one: a summary as JSON, or why there is none."""
 
 _OF_CAUSE: Final = ("level", "clause", "says", "source", "cause", "event", "illegal", "deviation")
 _PLACE: Final = pa.struct([("at", pa.int64()), ("line", pa.int64()), ("entity", pa.string()), ("what", pa.string())])
@@ -125,7 +114,6 @@ FOUND: Final = pa.schema(
         ("first", pa.list_(_PLACE)),
     ]
 )
-"""Schema of a cause of violations in one recording, or of a tolerated deviation."""
 
 _SUMMARY: Final = msgspec.json.Decoder(Summary)
 _PART: Final = msgspec.json.Decoder(RecordingPart)
@@ -139,9 +127,9 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """Settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``.
+    """How to judge the rows of one ``form``: the settings of :func:`fsm.monitor.judgement.judge`.
 
-    If ``parts`` is true, the key of a row also names the part of the recording.
+    If ``parts`` is true, the key of a row also names a part of the recording.
     """
 
     form: RowForm
@@ -159,7 +147,6 @@ class ClusterTask:
             self._judging(_Key("", ""), TraceHeader(trace=1))
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row of :data:`JUDGED` for each recording in *batches*, or for each part of a recording."""
         judge_rows = {"files": self._file, "lines": self._lines, "observations": self._observations}[self.form]
         for key, rows in groupby(_runs(batches), key=itemgetter(0)):
             # Return a problem as a row, because Spark would retry a task that fails.
@@ -210,7 +197,7 @@ class ClusterTask:
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield a row of :data:`JUDGED` for each recording. In *batches*, the parts of a recording are contiguous."""
+    """Combine the parts of each recording, which are contiguous in *batches*, into a row of :data:`JUDGED`."""
     for key, rows in groupby(_runs(batches), key=itemgetter(0)):
         parts = [part for _, run in rows for part in run.select(["judged", "problem"]).to_pylist()]
         problems = [part["problem"] for part in parts if part["problem"]]
@@ -221,10 +208,6 @@ def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def added_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of *batches* that have problems.
-
-    Then yield a row of :data:`JUDGED` with the sum of all summaries.
-    """
     whole: list[Summary] = []
     for batch in batches:
         whole = [total([*whole, *(_SUMMARY.decode(text) for text in batch["judged"].to_pylist() if text)])]
@@ -236,7 +219,6 @@ def added_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def causes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield a row of :data:`FOUND` for each cause in the summaries in *batches*."""
     for batch in batches:
         rows = [
             _cause(row["node"], row["file"], share, cause, tolerated=tolerated)

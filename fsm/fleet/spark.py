@@ -1,8 +1,8 @@
-"""Judge recordings on a Spark cluster. There is one task for each recording or for each group of its entities.
+"""Judge recordings on a Spark cluster, with one task for each recording or for each group of its entities.
 
-The lines or observations of a DataFrame are judged where its rows are stored. Only summaries come back. Rows may be
-in any order, and the rows of a recording need not fit into memory. Spark sorts them, and its tasks judge them as they
-arrive. A lost task is run again, with the same result.
+The lines or observations of a DataFrame are judged where its rows are stored, and only summaries come back. Rows may
+be in any order, since Spark sorts them, and the rows of a recording need not fit into memory. If a task is lost, it
+is run again with the same result.
 """
 
 import os
@@ -29,18 +29,17 @@ from fsm.recordings.observation_columns import ABOUT, ROW
 from fsm.recordings.time_order import SHORTEST, Assume
 
 ORDERS: Final = (ROW, "line", "at")
-"""Columns that can define the order of observations. The most precise column comes first."""
+"""Columns that can define the order of observations, beginning with the most precise one."""
 
 Division: TypeAlias = Literal["node", "entity"]
-"""The work of one task. It is a whole recording, or some of its entities."""
 
 _FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
 _LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
-"""Matches a local master that sets no number of tries. Its job would fail if a single worker died."""
+"""Matches a local master that sets no number of tries, where a single dead worker would fail the job."""
 
 _TRIES: Final = 4
-"""Maximum number of tries per task. It is the same as on a cluster."""
+"""The maximum number of tries per task, which is the default on clusters."""
 
 _JUDGED: Final = from_arrow_schema(tasks.JUDGED)
 _FOUND: Final = from_arrow_schema(tasks.FOUND)
@@ -48,10 +47,10 @@ _FOUND: Final = from_arrow_schema(tasks.FOUND)
 
 @dataclass(frozen=True, slots=True)
 class JudgedFleet:
-    """The results for the recordings of a fleet. The recordings are judged when the first result is requested.
+    """The results for the recordings of a fleet, which are judged when the first result is requested.
 
-    ``recordings`` has a row for each recording, with its ``node`` and ``file``. The row also has the summary as JSON
-    in ``judged`` or, if the recording could not be judged, the reason in ``problem``.
+    The DataFrame ``recordings`` has a row for each recording, with its ``node`` and ``file``. Its ``judged`` is the
+    summary as JSON; if the recording could not be judged, its ``problem`` says why.
     """
 
     recordings: DataFrame
@@ -62,7 +61,7 @@ class JudgedFleet:
         return self.recordings.mapInArrow(tasks.causes, _FOUND)
 
     def summary(self) -> tuple[Summary, tuple[str, ...]]:
-        """Return the total over all recordings, and the problems of recordings that could not be judged."""
+        """Return the total over all recordings, and the problems of those that could not be judged."""
         try:
             rows = self.recordings.mapInArrow(tasks.added_up, _JUDGED).collect()
         except (PySparkException, Py4JError) as error:
@@ -73,7 +72,7 @@ class JudgedFleet:
         return found, tuple(sorted(row.problem for row in rows if row.problem))
 
     def forget(self) -> None:
-        """Remove the results from the cluster. They are computed again if they are requested."""
+        """Remove the results from the cluster. They are computed again when they are next requested."""
         self.recordings.unpersist()
 
 
@@ -94,13 +93,15 @@ def judge(
     Rows are either lines or observations. Lines of logs or of recorded calls have their text in ``value`` and their
     number in ``line``. Observations have the columns of ``docs/reference/trace-format.md``, and are ordered by the
     first of ``row``, ``line`` and ``at`` that exists. Unless ``fsm convert`` has written the rows, *models* must name
-    the machines. *unseen* and *fresh* have the same meaning as in the header of a trace. If *by* is ``entity``, the
-    observations of a recording are judged in *parts* parts, each with different entities. The other arguments are the
-    same as those of :func:`fsm.monitor.judgement.judge`. Machines are sent to the cluster, but shipped models are
-    loaded there by name.
+    the machines.
 
-    Raise ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine has
-    the profile.
+    If *by* is ``entity``, the entities of each recording are divided among *parts* tasks. *unseen* and *fresh* have
+    the same meaning as in the header of a trace, and the other arguments are those of
+    :func:`fsm.monitor.judgement.judge`. Machines are sent to the cluster, except that shipped models are loaded there
+    by name.
+
+    Raise ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine
+    has the profile.
     """
     form = _form(frame, by)
     machines = _sent(models)
@@ -147,10 +148,7 @@ def judge_files(
     restarts: Assume = "maybe",
     shortest_restart: float = SHORTEST / 1e9,
 ) -> JudgedFleet:
-    """Judge recordings in files that each worker can open.
-
-    There is one task per file. *names* maps files to nodes.
-    """
+    """Judge recordings in files that each worker can open, with one task per file. *names* maps files to nodes."""
     task = tasks.ClusterTask(
         form="files",
         models=_sent(models),
@@ -165,12 +163,12 @@ def judge_files(
 
 
 def _tasks(session: SparkSession) -> int:
-    """Return the number of tasks to divide rows into. Several tasks per core keep all cores busy until the end."""
+    """Return how many tasks to divide rows into: several per core, to keep all cores busy until the end."""
     return 4 * session.sparkContext.defaultParallelism
 
 
 def session(master: str) -> SparkSession:
-    """Return a session on the cluster *master*. It prints only errors and, on a terminal, its progress.
+    """Return a session on the cluster *master* that prints only errors and, on a terminal, its progress.
 
     Raise :class:`InputError` if no session can be created.
     """
@@ -195,10 +193,7 @@ def session(master: str) -> SparkSession:
 
 
 def _gist(error: Exception) -> str:
-    """Return the first line of *error*'s message.
-
-    If a worker raised *error*, return the last line of its traceback.
-    """
+    """Return the first line of *error*'s message, or the last line of the traceback if a worker raised it."""
     said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
     lines = [line for line in (said or "").splitlines() if line.strip()] or [type(error).__name__]
     return lines[-1 if "Traceback (most recent call last):" in lines else 0].strip()
@@ -222,7 +217,7 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
 
 
 def _sent(models: Sequence[str | Machine]) -> list[str | Machine]:
-    """Replace paths in *models* with machines, because the workers may not have the files."""
+    """Load the models that are given as paths, because the workers may not have the files."""
     return [load(model) if isinstance(model, str) and is_path(model) else model for model in models]
 
 

@@ -1,8 +1,7 @@
 """Convert flat state charts, such as SCXML documents and charts of python-statemachine, to drafts.
 
-Events are signals, which are sent and have no reply.  A state without a transition for an event ignores it, as the
-SCXML recommendation requires (https://www.w3.org/TR/scxml, section 3.13).  The library python-statemachine does the
-same.
+Events are signals, which have no reply.  A state ignores events for which it has no transition.  This is what the
+SCXML recommendation requires (https://www.w3.org/TR/scxml, section 3.13), and what python-statemachine does.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ CHOOSING: Final = ("raise", "if", "foreach")  # actions that cause another step,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartState:
-    """A state with its transitions, and with the events that are sent on entry and exit.
+    """A state of a chart, with the events that are sent when it is entered and left.
 
-    The ``event`` of a transition is a list of event descriptors.
+    The ``event`` of each of its transitions is a list of event descriptors, separated by spaces.
     """
 
     name: str
@@ -52,10 +51,6 @@ def draft_of(
     about: str = "",
     notes: tuple[str, ...] = (),
 ) -> Draft:
-    """Return the draft of a state chart.
-
-    The first state is the initial state unless *initial* names another state.
-    """
     places: dict[str, ChartState] = {}
     triggers = 0
     for state in states:
@@ -101,10 +96,6 @@ def _check(state: ChartState, states: dict[str, ChartState], problems: SourcePro
 
 
 def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
-    """Yield the transitions of all states for each event that some state names.
-
-    Events are in the order in which they are first named.
-    """
     arrows = [(state, arrow, arrow.event.split()) for state in states.values() for arrow in state.transitions]
     written = [descriptor for _, _, descriptors in arrows for descriptor in descriptors]
     for event in dict.fromkeys(_event_of(each) for each in written if each != ANY) or dict.fromkeys(written):
@@ -117,10 +108,7 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
 
 
 def _event_of(descriptor: str) -> str:
-    """Return the event that *descriptor* names.
-
-    For example, the event is ``error`` for ``error.*`` and ``error.``.
-    """
+    """Return the event that *descriptor* names, which is ``error`` for ``error.*`` and ``error.``."""
     return descriptor.removesuffix("*").removesuffix(".") or descriptor
 
 
@@ -129,14 +117,14 @@ SCXML_FORM: Final = "a state chart in SCXML"
 STATES: Final = ("state", "final")
 SCXML_NESTED: Final = (*STATES, "parallel", "history", "invoke")
 PARENT: Final = "#_parent"
-"""Target of outputs, which is the parent session."""
+"""The parent session, to which outputs are sent."""
 
 _BETWEEN: Final = " "  # separates the namespace from the name of an element or attribute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """An XML element.  The keys of ``attributes`` are ``NAME`` or, for a name in a namespace, ``NAMESPACE NAME``."""
+    """An XML element.  An attribute in a namespace has the key ``NAMESPACE NAME`` in ``attributes``."""
 
     space: str
     name: str
@@ -145,12 +133,11 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def named(self, *names: str) -> Iterator[Element]:
-        """Return the children whose name is one of *names*, in the same namespace as the element."""
         return (each for each in self.children if each.space == self.space and each.name in names)
 
 
 def read_scxml(text: str, name: str, problems: SourceProblems) -> Draft:
-    """Return the draft of the document *text*.  The draft is called *name* if the document has no name."""
+    """Return the draft of the document *text*, called *name* unless the document has a name."""
     root = _root(text, problems)
     if root.name != "scxml":
         hint = "give a document whose root is <scxml>"
@@ -270,14 +257,11 @@ TAKEN: Final = frozenset(
         *("start_configuration_values", "state_field", "states", "states_map"),
     }
 )
-"""Names of attributes of the library's machines.
-
-Each state becomes an attribute, too.  A state with one of these names therefore gets another id.
-"""
+"""Attributes of the library's state machines, which must not be used as the id of a state."""
 
 
 def read_definition(root: YamlNode, name: str) -> Draft:
-    """Return the draft of the definition *root*.  The draft is called *name* if the definition has no name."""
+    """Return the draft of the definition *root*, called *name* unless the definition has a name."""
     root.check_keys(DOCUMENT, of="the definition")
     written = root.entries.get("states")
     if written is None or not written.entries:
@@ -340,7 +324,6 @@ def _transition(node: YamlNode, state: str) -> DraftTransition:
 
 
 def _actions(node: YamlNode, word: str, of: str) -> tuple[str, tuple[str, ...]]:
-    """Return the callbacks that are listed at *word*, and the events that are sent to another machine there."""
     of = f"'{word}' of {of}"
     called: list[str] = []
     sent: list[str] = []

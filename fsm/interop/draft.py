@@ -1,8 +1,8 @@
 """Drafts: an intermediate form between machines and the file formats of other tools.
 
-A draft has flat states and transitions between them, in the order in which they are tried.  The reader of each format
-creates one.  The table of a machine is complete, so a cell without a transition gets the default behaviour of the
-library.  In the other direction, a machine is written with one transition for each outcome.
+The reader of each format creates a draft: flat states, with transitions in the order in which they are tried.  Where
+a draft has no transition, the machine does what the library does by default, because its table has to be complete.
+In the other direction, a machine is written with one transition for each outcome.
 """
 
 import itertools
@@ -24,7 +24,7 @@ MOST: Final = 6  # maximum number of conditions of an event in a state for which
 class DraftState:
     """A state of a draft.
 
-    If ``ignores`` is true, the state ignores events without a transition.  Otherwise, such events are errors.
+    An event without a transition there has no effect if ``ignores`` is true.  Otherwise, it is an error.
     """
 
     name: str
@@ -37,7 +37,7 @@ class DraftState:
 class DraftTransition:
     """A transition of a draft.
 
-    ``to`` is empty if the state does not change.  ``when`` is empty if the transition is unconditional.
+    An empty ``to`` means that the state does not change, and an empty ``when`` that the transition is unconditional.
     """
 
     event: str
@@ -169,10 +169,7 @@ def _ways(
 
 
 def _transitions_that_may_fire(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Return each transition that may be the first whose conditions hold.
-
-    Also return ``None`` if possibly no transition fires.
-    """
+    """Return each transition that may be the first to fire, and ``None`` if perhaps none of them does."""
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
         before.setdefault(frozenset(arrow.when), arrow)
@@ -197,11 +194,13 @@ def _sentence(name: str, notes: Iterable[str]) -> str:
 def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
     """Yield every outcome as a separate event, ordered by event and state.
 
-    A cell has no outcome if it refuses the event, if the event cannot happen, or if the cell is silent.  Tools
-    without outcomes take the first transition that an event enables.  If ``stop.stopped`` and ``stop.failed`` are
-    separate events, the environment chooses the outcome by sending one of these events.  A call in progress continues
-    with ``stop-ends.stopped``.  An outcome that does not change the state is a transition without a target.  Replies,
-    shown states, clauses and profiles are left out.
+    Tools without outcomes take the first transition that an event enables.  With ``stop.stopped`` and ``stop.failed``
+    as separate events, the environment chooses the outcome by sending one of them.  A call in progress continues with
+    ``stop-ends.stopped``.
+
+    Cells that refuse the event, that are silent, or in which the event cannot happen yield nothing.  An outcome that
+    does not change the state is a transition without a target.  Replies, shown states, clauses and profiles are left
+    out.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
     named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")

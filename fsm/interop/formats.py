@@ -1,8 +1,7 @@
 """Import the machines of other tools as model files.
 
-Each format has a reader, which converts a file of limited size (:mod:`~fsm.interop.yaml_nodes`) to a draft
-(:mod:`~fsm.interop.draft`).  The draft becomes a machine, and :mod:`~fsm.language.write` writes the machine as a
-model file.
+The reader of a format converts a file of limited size (:mod:`~fsm.interop.yaml_nodes`) to a draft
+(:mod:`~fsm.interop.draft`).  That becomes a machine, which :mod:`~fsm.language.write` writes as a model file.
 """
 
 from pathlib import Path
@@ -30,9 +29,9 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     """Return the model file of the machine in *data*.
 
     *path* is used only in error messages and as the source in the model.  If *form* is ``None``, the format is
-    detected from the text.  If *outcomes* is true, an event called ``EVENT.OUTCOME``, as ``fsm export`` names them,
-    becomes an outcome of ``EVENT``, which the environment chooses.  Raise :class:`~fsm.errors.InputError` listing
-    every error found.
+    detected from the text.  With *outcomes*, events called ``EVENT.OUTCOME``, as ``fsm export`` names them, become
+    outcomes of ``EVENT``, among which the environment chooses.  Raise :class:`~fsm.errors.InputError` with every
+    error found.
 
     >>> lamp = b'{"states": ["off", "on"], "initial": "off", "transitions": [["press", "off", "on"]]}'
     >>> print(imported(lamp, path="lamp.json").splitlines()[0])

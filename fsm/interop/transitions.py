@@ -1,11 +1,11 @@
 """Read and write configurations of the library `transitions`, and find and read its machines in Python files.
 
-A configuration is a dictionary.  It has the library's markup form, or it contains arguments of the constructor.  A
-trigger becomes a call.  The call replies ``ok`` if the trigger returns, and ``error`` if the trigger raises an
-exception.  A trigger raises an exception in states that have no transition for the trigger, unless invalid triggers
-are ignored.  Machines are written in the markup form, as JSON and without outputs.
-``MarkupMachine(markup=json.load(file))`` creates such a machine, which raises an exception for events without a
-transition.
+A configuration is a dictionary, either in the library's markup form or with arguments of the constructor.  A trigger
+becomes a call that replies ``ok`` if the trigger returns, and ``error`` if it raises an exception, as it does in
+states that have no transition for it unless invalid triggers are ignored.
+
+Machines are written in the markup form, as JSON and without outputs.  ``MarkupMachine(markup=json.load(file))``
+creates such a machine, which raises an exception for events without a transition.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ADDED: Final = "initial"  # initial state if the configuration does not define a
 
 
 def read_configuration(root: YamlNode, name: str) -> Draft:
-    """Return the draft of the configuration *root*.  The draft is called *name* if the configuration has no name."""
+    """Return the draft of the configuration *root*, called *name* unless the configuration has a name."""
     root.check_keys(MACHINE, of="the configuration")
     places = _places(root)
     initial = _initial(root, places)
@@ -154,7 +154,6 @@ def _words(node: YamlNode) -> YamlNode:
 
 
 def _from_sources(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
-    """Yield one draft transition for each source of a transition in the configuration."""
     of = f"of trigger '{trigger}'"
     sources = words.texts_at("source", of=f"source {of}")
     dest = words.entries.get("dest")
@@ -216,11 +215,10 @@ AUTOMATIC: Final = "to_"  # prefix of the triggers that the library adds for eac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMachine:
-    """A machine that was found in the module ``module`` in ``folder``.
+    """A machine that was found in a Python file, and the expressions that lead to it.
 
-    The expression ``made`` evaluates to the object that has the machine.  If ``fresh`` is true, each evaluation
-    creates a new object.  ``made + inside`` is an expression for the machine.  ``made + moved`` is an expression for
-    the model of the machine.  The triggers are called on this model.
+    ``made`` evaluates to the object that has the machine, which is a new object each time if ``fresh`` is true.
+    ``made + inside`` evaluates to the machine, and ``made + moved`` to the model on which its triggers are called.
     """
 
     machine: LibraryMachine
@@ -233,7 +231,7 @@ class FoundMachine:
 
 
 def found(path: Path, name: str = "") -> FoundMachine:
-    """Run the Python file at *path* and return its only machine, or the one that the expression *name* selects."""
+    """Run the Python file at *path* and return its only machine, or the one that the expression *name* refers to."""
     folder, module = _module(path)
     namespace = vars(_run(path, folder, module))
     expressions = [name] if name else list(_expressions(namespace, module))
@@ -290,7 +288,6 @@ def _run(path: Path, folder: Path, name: str) -> ModuleType:
 
 
 def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
-    """Yield the names in *namespace* of classes of *module* that create a machine, and of objects that have one."""
     own = (value for name, value in namespace.items() if isinstance(value, type) and not name.startswith("_"))
     classes = tuple(kind for kind in own if kind.__module__ == module and _makes(kind))
     yield from (kind.__name__ for kind in classes)
@@ -317,7 +314,6 @@ def _attribute(value: object) -> str:
 
 
 def _inside(value: object) -> tuple[str, LibraryMachine | None]:
-    """Return the attributes that lead from *value* to its machine, and the machine or ``None``."""
     if name := _attribute(value):
         return f".{name}", getattr(value, name)
     bound = getattr(getattr(getattr(value, "__dict__", {}).get("trigger"), "func", None), "__self__", None)
@@ -325,7 +321,6 @@ def _inside(value: object) -> tuple[str, LibraryMachine | None]:
 
 
 def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bool]:
-    """Return the value of *made*, a name or a call with literals, and whether each evaluation creates a new object."""
     try:
         tree = ast.parse(made, mode="eval").body
         call = tree if isinstance(tree, ast.Call) else None

@@ -1,8 +1,8 @@
 """Parse JSON and YAML into values that have line numbers.
 
-JSON is read as YAML, because the YAML parser records line numbers.  A scalar becomes a string, a boolean or null.
-Words such as ``on`` and ``007`` stay strings, because they may be names of states.  Aliases are rejected, because
-they allow a small file to expand without limit.
+JSON is read as YAML, because the YAML parser records line numbers.  Scalars become strings, booleans or null.  Words
+such as ``on`` and ``007`` stay strings, because they may be names of states.  Aliases are rejected, because they
+allow a small file to expand without limit.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ MOST_NAMES: Final = 20  # maximum number of states that the hint for a misspelt 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceProblems:
-    """The problems of one file, which are collected and reported together."""
-
     path: str
     found: list[Problem] = field(default_factory=list)
 
@@ -39,41 +37,32 @@ class SourceProblems:
         self.add("FSM510", line, f"{what} unknown state '{state}'", hint)
 
     def check_text(self, line: int, text: str) -> None:
-        """Add a problem if *text* contains a control character.  No name needs one."""
         if found := control_character(text):
             self.add("FSM516", line, f"{text!r} has the control character U+{ord(found):04X}", "remove the character")
 
     def abort(self, code: str, line: int, what: str, hint: str) -> NoReturn:
-        """Add a problem that makes the rest of the file unreadable, and raise all problems."""
         self.add(code, line, what, hint)
         raise InputError(self.found)
 
     def check_size(self, line: int, states: int, transitions: int) -> None:
-        """Check the size of the machine.  If the machine would be too large, add a problem and raise all problems."""
         if states * transitions > LARGEST_TABLE:
             what = f"{transitions} transitions in {states} states have more than {LARGEST_TABLE} outcomes"
             self.abort("FSM515", line, what, "split the machine into several machines")
 
     def raise_found(self) -> None:
-        """Raise the problems that were found, sorted by line.  Do nothing if there are none."""
         if self.found:
             raise InputError(sorted(dict.fromkeys(self.found), key=lambda problem: problem.line))
 
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""PyYAML's C parser if it is available, or PyYAML's Python parser."""
 
 _WORDS: Final = {"": None, "~": None, "null": None, "true": True, "True": True, "false": False, "False": False}
-"""Maps plain scalars to the values that they have if they are not strings."""
 
 _OTHERWISE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[^u]"
     r"|[\t\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 )
-"""Matches text that has different forms in JSON and YAML.
-
-This applies to surrogates, tabs, and characters that must be escaped in YAML.
-"""
+"""Matches text that JSON and YAML write differently: surrogates, tabs, and what YAML requires to be escaped."""
 
 Scalar: TypeAlias = "str | bool | None"
 
@@ -82,9 +71,8 @@ Scalar: TypeAlias = "str | bool | None"
 class YamlNode:
     """A scalar, a list of nodes or a mapping of nodes, with the line on which it begins.
 
-    ``keys`` maps keys to their lines.  ``text`` is a scalar as written.  The methods add a problem to ``problems``
-    for each value of the wrong type.  The message calls such a value *of*.  If *of* is empty, the message uses the
-    key of the value.
+    ``keys`` maps keys to their lines, and ``text`` is a scalar as written.  The methods add a problem to ``problems``
+    for each value of the wrong type.  Its message names the value by *of* or, if that is empty, by its key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
@@ -95,15 +83,11 @@ class YamlNode:
 
     @property
     def entries(self) -> dict[str, YamlNode]:
-        """The nodes by key, or an empty mapping if the value is not a mapping."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
     def items(self) -> list[YamlNode]:
-        """The nodes of a list.
-
-        The list is empty for null.  For any other value that is not a list, it contains only this node.
-        """
+        """The nodes of a list, where null counts as an empty list and any other value as a list of itself."""
         return self.value if isinstance(self.value, list) else [self] if self.value is not None else []
 
     @property
@@ -119,47 +103,31 @@ class YamlNode:
                 return repr(self.text) if len(self.text) <= 60 else f"{self.text[:57]!r}..."  # noqa: PLR2004  (a line)
 
     def check_keys(self, known: Collection[str], *, of: str) -> None:
-        """Add a problem for each key that is not in *known*."""
         for key in self.entries:
             if key not in known:
                 hint = nearest(key, sorted(known), of="words")
                 self.problems.add("FSM508", self.keys[key], f"{of} has an unknown word {key!r}", hint)
 
     def as_text(self, *, of: str) -> str:
-        """Return the text.  If the value is not a text, add a problem and return an empty string."""
         if isinstance(self.value, str) and self.value:
             return self.value
         self.problems.add("FSM508", self.line, f"{of} is {self.kind}", "give a name")
         return ""
 
     def text_at(self, key: str, *, of: str = "") -> str:
-        """Return the text at *key*, or an empty string if the key is missing."""
         return self.entries[key].as_text(of=of or key) if key in self.entries else ""
 
     def items_at(self, key: str) -> list[YamlNode]:
-        """Return the nodes at *key*.
-
-        Return no nodes if the key is missing or its value is null.  A single value is treated as a list.
-        """
         return self.entries[key].items if key in self.entries else []
 
     def texts_at(self, key: str, *, of: str = "") -> tuple[str, ...]:
-        """Return the texts at *key*.
-
-        Return no texts if the key is missing or its value is null.  A single text is treated as a list.
-        """
         return tuple(text for each in self.items_at(key) if (text := each.as_text(of=of or key)))
 
     def notes(self, words: Mapping[str, str], *, of: str) -> tuple[str, ...]:
-        """Return a sentence for each key in *words* that has texts.
-
-        The sentence consists of the heading that *words* has for the key, and the texts.
-        """
         found = {heading: self.texts_at(word, of=f"'{word}' of {of}") for word, heading in words.items()}
         return tuple(f"{heading}: {', '.join(texts)}." for heading, texts in found.items() if texts)
 
     def flag_at(self, key: str, *, of: str = "") -> bool | None:
-        """Return the boolean at *key*, or ``None`` if the key is missing."""
         node = self.entries.get(key)
         if node is not None and isinstance(node.value, bool):
             return node.value
@@ -169,7 +137,6 @@ class YamlNode:
 
 
 def node_of(text: str, problems: SourceProblems) -> YamlNode:
-    """Parse *text* and return its only document."""
     text = _OTHERWISE.sub(_as_yaml, text) if text.lstrip()[:1] in {"{", "["} else text
     try:
         _check(text, problems)

@@ -35,7 +35,5 @@ _OWN = {code: rule for _, domain in own_objects(DOMAINS, Domain) for code, rule 
 _RULES = {code: Rule(**words) for code, words in _WRITTEN["rules"].items()} | _OWN | dict(_foreign_rules())
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(dict(sorted(_RULES.items())))
-"""Maps each code to its rule, in the order of the codes."""
 
 FAMILIES: Final[Mapping[str, str]] = MappingProxyType(_WRITTEN["families"])
-"""Maps each code prefix to the subject of its family of rules."""

@@ -1,6 +1,6 @@
 """Load shipped models and properties by name.
 
-A file is read on each call, so that changes take effect.  The result is cached for the same bytes at the same path.
+Files are read on each call, so that changes take effect, but are built only once for the same bytes at the same path.
 """
 
 import atexit
@@ -169,15 +169,14 @@ def _hint(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
 
 
 def systems() -> tuple[str, ...]:
-    """Return the names of the shipped systems, sorted."""
     return _stems("models/systems")
 
 
 def roles() -> dict[str, Role]:
     """Map every shipped machine and system to its role, most often needed first.
 
-    A *contract* is a machine that another one refines or follows.  A *part* is a machine that only occurs in systems.
-    A part has no profile, and it neither refines nor follows another machine.
+    A *contract* is a machine that another one refines or follows.  A *part* only occurs in systems: it has no
+    profile, and neither refines nor follows another machine.
 
     >>> found = roles()
     >>> found["container-status"], found["node"], found["sync-reader"]
@@ -204,7 +203,6 @@ def roles() -> dict[str, Role]:
 
 
 def is_system(name: str) -> bool:
-    """Check whether *name* is the name of a system or the path of an existing system file."""
     if name in names() or name in systems():
         return name in systems()
     path = name if is_path(name) else str(foreign_models().get(name, ""))
@@ -256,10 +254,7 @@ def _machine_of_part(path: Path, machine: str) -> Machine:
 
 
 def _readable(path: Path) -> str:
-    """Return *path* as text.
-
-    Raise :class:`InputError` if it is a pipe or a device, because reading it could block forever.
-    """
+    """Return *path* as text, or raise :class:`InputError` for a pipe or a device, which could block forever."""
     if lexists(path) and not is_file(path):
         raise refused(
             str(path),
@@ -280,7 +275,6 @@ def composition(system: System) -> File[WrittenSystem]:
 
 
 def specified() -> tuple[str, ...]:
-    """Return the names of the shipped machines that have properties, sorted."""
     return _stems("properties")
 
 
@@ -327,7 +321,6 @@ def _specification_in(path: Path, machine: Machine | System | None) -> Specifica
 
 
 def _model_for(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
-    """Return the model with the name *name* in the property file at *path*.  Reuse *known* if it is that model."""
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
@@ -338,16 +331,15 @@ def _model_for(path: Path, name: str, known: Machine | System | None = None) -> 
 
 
 def single(specification: Specification[System]) -> Specification[System]:
-    """Return the specification of the system with one copy of each part."""
     return composed(specification, dict.fromkeys(specification.machine.parts, 1))
 
 
 def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: int = 0) -> Specification[System]:
     """Return the specification of the system with the numbers of copies in *counts* (see :func:`counted`).
 
-    Claims about each copy of a part are made about copy number *copy*.  If *copy* is not 0, all other properties are
-    left out.  If *counts* is given, the result expects no sizes, because the sizes in the file are for the numbers of
-    copies in the file.
+    Claims about each copy of a part are made about copy number *copy*; unless that is 0, all other properties are
+    left out.  With *counts*, the result expects no sizes, because the file only has those for its own numbers of
+    copies.
 
     >>> of = claims("examples/models/systems/house.toml")
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
@@ -363,10 +355,7 @@ def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: 
 
 
 def of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
-    """Return the specifications for copy number 1, copy number 2, and so on.
-
-    Each specification has only the claims that are about each copy of a part.
-    """
+    """Return the specifications for copy number 1, 2, and so on, each with only the claims about copies of a part."""
     most = max(len(part.copies) for part in specification.machine.parts.values())
     return tuple(composed(specification, {}, copy=copy) for copy in range(1, most))
 
@@ -377,7 +366,6 @@ def _machine(data: bytes, path: str) -> Machine:
 
 
 def _built(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]) -> T:
-    """Read *data* as a file of the form *form* and return the result of *make*.  Report the errors of both steps."""
     try:
         file = read(data, path=path)
     except InputError as error:
@@ -386,10 +374,8 @@ def _built(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, 
 
 
 def is_path(name: str) -> bool:
-    """Check whether *name* is the path of a file, as opposed to the name of a shipped model."""
     return name.endswith(".toml") or "/" in name
 
 
 def load_any(name: str) -> Machine | System:
-    """Return the machine or system called *name*, or the one in the file at the path *name*."""
     return load_system(name) if is_system(name) else load(name)

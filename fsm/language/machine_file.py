@@ -22,10 +22,8 @@ Code: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|e
 """An error reply in capitals, such as ``NOT_FOUND``, or the word ``error`` for any error reply."""
 
 Reply: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|error|ok)$")]
-"""The reply ``ok``, an error reply in capitals, or the word ``error`` for any error reply."""
 
 ReplyOrList: TypeAlias = Annotated[Reply | list[Reply], Field(union_mode="left_to_right")]
-"""A reply, or several possible replies."""
 
 StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]*|\*)$")]
 """The name of a state, or ``*`` for every state that the event does not mention."""
@@ -52,7 +50,6 @@ Text: TypeAlias = Annotated[str, Tag("<text>")]
 Texts: TypeAlias = Annotated[Text | Annotated[list[str], Tag("<list>")], BY_FORM]
 
 Definition: TypeAlias = Annotated[Text | Annotated[list[Name], Tag("<list>")], BY_FORM]
-"""The definition of a name: a condition, or a set of states."""
 
 
 class Form(BaseModel):
@@ -168,7 +165,6 @@ class Happening(Cited):
 
     @property
     def meant_kind(self) -> Kind:
-        """The kind of the event, which the model states or implies."""
         return self.kind or ("signal" if self.rpc is None else "call")
 
 

@@ -60,7 +60,6 @@ class WrittenFailure(Form):
 Failures: TypeAlias = Annotated[
     Annotated[WrittenFailure, Tag("<table>")] | Annotated[list[WrittenFailure], Tag("<list>")], BY_FORM
 ]
-"""Known failures of a property: one failure, or several under different profiles."""
 
 
 class WrittenProperty(Cited):
@@ -258,7 +257,6 @@ _PHRASES: Final[Mapping[str, str]] = {
         (Reply, "'ok', an error reply in capitals, such as NOT_FOUND, or 'error' for any"),
     )
 }
-"""Maps each pattern of the language to its description."""
 
 
 _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
@@ -293,7 +291,6 @@ def schema(form: type[Form] = Written) -> dict[str, Any]:
 
 
 def _tidy(node: _Node) -> _Node:
-    """Return *node* without pydantic's additions for Python.  The result does not allow unknown names."""
     tidy = {key: value for key, value in node.items() if key not in {"title", "anyOf", "oneOf"}}
     # TOML has no null, so drop null.  A word that is absent is simply not written.
     ways = [_tidy(each) for each in (*node.get("anyOf", ()), *node.get("oneOf", ())) if each != {"type": "null"}]
@@ -347,7 +344,6 @@ class Vocabulary:
         return self._either(self._at(path))
 
     def names(self, *path: str | int) -> str:
-        """Return the names that the table at *path* may have, as text for the end of a sentence."""
         return ", or ".join(_PHRASES[each] for form in self._at(path) for each in form.get("patternProperties", ()))
 
     def _at(self, path: tuple[str | int, ...]) -> list[_Node]:
@@ -386,7 +382,6 @@ class Vocabulary:
 
 
 def _below(form: _Node, part: str | int) -> Iterator[_Node]:
-    """Yield the schemas for a value under the name *part* in *form*, even if the language has no such name."""
     if isinstance(part, int):
         if "items" in form:
             yield form["items"]

@@ -1,9 +1,8 @@
 """Write a machine as a model file.
 
-The file is the shortest equivalent file, in the order in which people write models.  :mod:`fsm.language.read` and
-:mod:`fsm.language.build` make the same machine from the file, with one exception.  If a profile was applied to the
-machine (:meth:`fsm.machine.Machine.under`), the file keeps the behaviour that the profile allows.  This behaviour is
-no longer marked as deviating.
+The file is the shortest equivalent one, in the order in which people write models.  Reading and building it gives the
+same machine, with one exception: if a profile was applied (:meth:`fsm.machine.Machine.under`), the file keeps the
+behaviour that the profile allows, but no longer marks it as deviating.
 """
 
 from collections import Counter
@@ -26,7 +25,6 @@ _PLAIN: Final[Mapping[type[model.Cell], str]] = {
     model.Cannot: "cannot",
     model.Silent: "silent",
 }
-"""Maps a kind of cell to its group in the file, if only the states are written for this kind."""
 
 T = TypeVar("T")
 D = TypeVar("D", tomlkit.TOMLDocument, Table, InlineTable)
@@ -170,7 +168,6 @@ def _exemption(each: Exemption) -> Table:
 
 
 def _is_part(override: model.Override, whole: model.Override | None) -> bool:
-    """Check whether *override* is *whole*, or is *whole* without cells that other overrides replace."""
     if whole is None or replace(override, cells=whole.cells, ends=whole.ends) != whole:
         return False
     return override.cells.items() <= whole.cells.items() and override.ends.items() <= whole.ends.items()
@@ -230,17 +227,12 @@ def _cells(
 
 
 def _usual(forms: Mapping[str, Collection[T]]) -> T | None:
-    """Return the form that saves the most text if it is written only once for all its states.
-
-    Return ``None`` if no two states have a form in common.
-    """
     times = Counter(form for ways in forms.values() for form in ways)
     found = max(times, key=lambda form: (times[form] - 1) * len(repr(form)), default=None)
     return found if found and times[found] > 1 else None
 
 
 def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
-    """Return the ways to write *cell* at *state*.  An outcome that returns to *state* may be written as ``stays``."""
     match cell:
         case model.Moves(outcomes=ways):
             return tuple({("moves", _ways(ways, kind, stays)): None for stays in ("", state)})
@@ -253,10 +245,6 @@ def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
 
 
 def _ways(ways: tuple[model.Outcome, ...], kind: model.Kind, stays: str) -> tuple[_Way, ...]:
-    """Return the words of each outcome in *ways*.
-
-    An outcome that leads to the state *stays* is written as ``stays``.
-    """
     names: list[str] = []
     for way in ways:
         names.append(distinct(way.name, names, also=".-"))
@@ -310,19 +298,17 @@ def _outcomes(ways: _Content) -> object:
 
 
 def array_of(values: Iterable[object]) -> Array:
-    """Return an array of *values* on one line.  If that line would be too long, write one value per line."""
+    """Return *values* as an array on one line or, if that would be too long, with one value per line."""
     array = tomlkit.array()
     array.extend(values)
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)
 
 
 def _inline(entries: Mapping[str, object], **optional: object) -> InlineTable:
-    """Return an inline table of all *entries*, and of those *optional* entries that are not empty."""
     return _add(tomlkit.inline_table(), {**entries, **_given(**optional)})
 
 
 def _table(entries: Mapping[str, object], **optional: object) -> Table:
-    """Return a table of all *entries*, and of those *optional* entries that are not empty."""
     return _add(tomlkit.table(), {**entries, **_given(**optional)})
 
 
@@ -333,7 +319,6 @@ def _add(table: D, entries: Mapping[str, object]) -> D:
 
 
 def _super(tables: Mapping[str, Table]) -> Table:
-    """Return a table that contains *tables*.  The table has a header of its own only if *tables* is empty."""
     return _add(tomlkit.table(is_super_table=bool(tables)), tables)
 
 

@@ -35,10 +35,7 @@ LIMIT: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linearizable(Holds):
-    """The history is linearizable.
-
-    ``steps`` is one possible order of the instants of the history, entity by entity.
-    """
+    """The history is linearizable: ``steps`` is one possible order of its instants, entity by entity."""
 
     steps: tuple[Step, ...]
 
@@ -47,12 +44,13 @@ class Linearizable(Holds):
 class NotLinearizable(Fails):
     """The history of ``entity`` is not linearizable.
 
-    Everything was legal until ``operation`` returned.  ``operation`` is ``None`` if only later outputs are illegal.
-    ``cause`` says what is illegal.  ``steps`` is one legal order of the steps up to that return.  It includes calls
-    that had not returned yet.  ``allowed`` lists the replies or shown values that would have been legal.  If the
-    outputs are illegal, ``allowed`` lists the possible sequences of outputs up to that return.  The outputs of a
-    sequence are joined by spaces.  ``before`` lists the states in which the operation may have taken effect.
-    ``window`` is the shortest stretch of the history that is illegal by itself.
+    Everything was legal until ``operation`` returned, which is ``None`` if only later outputs are illegal.  ``cause``
+    says what is illegal about it.  ``steps`` is one legal order up to that return, including calls that had not
+    returned yet.
+
+    ``allowed`` lists the replies or shown values that would have been legal or, if the outputs are illegal, the
+    possible sequences of outputs up to that return, each joined by spaces.  ``before`` lists the states in which the
+    operation may have taken effect, and ``window`` is the shortest stretch of the history that is illegal by itself.
     """
 
     entity: str
@@ -181,10 +179,6 @@ class _Entity:
         return tuple(self._rules.table.states[state] for state in sorted(states))
 
     def _illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
-        """Explain why an operation cannot return.
-
-        *first* and *last* are the indices of its call and its return.  *called* holds the situations before its call.
-        """
         number, interval = self._ends[last].number, self._ends[first : last + 1]
         cause, allowed = self._why(number, interval, called)
         if allowed is None:
@@ -213,10 +207,7 @@ class _Entity:
     def _why(
         self, number: int, interval: Sequence[End], called: list[Situation]
     ) -> tuple[Cause, tuple[str, ...] | None]:
-        """Return the reason why operation *number* is illegal, and the legal alternatives.
-
-        The alternatives are ``None`` if the outputs are illegal.
-        """
+        """Return why operation *number* is illegal, and what would be legal (``None`` if the outputs are illegal)."""
         operation, table = self._operations[number], self._rules.table
 
         def legal(other: Operation, outputs: Outputs | None = self._outputs) -> bool:

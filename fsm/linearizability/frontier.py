@@ -28,17 +28,13 @@ class End(NamedTuple):
 
 
 def ends(operations: Sequence[Operation]) -> tuple[End, ...]:
-    """Return the calls and returns of *operations* in the order of time.
-
-    If an operation never returned, only its call is included.
-    """
     calls = [End(each.called, returns=False, number=number) for number, each in enumerate(operations)]
     returned = ((number, each.returned) for number, each in enumerate(operations) if each.returned is not None)
     return tuple(sorted([*calls, *(End(at, returns=True, number=number) for number, at in returned)]))
 
 
 class Frontier:
-    """The possible situations of one entity, which each call and each return updates.
+    """The situations that are possible for one entity, updated at each call and each return.
 
     The methods raise :class:`LimitError` when more than *limit* situations have been examined.
     """
@@ -55,9 +51,8 @@ class Frontier:
     def begin_anywhere(self, open_: Iterable[int]) -> None:
         """Start in any state, after the operations *open_* were called.
 
-        Each of these operations may or may not have taken effect.  The returns of these operations and the values
-        that they showed are ignored.  An operation that never returned represents any number of operations like it,
-        so it may take effect repeatedly.
+        Each of them may or may not have taken effect, and its return and the value that it showed are ignored.  One
+        that never returned stands for any number of operations like it, so it may take effect repeatedly.
         """
         self.moves.early |= set(open_)
         situations = [Situation(Place(state)) for state in range(len(self.moves.rules.table.states))]
@@ -74,10 +69,7 @@ class Frontier:
         self.situations = situations
 
     def play(self, ends: Iterable[End]) -> int | None:
-        """Advance through *ends*.
-
-        Return the number of the first operation that cannot return in time, or ``None`` if every operation can.
-        """
+        """Advance through *ends*, and return the number of the first operation that cannot return in time, if any."""
         for _, returns, number in ends:
             if not returns:
                 self.called(number)
@@ -97,17 +89,16 @@ class Frontier:
     def returned(self, number: int) -> bool:
         """Process the return of operation *number*.
 
-        If the operation cannot be over yet, return False and change nothing.
+        If the operation cannot be over yet, return False and leave the situations unchanged.
         """
         found = self.placed(number)
         self.situations = found or self.situations
         return bool(found)
 
     def placed(self, number: int, other: int = -1, met: set[int] | None = None) -> list[Situation]:
-        """Return the situations in which operation *number* is over.
+        """Return the situations in which operation *number* is over, with the operation removed.
 
-        The operation is removed from these situations.  If *met* is given, add to it the states on the way to these
-        situations in which operation *other* has not taken effect yet.
+        If *met* is given, add to it the states on the way there in which operation *other* had not taken effect yet.
         """
         over = Best()
 
@@ -124,10 +115,9 @@ class Frontier:
         return over.all()
 
     def explained(self, *, every: bool = False) -> list[Situation]:
-        """Return the situations after all returns in which every output has occurred.
+        """Return the situations after all returns in which every output has occurred, the least deviating first.
 
-        Situations with fewer deviations come first.  If *every* is true, also return the situations that are
-        reachable from these situations.
+        With *every*, also return the situations that can be reached from these.
         """
         over = Best()
 
@@ -142,10 +132,6 @@ class Frontier:
         return sorted(over.all(), key=lambda each: len(each.deviations))
 
     def _explored(self, start: Iterable[Situation], done: Callable[[Situation], bool]) -> Iterator[Situation]:
-        """Yield every situation that is reachable from *start* and not *done*.
-
-        The search does not continue from situations that are *done*.
-        """
         known = Best()
         todo = [each for each in start if known.add(each)][::-1]
         while todo:
@@ -163,19 +149,14 @@ Window: TypeAlias = Stretch[Operation]
 
 
 def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Callable[[], Frontier]) -> Window:
-    """Return the shortest illegal stretch at the end of *ends*.
+    """Return the shortest illegal stretch at the end of *ends*, whose last end is the first illegal one.
 
-    Everything before the last end must be legal.  The number of searches is logarithmic in the number of calls.
-    *frontier* returns a new frontier that has not begun.
+    The number of searches is logarithmic in the number of calls, and *frontier* returns a new frontier for each.
     """
     calls = [index for index, end in enumerate(ends) if not end.returns]
     least = True
 
     def illegal(back: int) -> bool:
-        """Check whether the last *back* calls are illegal by themselves.
-
-        All returns after the first of these calls are included.
-        """
         nonlocal least
         first = calls[-back]
         run = frontier()

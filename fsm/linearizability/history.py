@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 class Operation:
     """An event or a look at the shown state, between the times ``called`` and ``returned``.
 
-    The times are integers of one clock, in any unit.  ``returned`` is ``None`` if the operation never returned.
-    ``event`` is the machine's name for the event, or empty for a look.  ``reply`` is empty if the event is not a call
-    or the reply is unknown.  ``shows`` is the value that was shown after the event and before the return, or empty if
-    it was not read.  ``thread`` is the caller, which only affects the drawing.
+    The times are integers of one clock, in any unit, and ``returned`` is ``None`` if the operation never returned.
+    ``event`` is the machine's name for the event, or empty for a look.  ``reply`` is empty if it is unknown or the
+    event is not a call.  ``shows`` is a value that was read after the event and before the return, or empty.
+    ``thread`` is the caller, which only affects drawings.
     """
 
     called: int
@@ -36,7 +36,6 @@ class Operation:
             raise ValueError("an operation needs an event or an observed state")
 
     def __str__(self) -> str:
-        """Return a string such as ``start: ok``."""
         seen = f"shows {self.shows}" if self.shows else ""
         if not self.event:
             return seen

@@ -1,8 +1,8 @@
 """Situations of an entity, the operations on it, and the changes that one instant can make.
 
-Instants follow the rules of calls (:mod:`fsm.machine.calls`).  Looks, and operations that change nothing in any
-state in which their reply is possible, take effect as soon as they can, because waiting gains nothing.  Operations of
-one kind that never returned take effect in the order in which they were called.
+Instants follow the rules of calls (:mod:`fsm.machine.calls`).  Looks, and operations that change nothing in any state
+in which their reply is possible, take effect as soon as they can, because they gain nothing by waiting.  Operations
+of one kind that never returned take effect in the order in which they were called.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from fsm.machine.calls.configuration import numbers
 from fsm.machine.traversal import Numbering
 
 LOOKING: Final = -101
-"""Stage of an operation that has taken effect but still has to look at the shown value."""
+"""Stage of an operation that has taken effect, but has not yet read the value that the state shows."""
 OVER: Final = -102
 """Stage of an operation that has done everything except return."""
 
 
 class Step(NamedTuple):
-    """An instant of a linearization, at which ``operation`` takes a step of the row ``row``.
+    """One instant of a linearization.
 
-    ``row`` is the name of an event, or empty for a look.  If the name has the prefix ``…``, a call that has already
-    begun continues.  ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if no outcome is
-    specified.
+    ``row`` is the name of the event, with the prefix ``…`` if a call that has begun continues, and is empty for a
+    look at the shown state.  ``operation`` is ``None`` if the event was not recorded, and ``outcome`` is empty if the
+    specification leaves it open.
     """
 
     operation: Operation | None
@@ -53,10 +53,10 @@ class Place(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A possible situation of an entity.
+    """A possible situation of an entity, and how it came about.
 
-    ``late`` is the bit set of the operations that never return but may still take effect.  ``deviations`` are the
-    deviations on which the situation relies.  ``trail`` records how the situation arose, with the last step first.
+    ``late`` is the bit set of operations that never return but may still take effect.  ``deviations`` are those that
+    the situation relies on, and ``trail`` leads back through its steps, the last one first.
     """
 
     place: Place
@@ -69,8 +69,6 @@ class Situation(NamedTuple):
 
 
 class Trail(NamedTuple):
-    """A step, with a link to the steps before it."""
-
     before: Trail | None
     number: int
     row: int
@@ -85,7 +83,6 @@ class Best:
         self._known: dict[Place, list[Situation]] = {}
 
     def add(self, new: Situation) -> bool:
-        """Add *new* unless a known situation covers it.  Return whether it was added."""
         known = self._known.setdefault(new.place, [])
         if any(_covers(other, new) for other in known):
             return False
@@ -97,29 +94,22 @@ class Best:
 
 
 def _covers(more: Situation, less: Situation) -> bool:
-    """Check whether everything that is legal after *less* is also legal after *more*.
-
-    Both situations must have the same place.
-    """
+    """Check whether all that is legal after *less* is also legal after *more*, if they have the same place."""
     return more.late | less.late == more.late and more.deviations <= less.deviations
 
 
 class Seen:
-    """The observed outputs.  The progress is the number of outputs that have occurred.  It begins with 0."""
+    """The outputs that were observed.  Progress is measured as the number of them that have occurred."""
 
     def __init__(self, seen: tuple[str, ...]) -> None:
         self._seen = seen
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """Return the progress after the outputs *emits*.
-
-        Return ``None`` if *emits* contradicts the observed outputs.
-        """
+        """Return the progress after *emits*, or ``None`` if *emits* contradicts the observed outputs."""
         after = came + len(emits)
         return after if self._seen[came:after] == emits else None
 
     def anything(self, came: int) -> Iterable[int]:
-        """Return every progress that is possible after an instant with unspecified outputs."""
         return range(came, len(self._seen) + 1)
 
     def whole(self, came: int) -> bool:
@@ -127,9 +117,9 @@ class Seen:
 
 
 class Possible:
-    """All sequences of up to *longest* outputs, regardless of the observed outputs.
+    """All sequences of up to *longest* outputs, whatever was observed.
 
-    The progress is the number of a sequence.
+    Here, progress is the number of a sequence.
     """
 
     def __init__(self, longest: int) -> None:
@@ -138,10 +128,7 @@ class Possible:
         self.sequences = self._numbers.listed
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """Return the number of the sequence that is extended by *emits*.
-
-        Return ``None`` if the extended sequence is too long.
-        """
+        """Return the number of the sequence *came* extended by *emits*, or ``None`` if it would be too long."""
         after = self.sequences[came] + emits
         return self._numbers[after] if len(after) <= self._longest else None
 
@@ -154,15 +141,14 @@ class Possible:
 
 
 Outputs: TypeAlias = Seen | Possible
-"""The outputs of an entity: either the observed outputs, or any possible outputs."""
 
 
 class _Kind(NamedTuple):
     """Everything about an operation that affects what it can do.
 
-    ``row`` is the row of its event, or -1 for a look.  ``reply`` is the reply of a call, or ``None`` if any outcome
-    fits.  ``shows`` is the value that must be shown after the operation has taken effect.  ``returns`` is true if the
-    search waits for the return of the operation.
+    ``row`` is the row of its event, or -1 for a look.  ``reply`` is ``None`` if any outcome fits.  ``shows`` is the
+    value that must be shown after the operation has taken effect.  The search waits for the operation to return only
+    if ``returns`` is true.
     """
 
     row: int
@@ -172,13 +158,12 @@ class _Kind(NamedTuple):
 
 
 class Moves:
-    """The possible instants of *operations*.
+    """The possible instants of *operations* on one entity, which are identified by their numbers.
 
-    All operations concern one entity, and a number identifies each of them.  *outputs* tracks the outputs.  It is
-    ``None`` if they were not observed.  The events of the rows *unseen* may happen at any instant.  Operations in
-    ``early`` were called before the observation began.  Each of these operations may or may not have taken effect,
-    and its return is ignored.  Events of rows in ``again`` may also happen at any instant, and calls of these rows
-    may begin or end at any instant.
+    *outputs* tracks the outputs, and is ``None`` if they were not observed.  The events of the rows *unseen* may
+    happen at any instant.  The operations in ``early`` were called before the observation began: they may or may not
+    have taken effect, and their returns are ignored.  At any instant, events of rows in ``again`` may happen as well,
+    and calls of these rows may begin or end.
     """
 
     def __init__(
@@ -217,10 +202,6 @@ class Moves:
                 yield from self._after_instant(here._replace(late=here.late ^ 1 << number), number, instant)
 
     def _after_instant(self, here: Situation, number: int, instant: CallInstant) -> Iterator[Situation]:
-        """Yield *here* after *instant* of operation *number*, if the instant fits the replies and outputs.
-
-        The number is -1 if the instant belongs to no operation.
-        """
         if self.rules.interrupts(instant.row):
             calls = tuple(
                 (other, CUT if stage == BEGUN and other != number else stage) for other, stage in here.place.calls
@@ -261,7 +242,7 @@ class Moves:
         return () if after is None else (after,)
 
     def settled(self, here: Situation) -> Situation:
-        """Return *here* after the immediate effects of all operations that gain nothing by waiting."""
+        """Return *here* after the effects of all operations that gain nothing by waiting."""
         (state, calls, _), trail = here.place, here.trail
         again = True
         while again:
@@ -281,7 +262,6 @@ class Moves:
         return Trail(before, number, kind.row, state, next(iter(self._instants(kind, state, stage)), None))
 
     def _states_at_once(self, kind: _Kind, stage: int) -> int:
-        """Return a bit set of the states in which an operation of the kind *kind* at *stage* does not wait."""
         states = range(len(self.rules.table.states))
         return sum(1 << state for state in states if self._gains_nothing(kind, stage, state))
 
@@ -293,10 +273,6 @@ class Moves:
         return stage == CUT
 
     def _is_harmless(self, kind: _Kind) -> bool:
-        """Check whether operations of the kind *kind* change nothing and emit nothing.
-
-        Only states that allow their reply are considered.
-        """
         return not self.rules.interrupts(kind.row) and all(
             each.way is not None
             and each.to == state
@@ -308,7 +284,6 @@ class Moves:
         )
 
     def row(self, number: int) -> int:
-        """Return the row of the event of operation *number*, or -1 for a look."""
         return self._kind(number).row
 
     def _kind_of(self, number: int) -> _Kind:

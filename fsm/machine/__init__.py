@@ -1,7 +1,7 @@
 """Machines: states, events, and what each event does in each state.
 
-A machine is a complete table, with a cell for every event in every state.  :mod:`fsm.language.build` builds machines
-and checks every assumption that these classes make.
+A machine is a complete table: it has a cell for every event in every state.  :mod:`fsm.language.build` builds
+machines, and checks what the classes here take for granted.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ def fits(reply: str, allowed: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """A paraphrased normative statement and its source."""
-
     name: str
     says: str
     level: Level
@@ -47,7 +45,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state.  ``shows`` is the value that observers see.  ``kind`` is the role of the state in the lifecycle."""
+    """A state, with the value that it ``shows`` to observers and its role (``kind``) in the lifecycle."""
 
     name: str
     about: str
@@ -60,9 +58,9 @@ class State:
 class Outcome:
     """One possible outcome of an event in a state.
 
-    ``reply`` lists the allowed replies, where ``error`` matches any error.  It is empty for signals, and if a call
-    only *begins*.  After a call has begun, other events may happen in ``to`` before the call ends.  ``within`` is the
-    number of seconds within which the entity must leave ``to`` for good, or 0 if there is no limit.
+    ``reply`` lists the replies that are allowed, where ``error`` stands for any error.  It is empty for signals, and
+    for an outcome with which a call only *begins*: the entity then moves to ``to``, where other events may happen
+    before the call ends.  If ``within`` is not 0, the entity must have left ``to`` for good after that many seconds.
     """
 
     name: str
@@ -92,8 +90,6 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stated:
-    """Base class of cells.  ``clause`` justifies the cell, and ``line`` is the line of the model that defines it."""
-
     clause: Clause
     line: int = 0
 
@@ -132,7 +128,11 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event.  ``cells`` maps each state to its cell.  ``ends`` maps states to ends of calls in progress there."""
+    """An event, and what it does in every state.
+
+    ``cells`` has an entry for each state.  If the event is a call that takes time, ``ends`` says how it can end in
+    the states in which it may be in progress.
+    """
 
     name: str
     kind: Kind
@@ -174,7 +174,10 @@ UNNAMED: Final = frozenset({"done", "ignored", "refused"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """Cells of a profile for one event.  They replace the machine's cells or, if they deviate, extend these cells."""
+    """The changes that a profile makes to one event.
+
+    An ordinary override replaces cells of the machine.  One with a ``deviation`` adds outcomes to them.
+    """
 
     name: str
     event: str
@@ -187,7 +190,6 @@ class Override:
     line: int = 0
 
     def applied(self, event: Event) -> Event:
-        """Return *event* with the cells of this override, which replace or extend the cells of *event*."""
         if self.deviation is None:
             return replace(event, cells={**event.cells, **self.cells}, ends={**event.ends, **self.ends})
 
@@ -204,7 +206,6 @@ class Override:
         return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
 
     def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-        """Return *own* and those outcomes in *more* that *own* does not cover.  Mark the latter as deviations."""
         undeviating = [each for each in own if each.deviation is None]
         extra = (each for each in more if not any(allowed.covers(each) for allowed in undeviating))
         # An unnamed outcome gets the name of the override.
@@ -225,7 +226,7 @@ class Profile:
     until: str = ""
 
     def of(self, name: str) -> Profile:
-        """Return the part of this profile that applies to *name*, the name of the profile or of a version."""
+        """Restrict this profile to the overrides and exemptions that apply to *name*, which may include a version."""
         exact = name == self.name
         version = self.since.partition(",")[0] if exact else parted(name)[1]
 
@@ -239,7 +240,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """Arrows of an event that drawings leave out: arrows from one of ``states`` or with one of ``outcomes``."""
+    """Arrows of an event that drawings leave out: those from any of ``states`` and those for any of ``outcomes``."""
 
     states: frozenset[str] = frozenset()
     outcomes: frozenset[str] = frozenset()
@@ -249,9 +250,10 @@ class Omission:
 class Machine:
     """A lifecycle as a complete table of states and events.
 
-    ``fields`` maps the fields that a status may show to their kinds, and ``requires`` maps clause names to requirements
-    on them.  ``profile`` is the name of the applied profile, and ``exemptions`` come from it.  ``omits`` maps events
-    to the arrows that drawings leave out.  It is ``None`` if the model does not mention drawings.
+    ``fields`` maps the fields of a status to their kinds, and ``requires`` maps the names of clauses to what they
+    require of those fields.  ``profile`` is the name of the profile that has been applied, if any, and ``exemptions``
+    come from that profile.  ``omits`` maps events to the arrows that drawings may leave out, and is ``None`` if the
+    model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -293,7 +295,6 @@ class Machine:
         return () if cell is None else outcomes(cell, state, found.kind)
 
     def words(self) -> dict[str, Event]:
-        """Map every word that a trace may use for an event to that event."""
         return {word: event for event in self.events.values() for word in event.words}
 
     def event(self, word: str) -> Event | None:
@@ -301,15 +302,14 @@ class Machine:
         return self.words().get(word)
 
     def outputs(self) -> tuple[str, ...]:
-        """Return every output that any outcome emits, in the model's order."""
         outcomes = (outcome for event in self.events.values() for outcome in event.outcomes())
         return tuple(dict.fromkeys(output for outcome in outcomes for output in outcome.emits))
 
     def under(self, profile: str | None) -> Machine:
         """Return the machine with *profile* applied, or the machine itself if *profile* is ``None``.
 
-        Deviations add outcomes that are marked as such; other overrides replace cells.  *profile* may be any name that
-        :meth:`profiled` accepts.  Raise ``ValueError`` if the machine has no such profile.
+        Deviations add outcomes that are marked as such, while other overrides replace cells.  *profile* may be any
+        name that :meth:`profiled` accepts.  Raise ``ValueError`` if the machine has no such profile.
 
         >>> from fsm.language.library import load
         >>> [outcome.reply for outcome in load("examples/models/washer.toml").under("acme-1.7").step("idle", "stop")]
@@ -331,16 +331,15 @@ class Machine:
         return self.under(within(profile, self.profiles))
 
     def lineage(self, profile: str) -> Iterator[str]:
-        """Yield *profile*, then the profiles that it extends directly or indirectly, nearest first."""
         while profile:
             yield profile
             profile = self.profiles[profile].extends
 
     def profiled(self, profile: str | None) -> Profile | None:
-        """Return the profile called *profile*, limited to the parts that apply to the version in this name.
+        """Return the profile called *profile*, limited to what applies to the version in this name.
 
         The exact name of a profile selects its first version, plus the deviations of all its versions.  Names joined
-        by ``+`` combine profiles.  Raise :class:`InputError` if two of them replace the same cell differently.
+        by ``+`` combine profiles, and :class:`InputError` is raised if two of them replace the same cell differently.
         Return ``None`` if a name matches no profile, or more than one.
 
         >>> from fsm.language.library import load
@@ -357,7 +356,6 @@ class Machine:
         return parts[0] if len(parts) == 1 else self._combined(profile, parts)
 
     def _combined(self, name: str, parts: list[Profile]) -> Profile:
-        """Combine the profiles *parts* into one called *name*.  Deviations come after all other overrides."""
         replaced: dict[tuple[str, str, bool], tuple[str, Cell]] = {}
         problems = []
         for part in parts:

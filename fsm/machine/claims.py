@@ -1,8 +1,8 @@
 """Properties of machines and systems, and the claims they make.
 
 :mod:`fsm.language.build` builds properties, and :mod:`fsm.checker` decides them.  Properties are about *instants*.
-The first instant of a run is its initial state.  Each step adds an instant: an event happens, or a call in progress
-continues.  A step that emits several outputs has one instant for each output, in order.
+The first instant of a run is its initial state, and each step, in which an event happens or a call in progress
+continues, adds another.  A step that emits several outputs has one instant for each of them, in order.
 """
 
 from collections.abc import Mapping
@@ -26,10 +26,10 @@ M_co = TypeVar("M_co", bound=Machine | System, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotent:
-    """A call of ``event`` that directly follows a successful call also replies ``ok``, and has no other effect.
+    """A call of ``event`` that directly follows a successful one also replies ``ok``, and has no other effect.
 
-    This applies to every reachable state without calls in progress.  If ``once`` is given, it applies only if ``once``
-    holds at the first reply.
+    This must hold in every reachable state in which no call is in progress.  If ``once`` is given, it must hold only
+    if ``once`` is true at the first reply.
     """
 
     event: str
@@ -38,10 +38,7 @@ class Idempotent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Always:
-    """Every condition holds at every instant.
-
-    If ``when`` is given, this is required only at the instants at which ``when`` holds.
-    """
+    """Every condition holds at every instant or, if ``when`` is given, at every instant at which ``when`` holds."""
 
     conditions: tuple[WrittenCondition, ...]
     when: WrittenCondition | None = None
@@ -64,10 +61,10 @@ class Reachable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fair:
-    """A fairness assumption about an event or its ends, or about one of their outcomes.
+    """An assumption that an event, the end of a call, or one of their outcomes is treated fairly.
 
-    Under weak fairness, a step that stays enabled forever is taken.  Under strong fairness, a step that is enabled
-    infinitely often is taken.
+    Weak fairness means that a step is taken if it stays enabled forever, and strong fairness that it is taken if it
+    is enabled infinitely often.
     """
 
     event: str
@@ -87,10 +84,11 @@ class LeadsTo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follows:
-    """The sequence of outputs is the sequence of events of a run of ``other``.
+    """The outputs are, in order, the events of a run of ``other``.
 
-    Outputs that are not events of ``other`` are ignored.  Both machines take shared signals together.  Other events of
-    ``other`` do not happen, except hidden ones.  In a system, only the outputs of the copies in ``of`` count.
+    Outputs that are not events of ``other`` are ignored.  Signals that both machines have happen in both at once.  No
+    other event of ``other`` happens unless it is hidden.  In a system, only the outputs of the copies in ``of``
+    count.
     """
 
     other: Machine
@@ -101,7 +99,7 @@ class Follows:
 class Refines:
     """``other`` allows everything that can be observed of the machine.
 
-    The runs of the machine have up to ``overlap`` calls in progress at the same time.
+    This includes runs with up to ``overlap`` calls in progress at the same time.
     """
 
     other: Machine
@@ -110,23 +108,20 @@ class Refines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchesDiagram:
-    """The machine and the drawing in the file at ``path`` agree."""
-
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requires:
-    """The fields shown with a state meet ``requirement``.
+    """The fields that are shown with a state meet ``requirement``.
 
-    The checker cannot decide this claim, because runs have no fields.
+    This is beyond the checker, because runs have no fields.
     """
 
     requirement: Requirement
 
     @property
     def reached(self) -> Reachable:
-        """The claim that every state to which the requirement applies is reachable."""
         each = (
             WrittenCondition(text=state, means=In(states=frozenset({state})))
             for state in sorted(self.requirement.states)
@@ -138,7 +133,6 @@ Claim: TypeAlias = Idempotent | Always | Never | Reachable | LeadsTo | Follows |
 
 
 def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
-    """Return the conditions in *claim*, in the order in which they are written."""
     match claim:
         case Idempotent(once=once):
             found = [once]
@@ -170,7 +164,8 @@ class KnownFailure:
 class Property:
     """A named claim.
 
-    ``catches`` lists the mutants that the property must detect.  ``fails`` maps profiles to known failures.
+    ``catches`` lists the mutants of the machine that the property must detect, and ``fails`` maps profiles to known
+    failures.
     """
 
     name: str
@@ -188,20 +183,16 @@ class Property:
         return Clause(name=self.name, says=self.says, level=self.level, source=self.source, link=self.link)
 
     def expected(self, profile: str | None) -> KnownFailure | None:
-        """Return the known failure under *profile*.
-
-        If *profile* is ``None``, return the known failure without a profile.
-        """
         return self.fails.get(profile or NO_PROFILE) or self.fails.get(ANY_PROFILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Size of the reachable state space: the number of states, the number of transitions, and the depth.
+    """The size of the reachable state space.
 
-    The depth is the distance of the farthest state from the initial state.  ``representatives`` is the number of
-    states searched, if symmetry reduction was used.  ``configurations`` counts a state once for every combination of
-    calls that may be in progress in this state.
+    ``depth`` is the distance of the farthest state from the initial state.  With symmetry reduction,
+    ``representatives`` is the number of states that were searched.  ``configurations`` counts a state once for every
+    combination of calls that may be in progress in it.
     """
 
     states: int
@@ -215,7 +206,7 @@ class Counts:
 class Specification(Generic[M_co]):
     """A machine or a system with its properties.
 
-    ``expect`` maps profiles to the expected size of the state space.  The key for no profile is ``none``.
+    ``expect`` maps profiles to the expected size of the state space, with :data:`NO_PROFILE` for no profile.
     """
 
     machine: M_co
@@ -225,5 +216,4 @@ class Specification(Generic[M_co]):
 
 
 def is_of(stated: Specification[Machine | System], kind: type[M]) -> TypeGuard[Specification[M]]:
-    """Check whether *stated* specifies a model of the type *kind*, which is a machine or a system."""
     return isinstance(stated.machine, kind)

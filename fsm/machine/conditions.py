@@ -29,9 +29,9 @@ class Emits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step emits exactly ``outputs``, in order, if outputs outside ``among`` are ignored.
+    """The step emits exactly ``outputs``, in order, apart from outputs outside ``among``.
 
-    The condition is true at every instant of the step.
+    This is true at every instant of the step.
     """
 
     outputs: tuple[str, ...]
@@ -55,7 +55,7 @@ class Replies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateChanges:
-    """The state changes."""
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,31 +67,22 @@ class SilentOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Not:
-    """The condition ``of`` does not hold."""
-
     of: Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class All:
-    """Every condition in ``of`` holds."""
-
     of: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Some:
-    """At least one condition in ``of`` holds."""
-
     of: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """In a system, the ``copies`` of ``part`` are in one of ``states``.
-
-    If ``every`` is true, each of these copies must be in one of them.  Otherwise, one copy is enough.
-    """
+    """In a system, all of the ``copies`` of ``part``, or any if ``every`` is false, are in one of ``states``."""
 
     part: str
     copies: tuple[int, ...]
@@ -113,8 +104,6 @@ Condition: TypeAlias = Atom | Not | All | Some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCondition:
-    """A condition as written in the model, and the parsed condition."""
-
     text: str
     means: Condition
 
@@ -161,10 +150,7 @@ def left_at(condition: Condition, event: str) -> Condition | bool:
 
 
 def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]) -> Condition | bool:
-    """Return *condition* with each atom replaced by the result of *of_atom*.
-
-    The result is simplified if *of_atom* returns booleans.
-    """
+    """Replace each atom of *condition* by the result of *of_atom*, and simplify wherever that is a boolean."""
     match condition:
         case Not(of=inner):
             left = with_atoms(inner, of_atom)
@@ -181,7 +167,6 @@ def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]
 
 
 def mapped(condition: Condition, of_atom: Callable[[Atom], Condition]) -> Condition:
-    """Return *condition* with each atom replaced by the result of *of_atom*."""
     match condition:
         case Not(of=inner):
             return Not(of=mapped(inner, of_atom))

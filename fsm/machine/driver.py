@@ -1,8 +1,8 @@
 """Runtime for code that is driven by a machine, based on the ``transitions`` library.
 
-A :class:`Driver` holds the machine.  Each entity has a :class:`Position`, which is the only way to change its state.
-The driven code asks which outcomes an event may have, and reports the outcome that occurred.  It can change its own
-data in the effect of an event, or in callbacks for entering and leaving states.
+A :class:`Driver` holds the machine.  Each entity has a :class:`Position`, which is the only way to change its state:
+the driven code asks it which outcomes an event may have, and reports the one that occurred.  The code can change its
+own data in the effect of an event, or in callbacks for entering and leaving states.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ class Change:
 
 Callback: TypeAlias = Callable[[Change], object]
 Callbacks: TypeAlias = Callback | Mapping[str, Callback]
-"""A callback for all states, or a mapping from states to callbacks."""
 
 
 class Driver:
@@ -109,7 +108,6 @@ class Driver:
         self._engine.events[event].trigger(position, outcome=outcome)
 
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
-        """Return the outcomes that *event* may have in *state*.  If the machine is silent, return an empty tuple."""
         return self.machine.step(state, event) or ()
 
 

@@ -18,11 +18,11 @@ from fsm.verdict import Fails, Holds, Unknown
 
 
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
-    """A step of a run: an event or, if ``ends`` is true, the end of a call that takes time.
+    """A step of a run: an event, or the end of a call that takes time.
 
-    If calls overlap, ``phase`` is the part of a call that is observed: its ``request``, its ``reply``, or the fact
-    that it was ``lost``.  ``reply`` is empty for an outcome without a reply.  In a system, ``done`` lists the steps
-    of its parts.
+    ``reply`` is empty if the outcome has none.  If calls overlap, ``phase`` tells which part of a call is observed:
+    its ``request``, its ``reply``, or the fact that it was ``lost``.  In a system, ``done`` lists the steps of its
+    parts.
     """
 
     event: str
@@ -37,7 +37,6 @@ class RunStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to: int, reply: str = "") -> RunStep:
-    """Return the step of *row* from *state* to *to*.  *way* is ``None`` if the step is unspecified."""
     return RunStep(
         event=table.rows[row].event.name,
         source=table.states[state],
@@ -56,10 +55,10 @@ Sight: TypeAlias = Literal["observed", "confirmed", "in progress", "unobserved"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedCell:
-    """A step, and the ``clause`` of the cell that it used, if the model has that cell.
+    """A step of a run, and the clause of the cell that allows it, or ``None`` if the model has no such cell.
 
-    ``step`` is a step of a machine, of a system, or of a part of a system.  A step of the whole system has the clause
-    and the ``conditions`` of the joint event.
+    The step may belong to a machine, to a system, or to a part of a system.  A step of the whole system has the
+    clause and the ``conditions`` of the joint event.
     """
 
     step: RunStep | Done
@@ -70,7 +69,6 @@ class UsedCell:
 
 
 def used_cell(machine: Machine, step: RunStep | Done, known: Sight = "observed") -> UsedCell:
-    """Return the cell of *machine* that *step* used."""
     event = machine.events[step.event]
     cell = event.ends.get(step.source) if step.ends else event.cells[step.source]
     ways = cell.outcomes if isinstance(cell, Moves) else ()
@@ -105,7 +103,7 @@ def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
 class Run:
     """Steps from the initial state, followed by an endlessly repeated ``cycle`` if the run is infinite.
 
-    If ``stopped`` is true, the run ends after the last step, and fairness does not require another step.
+    A run that ``stopped`` ends after its last step, and fairness does not require another one.
     """
 
     initial: str
@@ -115,14 +113,11 @@ class Run:
 
     @property
     def length(self) -> int:
-        """The number of steps, where the steps of the cycle are counted once."""
         return len(self.steps) + len(self.cycle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreached:
-    """No run goes through the sequence ``text``."""
-
     text: str
 
 
@@ -130,8 +125,8 @@ class Unreached:
 class Unexplained:
     """A run whose last step the machine ``other`` does not allow.
 
-    ``states`` are the states that ``other`` may be in before this step.  If ``other`` does not allow the state that
-    is shown after the step, ``shows`` is that state.
+    Before that step, ``other`` may be in any of ``states``.  If the step itself is allowed, but not the state that is
+    shown after it, ``shows`` is that state.
     """
 
     run: Run
@@ -142,9 +137,9 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItem:
-    """A transition or state of a drawing.  If only ``target`` is set, the item is a state.
+    """A transition of a drawing or, if only ``target`` is set, a state.
 
-    ``line`` and ``column`` are 0 if the item is missing from the drawing.
+    ``line`` and ``column`` are 0 if the drawing does not have it.
     """
 
     target: str
@@ -156,11 +151,7 @@ class DrawnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misdrawn:
-    """The drawing at ``place`` does not agree with the machine.
-
-    ``lacks`` lists items of the machine that the drawing does not have.  ``adds`` lists items of the drawing that the
-    machine does not have.
-    """
+    """The drawing at ``place`` ``lacks`` items that the machine has, or ``adds`` items that it does not have."""
 
     place: str
     lacks: tuple[DrawnItem, ...]
@@ -175,7 +166,7 @@ class Proved(Holds):
     """The property holds in the whole reachable state space.
 
     ``witnesses`` are examples of the runs that the property claims to exist.  If the property was proved for any
-    number of copies of a part, ``any_number`` is the name of the part.
+    number of copies of a part, ``any_number`` names the part.
     """
 
     witnesses: tuple[Run, ...] = ()
@@ -192,8 +183,6 @@ class Vacuous(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided(Unknown):
-    """The property is about fields of the status, which are not part of a run."""
-
     why: str = (
         "a run of the model has no fields; 'fsm judge --properties' and 'fsm test --properties' can decide the property"
     )
@@ -201,9 +190,10 @@ class Undecided(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwritten(Unknown):
-    """The property depends on the end of a call of ``event`` in ``state``, for which the model has no ``ends``.
+    """Whether the property holds depends on the end of a call in ``state``, which the model does not specify.
 
-    ``run`` is a counterexample or a witness only if the call may end there.  In a system, ``copy`` makes the call.
+    ``run`` is a counterexample or a witness only if the call of ``event`` may end there.  In a system, ``copy`` makes
+    the call.
     """
 
     event: str
@@ -220,7 +210,6 @@ class Refuted(Fails):
 
     @property
     def run(self) -> Run | None:
-        """The counterexample, if it is a run."""
         run = self.evidence.run if isinstance(self.evidence, Unexplained) else self.evidence
         return run if isinstance(run, Run) else None
 
@@ -235,10 +224,9 @@ Conclusion: TypeAlias = Proved | Refuted | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The conclusion about a property under a profile, its known failure, and the size of the search.
+    """The verdict on a property under a profile, with its known failure and the size of the search.
 
-    If ``overlap`` is not 0, the conclusion assumes that at most ``overlap`` calls of one event are in progress at the
-    same time.
+    If ``overlap`` is not 0, the verdict assumes that at most this many calls of an event are in progress at a time.
     """
 
     of: Property
@@ -250,10 +238,7 @@ class Checked:
 
     @property
     def unexpected(self) -> bool:
-        """Whether the conclusion is not the expected one.
-
-        The expected conclusion is the known failure or, if no failure is known, success.
-        """
+        """Whether the verdict differs from the known failure or, if no failure is known, from success."""
         if self.expected is None or isinstance(self.verdict, Undecided):
             return isinstance(self.verdict, Refuted)
         return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length
@@ -261,13 +246,15 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """The conclusions about all properties of a machine or a system under one profile.
+    """The verdicts on all properties of a machine or a system under one profile.
 
-    ``counts`` is the size of the reachable state space, if it is within the limit, and ``expected`` is the size
-    stated in the file at ``path``.  If ``any_number`` names a part, ``counts`` is the size of the system that
-    simulates any number of its copies.  ``copies`` counts the claims that were also decided for other copies than the
-    first.  If the result for another copy differs from the result for the first copy, ``checked`` contains that
-    claim, too.  ``washed_out`` lists silent cells to which a hidden event can lead, as (event, state, hidden event).
+    ``counts`` is the size of the reachable state space, unless it exceeds the limit, and ``expected`` is the size
+    stated in the file at ``path``.  If ``any_number`` names a part, ``counts`` is for the system that simulates any
+    number of its copies.
+
+    ``copies`` counts the claims that were also decided for copies other than the first.  Those with a different
+    result are in ``checked`` as well.  ``washed_out`` lists silent cells to which a hidden event can lead, as (event,
+    state, hidden event).
     """
 
     machine: Machine | System
@@ -282,18 +269,16 @@ class Examined:
 
     @property
     def resized(self) -> bool:
-        """Whether the size of the state space is not the expected size.
+        """Whether the size of the state space is not the expected size, which means that the machine has changed.
 
-        A different size means that the machine has changed.  The result is false unless every property was decided,
-        because the size of a system is the size of the largest cone that was searched.
+        This is false unless every property was decided: the size of a system is that of the largest cone that was
+        searched.
         """
         decided = all(type(each.verdict) is not Unknown for each in self.checked)
         return decided and self.counts is not None and self.expected not in {None, self.counts}
 
 
 class Side(Enum):
-    """One of the two machines that are compared."""
-
     FIRST = 0
     SECOND = 1
 
@@ -305,10 +290,9 @@ class Side(Enum):
 class Observable(NamedTuple):
     """An observation of a machine.
 
-    A call either replies immediately, or it ``begins`` and later ``ends``.  Every other event happens at a single
-    moment.  If ``event`` is empty, the machine emits something or ``shows`` its state.  If ``silent`` is true, the
-    specification leaves the event undefined.  The reply ``error`` represents every error that neither machine
-    mentions.
+    A call either gets its reply at once, or it ``begins`` and later ``ends``.  If ``event`` is empty, the machine
+    emits something or ``shows`` its state.  If ``silent`` is true, the specification does not say what the event
+    does.  The reply ``error`` stands for every error that neither machine mentions.
     """
 
     event: str = ""
@@ -327,10 +311,10 @@ class Equivalent(Holds):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinguished(Fails):
-    """A shortest ``trace`` that distinguishes the machines: ``owner`` has the trace and the other machine lacks it.
+    """A shortest ``trace`` that ``owner`` has and the other machine lacks.
 
-    ``run`` is a run of the owner with this trace.  Before the last observation of the trace, the other machine may be
-    in any of ``states``.  ``instead`` lists the observations of the same event that are possible in these states.
+    ``run`` is a run of ``owner`` with this trace.  Before the last observation of the trace, the other machine may be
+    in any of ``states``, and ``instead`` lists what it allows there for the same event.
     """
 
     owner: Side
@@ -341,10 +325,7 @@ class Distinguished(Fails):
 
 
 class Round(NamedTuple):
-    """A step of both machines with the same observation, and the states after the step.
-
-    ``seen`` is ``None`` for a hidden step.
-    """
+    """A step of both machines with the same observation (``None`` if it is hidden), and the states after it."""
 
     seen: Observable | None
     first: str
@@ -353,12 +334,11 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branching(Fails):
-    """The two machines have the same traces, but they make a choice at different times.
+    """The machines have the same traces, but are not equivalent because they make a choice at different times.
 
-    ``start`` holds the states in which the machines begin.  In each of the ``rounds``, one machine takes a step.  The
-    other machine can take the same step, but the two machines are not equivalent afterwards.  In the end, ``owner``
-    has an ``option`` that the other machine no longer has.  ``every_trace`` is false if the search for a
-    distinguishing trace hit its limit.
+    Both begin in the states ``start``.  In each of ``rounds``, one machine takes a step that the other can match, but
+    only by going to a state that is not equivalent.  In the end, ``owner`` has an ``option`` that the other machine
+    no longer has.  ``every_trace`` is false if the search for a distinguishing trace hit its limit.
     """
 
     start: tuple[str, str]

@@ -59,7 +59,7 @@ class Requirement:
         return "; ".join([*parts, *(f"unless {_having(name, of)}" for name, of in self.unless.items())])
 
     def demands(self, seen: Mapping[str, FieldValue], before: Mapping[str, FieldValue] = _NONE) -> Iterator[Demand]:
-        """Yield each check of the fields *seen*.  *before* maps fields to the values that they had earlier.
+        """Check the fields *seen*, given the values that fields had *before*, and yield the result of each check.
 
         >>> from fsm.language.library import load
         >>> ended = load("examples/models/washer.toml").requires["done-has-an-end"]
@@ -90,7 +90,6 @@ class Requirement:
             yield Demand(fields=tuple(self.iff), legal=legal, holds=len(all_or_none) == 1)
 
     def kept(self, seen: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
-        """Return the fields of *seen* that must not change from now on: the non-empty fields in ``keeps``."""
         return {name: value for name, value in seen.items() if name in self.keeps and value != ""}
 
     def _ordered(self, later: str, first: str) -> str:
@@ -99,10 +98,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """A check of the observed ``fields``.
-
-    ``legal`` is the text of the requirement, and ``holds`` is true if the fields meet it.
-    """
+    """A check of the observed ``fields``, where ``legal`` is the text of the requirement."""
 
     fields: tuple[str, ...]
     legal: str
@@ -111,9 +107,9 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exemption:
-    """An exemption from the clause that ``deviation`` breaks.
+    """A profile's permission to break a clause about fields.
 
-    The exemption applies if each field in ``when`` has one of its values there.
+    It applies only if each field in ``when`` has one of its values there.
     """
 
     deviation: Deviation
@@ -125,7 +121,6 @@ class Exemption:
         return replace(self, deviation=replace(self.deviation, profile=profile))
 
     def explains(self, clause: Clause, seen: Mapping[str, FieldValue]) -> bool:
-        """Check whether this deviation explains why the fields *seen* break *clause*."""
         return clause == self.deviation.clause and all(_among(seen, name, of) for name, of in self.when.items())
 
 

@@ -14,19 +14,15 @@ from fsm.verdict import Fails, Holds, Unknown
 T = TypeVar("T")
 
 NOTHING_CONCERNS: Final = "nothing in the trace concerns this machine"
-"""Reason for an unknown verdict on a trace that does not mention any of the machine's entities."""
 
 NOTHING_MET: Final = "no observation shows for certain both an event with its reply and the state in which it happened"
-"""Reason for an unknown verdict on a trace in which no event was observed with certainty."""
 
 
 def tells_of_none(kind: str) -> str:
-    """Return the reason for an unknown verdict on a trace that mentions no entity of the kind *kind*."""
     return f"the trace mentions no {kind}"
 
 
 def idle(kind: str) -> frozenset[str]:
-    """Return the reasons that mean that a recording is irrelevant to machines for entities of the kind *kind*."""
     return frozenset({NOTHING_CONCERNS, tells_of_none(kind)})
 
 
@@ -54,10 +50,7 @@ class Repair(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """An edit of the kind ``repair`` that makes a trace legal.
-
-    ``instead`` is the reply or event that the edit inserts.
-    """
+    """An edit that makes a trace legal, with the reply or event that it puts in, if any."""
 
     repair: Repair
     instead: str = ""
@@ -75,10 +68,11 @@ class Permitted:
 class Stretch(Generic[T]):
     """The shortest stretch of a history that is not linearizable on its own.
 
-    ``operations`` are in the order of their calls.  The one that returns last is the violation.  ``beside`` lists
-    other operations that are in progress when the stretch starts.  These operations may have taken effect earlier or
-    may be irrelevant.  If such an operation never returns, it may have taken effect any number of times.  If
-    ``begins`` is true, the stretch is the start of the history, and only the initial state or the outputs make it
+    ``operations`` are in the order of their calls, and the one that returns last is the violation.  ``beside`` lists
+    other operations that are in progress when the stretch starts, which may have taken effect earlier or may be
+    irrelevant.  One that never returns may have taken effect any number of times.
+
+    If ``begins`` is true, the stretch is the start of the history, and only the initial state or the outputs make it
     illegal.  If ``least`` is false, a shorter stretch may exist.
     """
 
@@ -90,9 +84,9 @@ class Stretch(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
-    """A limit on the time in a state.
+    """A limit on the time in a state, which must be left within ``within`` seconds after ``event``.
 
-    The state must be left within ``within`` seconds after ``event``, which is on ``line`` at the time ``at``.
+    ``at`` and ``line`` are the time of the event and the line on which it was recorded.
     """
 
     event: str
@@ -138,7 +132,7 @@ class Violation:
 class Tolerated:
     """A deviation of the chosen profile that occurred in the trace.
 
-    ``others`` lists further deviations, each of which would also explain the observation.
+    Each of ``others`` would explain the observation just as well.
     """
 
     machine: str
@@ -151,9 +145,9 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """An assumed event.  The event was not observed, but the trace would be illegal without it.
+    """An event that was not observed, but without which the trace would be illegal.
 
-    The event may have happened at any time between ``start`` and ``end`` of ``observation``.
+    It may have happened at any time between ``start`` and ``end`` of ``observation``.
     """
 
     observation: Observation
@@ -163,9 +157,10 @@ class Assumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegal(Fails):
-    """Some observations cannot be explained by any behaviour of the machine.  ``findings`` is never empty.
+    """No behaviour of the machine explains some of the observations, which are in ``findings``.
 
-    If part of the trace could not be checked, ``incomplete`` is the reason, and there may be more findings.
+    ``findings`` is never empty.  If part of the trace could not be checked, ``incomplete`` says why, and there may be
+    more.
     """
 
     findings: tuple[Finding, ...]
@@ -177,10 +172,9 @@ Legality: TypeAlias = Holds | Illegal | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A group of violations with the same cause.
+    """Violations with the same cause: the first few, their number, and the number of entities that they affect.
 
-    The group holds the first few violations, their count, and the number of affected entities.  If ``others`` is
-    true, the group collects violations of one level whose causes are not listed separately.
+    If ``others`` is true, these are the violations of one level whose causes are not listed separately.
     """
 
     first: tuple[Violation, ...]
@@ -191,10 +185,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """A group of tolerated deviations with the same names.
-
-    ``whole`` lists all deviations in the group, if they were kept.
-    """
+    """A group of tolerated deviations with the same names, of which ``whole`` lists all, if they were kept."""
 
     first: Tolerated
     count: int
@@ -203,10 +194,7 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """The coverage of a trace.
-
-    ``cells`` counts how often each reachable (event, state) pair was exercised.  Clauses on fields are counted, too.
-    """
+    """How often a trace exercised each reachable (event, state) pair, and each clause on fields."""
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -227,8 +215,8 @@ class Judgement:
     """The verdict on a trace for one machine, with the tolerated deviations and the coverage.
 
     ``notes`` counts defects of the trace, such as replies without a request or unknown events.  ``assumed`` lists
-    events that were not observed but must have happened, because the trace would otherwise be illegal.
-    ``properties`` lists the properties that were checked as well.
+    events that must have happened although they were not observed, and ``properties`` the properties that were
+    checked as well.
     """
 
     machine: Machine

@@ -34,8 +34,8 @@ N = TypeVar("N", bound=Hashable)
 class Graph(Generic[T]):
     """The states and transitions reachable from the initial state, in breadth-first order.
 
-    ``depth`` maps every reachable state to its distance from the initial state.  ``shortest`` returns a shortest path
-    to a state.  A state or transition is included if it can be reached with or without calls in progress.
+    ``depth`` maps each reachable state to its distance from the initial state, and ``shortest`` returns a shortest
+    path to it.  It does not matter whether calls have to be in progress to get there.
     """
 
     table: T
@@ -55,7 +55,6 @@ class Graph(Generic[T]):
 
 
 def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
-    """Yield every step from *state*, in the model's order."""
     for row in range(len(table.rows)):
         for way in table.step(state, row) or ():
             yield Transition(source=state, row=row, way=way)
@@ -132,6 +131,5 @@ def components(following: Mapping[N, Sequence[N]]) -> list[list[N]]:
 
 
 def reachable_pairs(table: Table) -> tuple[tuple[int, int], ...]:
-    """Return the (row, state) pairs for which the event can happen in a reachable state, including silent cells."""
     reached = explore(table).depth
     return tuple((row, state) for row, state in table.defined() if state in reached and table.step(state, row) != ())

@@ -1,7 +1,7 @@
 """Generation of random legal traces of a machine.
 
-Every event that may happen is equally likely, including those that are refused or ignored.  If calls may overlap, the
-requests and replies of several calls interleave.  The same seed always produces the same trace.
+Every event that may happen is equally likely, even if it is refused or ignored.  If calls may overlap, their requests
+and replies interleave.  The same seed always produces the same trace.
 """
 
 import random
@@ -39,12 +39,11 @@ def simulate(
     entities: int = 1,
     overlap: int = 1,
 ) -> Iterator[Observation]:
-    """Simulate *machine* and yield at least *length* observations.
+    """Simulate *machine* and yield at least *length* observations of *entities* entities.
 
-    At the end, also yield the replies to all calls that are still in progress.  *entities* is the number of entities,
-    and *overlap* the maximum number of calls in progress on each.  Events about which the specification is silent do
-    not occur.  The trace is shorter than *length* if every entity reaches a state after which nothing can be
-    observed.
+    Up to *overlap* calls are in progress on each entity, and those that remain at the end get their replies.  Events
+    about which the specification is silent do not occur.  The trace is shorter than *length* if every entity reaches
+    a state after which nothing can be observed.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -77,7 +76,6 @@ def _interleaved(table: Table, seed: int, length: int, entities: int, overlap: i
 
 
 def _active(table: Table) -> set[int]:
-    """Return the states in which a call or a signal can happen, either immediately or after hidden events."""
     hidden = [row.index for row in table.rows if row.event.kind == "hidden"]
     seen = [row.index for row in table.rows if row.event.kind != "hidden" and not row.ends]
 
@@ -93,10 +91,6 @@ def _named(table: Table, seen: Observation, number: int) -> Observation:
 
 
 def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
-    """Yield the observations of one step of *life*.
-
-    The step is a new event, or the next instant of a call in progress.
-    """
     table = rules.table
     going = [*life.calls]
     new = [row.index for row in table.rows if not row.ends and table.step(life.state, row.index)]

@@ -1,6 +1,6 @@
 """A machine as a dense table of integers.
 
-A call that takes time has two rows.  The call begins in the row of its event and ends in the *ends* row of the event.
+A call that takes time has two rows: it begins in the row of its event, and ends in the *ends* row of that event.
 Other events may happen in between.
 """
 
@@ -17,7 +17,6 @@ from fsm.machine import ANY_ERROR, Cell, Deviation, Event, Machine, Outcome, fit
 from fsm.machine.traversal import Numbering
 
 UNSPECIFIED: Final = "unspecified"
-"""Name of the outcome of an event about which the specification is silent."""
 
 
 class Done(Struct, gc=False, frozen=True):
@@ -38,7 +37,10 @@ class Done(Struct, gc=False, frozen=True):
 
 
 class Way(Struct, gc=False, frozen=True, kw_only=True):
-    """A numbered outcome.  ``to`` is the index of a state.  In a system, ``done`` holds the steps of its parts."""
+    """An outcome in a table.
+
+    ``to`` is the index of the state that it leads to.  In a system, ``done`` holds the steps of its parts.
+    """
 
     index: int
     name: str
@@ -64,10 +66,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Name of the event, or ``…`` and the name for the ends of the event.
-
-        For example, ``…start`` means "start continues to its end".
-        """
+        """The name of the event or, for the ends of a call, that name after an ellipsis, as in ``…start``."""
         return f"…{self.event.name}" if self.ends else self.event.name
 
 
@@ -98,9 +97,8 @@ class TransitionSystem(Protocol):
 class Table:
     """A machine with numbered states and rows, and the possible ways in each cell.
 
-    ``ways`` lists the ways of all cells by index, and ``origin`` lists the (row, state) cell of each way.  ``row``
-    maps an event to its row, and ``end`` maps a row to the row of its ends.  :class:`InProgress` adds calls in
-    progress.
+    ``ways`` lists the ways of all cells, and ``origin`` the (row, state) cell of each of them.  ``row`` maps an event
+    to its row, and ``end`` maps a row to the row of its ends.  :class:`InProgress` adds calls in progress.
     """
 
     machine: Machine
@@ -115,10 +113,7 @@ class Table:
     cells: tuple[tuple[Way, ...] | None, ...]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways of *row* in *state*.
-
-        Return ``()`` if the event cannot happen, or ``None`` if the model is silent.
-        """
+        """Return the ways of *row* in *state*: ``()`` if it cannot happen, or ``None`` if the model is silent."""
         return self.cells[row * len(self.states) + state]
 
     def blocked(self, _state: int, _row: int) -> tuple[Way, ...]:
@@ -134,13 +129,12 @@ class Table:
         return True
 
     def cell(self, state: int, row: int) -> Cell | None:
-        """Return the model's cell.  Return ``None`` if *row* is an ends row and the model has no ends for *state*."""
+        """Return the model's cell, or ``None`` if *row* is an ends row and the model has no ends for *state*."""
         event = self.rows[row].event
         name = self.states[state]
         return event.ends.get(name) if self.rows[row].ends else event.cells[name]
 
     def defined(self) -> Iterator[tuple[int, int]]:
-        """Yield every (row, state) pair that has a cell, in the model's order."""
         for row in self.rows:
             for state in range(len(self.states)):
                 if self.cell(state, row.index) is not None:
@@ -150,8 +144,8 @@ class Table:
 def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
     """Return *machine* as a table with states and events in the model's order.
 
-    *like* is a table with the same states.  To save time, a row of *like* is reused if its event and the numbers of
-    its ways are the same.
+    To save time, rows are reused from *like*, a table with the same states, if their events and the numbers of their
+    ways are the same.
 
     >>> from fsm.language.library import load
     >>> table = tabulate(load("examples/models/door.toml"))
@@ -206,10 +200,6 @@ def _way(index: int, outcome: Outcome, number: Mapping[str, int]) -> Way:
 
 
 def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None, ...] | None:
-    """Return the cells of *row* in *table*, or ``None`` if they cannot be reused.
-
-    The cells can be reused if that row has the same event and its ways also start at the index *first*.
-    """
     there = table.rows[row.index] if row.index < len(table.rows) else None
     if there is None or there.event is not row.event or there.ends != row.ends:
         return None
@@ -224,10 +214,10 @@ BegunCalls: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InProgress(Table):
-    """Extends a table to numbered configurations.
+    """A table whose states are the configurations of the table ``of``: its states, each with the calls in progress.
 
-    ``of`` is the table.  A configuration without calls has the same number as its state.  ``states`` and ``shows``
-    have an entry for each configuration found so far, so the same value may occur several times.
+    A configuration without calls has the same number as its state.  ``states`` and ``shows`` grow as configurations
+    are found, and may contain the same value several times.
     """
 
     of: Table
@@ -237,26 +227,23 @@ class InProgress(Table):
     known: dict[tuple[int, int], tuple[tuple[Way, ...] | None, tuple[Way, ...]]] = field(default_factory=dict)
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways of *row* in the configuration *state*.  A call can end only if it has begun."""
         return self._found(state, row)[0]
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
         """Return the ways that are possible but left out of the table.
 
-        A call cannot begin while *overlap* calls of its event are in progress.  Unspecified ends of calls are
-        excluded.
+        They begin a call of an event of which *overlap* calls are in progress already.  Unspecified ends of calls are
+        not among them.
         """
         return self._found(state, row)[1]
 
     def bare(self, state: int) -> int:
-        """Return the index of the machine's state in the configuration numbered *state*."""
         return self.numbers.listed[state][0]
 
     def calls(self, state: int) -> BegunCalls:
         return self.numbers.listed[state][1]
 
     def named(self, state: int) -> str:
-        """Return a name for the configuration numbered *state*.  The name lists the calls that have begun."""
         return ", ".join([self.states[state], *(f"{self.rows[row].event.name} has begun" for row in self.calls(state))])
 
     def idle(self, state: int) -> bool:
@@ -296,7 +283,6 @@ class InProgress(Table):
         return tuple(going), tuple(cut)
 
     def number(self, state: int, calls: BegunCalls) -> int:
-        """Return the index of the configuration of *state* and *calls*.  Add the configuration if it is new."""
         number = self.numbers[state, calls]
         if number == len(self.states):
             self.states.append(self.of.states[state])  # type: ignore[attr-defined]  # a list, which grows
@@ -307,8 +293,8 @@ class InProgress(Table):
 def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None = None) -> Table:
     """Return *table* extended to configurations with up to *overlap* calls of each event in progress.
 
-    Return *table* itself if no call takes time.  If *like* is given, it must be the extension of a table with the
-    same states and rows.  Each configuration then has the same number as in *like*.
+    If no call takes time, this is *table* itself.  If *like* is given, which must be the extension of a table with
+    the same states and rows, configurations have the same numbers as there.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate

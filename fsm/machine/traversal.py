@@ -22,20 +22,15 @@ E = TypeVar("E", bound=Leading[object])
 
 
 OFTEN: Final = 128
-"""Number of nodes between two progress reports of a search."""
 
 
 class Explored(NamedTuple):
-    """Progress of a search: the number of ``nodes`` found, their maximum ``depth``, and the ``frontier`` size."""
-
     nodes: int
     depth: int
     frontier: int
 
 
 class LimitError(Exception):
-    """The search found more nodes than its limit allows."""
-
     def __init__(self, limit: int) -> None:
         self.limit = limit
         super().__init__(f"more than {limit:,} states")
@@ -44,12 +39,11 @@ class LimitError(Exception):
 class BreadthFirst(Generic[N, E]):
     """Breadth-first iterator over all edges reachable from *starts*.
 
-    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance.  For
-    nodes other than the starts, ``last`` maps the node to the last edge of a shortest path to it, and ``before`` to
-    its predecessor on that path.  When an edge is yielded, ``node`` is its source.  If the target of the edge is new,
-    these mappings do not contain it yet.
+    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance.
+    ``last`` and ``before`` map all of them but the starts to the last edge of a shortest path and to the node before
+    it.  When an edge is yielded, ``node`` is its source, and its target, if it is new, is not in these mappings yet.
 
-    Raise :class:`LimitError` as soon as more than *limit* nodes are found; 0 means no limit.  *watch* is called
+    Raise :class:`LimitError` as soon as more than *limit* nodes are found, unless *limit* is 0.  *watch* is called
     regularly with the progress, and can end the search by raising an exception.
 
     >>> from collections import namedtuple
@@ -105,7 +99,6 @@ class BreadthFirst(Generic[N, E]):
         return (*self.path_to(self.node), last)
 
     def path_to(self, node: N) -> tuple[E, ...]:
-        """Return a shortest path to *node*, which the search must have found."""
         edges: list[E] = []
         while node in self.before:
             edges.append(self.last[node])

@@ -34,9 +34,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def parted(name: str) -> tuple[str, str]:
-    """Split the profile name *name* into a product and a version.
-
-    The version is empty if the name does not contain one.
+    """Split the profile name *name* into a product and a version, which is empty if the name contains none.
 
     >>> parted("acme-2.4.0-rc.1"), parted("acme-main")
     (('acme', '2.4.0-rc.1'), ('acme-main', ''))
@@ -46,8 +44,6 @@ def parted(name: str) -> tuple[str, str]:
 
 
 def has(version: str, each: Bounded) -> bool:
-    """Check whether *each* applies to *version*."""
-
     def reached(bounds: str) -> bool:
         own, least = numbers(version), sorted(map(numbers, bounds.split(",")))
         return own >= next((each for each in least if each[:2] == own[:2]), least[-1])
@@ -56,7 +52,6 @@ def has(version: str, each: Bounded) -> bool:
 
 
 def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
-    """Return the newest profiles that apply to *name*, a full version such as ``acme-1.7.24``."""
     runtime, version = parted(name)
     fitting = {
         key: numbers(each.since)
@@ -68,7 +63,7 @@ def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
 
 
 def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
-    """Map each of the ``+``-separated names in *asked* to the profile that the name refers to.
+    """Map each of the ``+``-separated names in *asked* to the profile that it refers to.
 
     A name that matches no profile, or more than one, is mapped to an empty string.
 
@@ -80,18 +75,12 @@ def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
 
 
 def within(asked: str | None, profiles: Mapping[str, Bounded]) -> str | None:
-    """Return the names in *asked* that match one of *profiles*, joined by ``+``.
-
-    Return ``None`` if no name matches.
-    """
+    """Keep only the names in *asked* that match one of *profiles*, or return ``None`` if no name does."""
     return "+".join(each for each, name in meant(asked, profiles).items() if name) or None
 
 
 def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) -> tuple[str, str] | None:
-    """Return the first name in *asked* that matches no profile in *groups*, with a hint.
-
-    Return ``None`` if every name matches.
-    """
+    """Return the first name in *asked* that matches no profile in *groups*, with a hint, or ``None``."""
     for name in meant(asked, {}):
         if not any(within(name, profiles) for profiles in groups):
             return name, _advice(name, {key: each for profiles in groups for key, each in profiles.items()})
@@ -99,10 +88,6 @@ def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) 
 
 
 def conflict(path: str, of: str, one: tuple[str, int], other: tuple[str, int]) -> Problem:
-    """Return the problem that two profiles define *of* differently.
-
-    Each of the two is described by its name and a line.
-    """
     what = f"'{one[0]}' and '{other[0]}' define {of} differently"
     hint = f"leave out one of the two profiles; '{other[0]}' has its definition on line {other[1]}"
     return Problem(path=path, line=one[1], code="FSM105", what=what, hint=hint)

@@ -37,17 +37,19 @@ OPEN: Final = 1_024
 
 
 class Monitor:
-    """Checks the observations of one machine's entities under *profile*.  *file* is the name of the trace.
+    """Checks the observations of one machine's entities under *profile*.
 
-    *seen* contains the signals that the trace shows. Any other signal may happen at any time.  If *seen* is ``None``,
-    the trace shows all signals.  If *fresh* is true, every entity is in the initial state when it is first seen.
-    Otherwise, an entity may be in any state, and there may be calls in progress that only their replies will reveal.
-    If *ids* is true, entity ids are never reused. If *outputs* is true, the trace shows only outputs.  If *own* is
-    true, the trace was written for this machine, so an event that the machine does not have makes the verdict
-    unknown.  If *every* is true, all violations are kept rather than only the first few of each cause.
-    ``wanted(observation)`` returns whether the observation may be reported as a violation or a tolerated deviation.
+    *file* is the name of the trace, and *seen* contains the signals that it shows; any other signal may happen at any
+    time.  If *seen* is ``None``, the trace shows all signals.  If *outputs* is true, it shows only outputs.
 
-    ``violated`` is called with the entity and the line of each violation.  ``folder`` collects the violations.
+    If *fresh* is true, every entity is in the initial state when it is first seen.  Otherwise, an entity may be in
+    any state, and there may be calls in progress that only their replies will reveal.  If *ids* is true, entity ids
+    are never reused.  If *own* is true, the trace was written for this machine, so an event that the machine does not
+    have makes the verdict unknown.
+
+    If *every* is true, all violations are kept rather than only the first few of each cause.  ``wanted(observation)``
+    returns whether the observation may be reported as a violation or a tolerated deviation, ``violated`` is called
+    with the entity and the line of each violation, and ``folder`` collects the violations.
 
     >>> from fsm.language.library import load
     >>> from fsm.trace import Observation
@@ -99,10 +101,10 @@ class Monitor:
         return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
-        """Process one observation. Return its violations, with one violation for each entity concerned.
+        """Process one observation, and return its violations, one for each entity concerned.
 
-        The n-th observation is assumed to be on line n. :meth:`judgement` groups the violations and takes into
-        account what happened after each violation. Raise ``ValueError`` for an event that the machine does not have.
+        The n-th observation is assumed to be on line n.  :meth:`judgement` groups the violations and takes into
+        account what happened after each of them.  Raise ``ValueError`` for an event that the machine does not have.
         """
         if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
@@ -113,12 +115,11 @@ class Monitor:
         return (*(opened.closed(self._dynamics, None) for opened in new), *self._broken)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """Process *observations* in order. ``lines[i]`` is the line of ``observations[i]``."""
         self._feed(observations, lines)
         self._entities.sweep()
 
     def follow(self, seen: Observation, line: int | Line) -> Mapping[str, Sequence[BeliefMove]]:
-        """Process one observation. Return the steps of each entity. Steps for assumed events come first."""
+        """Process one observation, and return the steps of each entity, those for assumed events first."""
         self.observations += 1
         self._steps.followed = followed = dict[str, list[BeliefMove]]()
         self._process(seen, line)
@@ -127,7 +128,7 @@ class Monitor:
         return followed
 
     def take(self, batch: Batch) -> bool:
-        """Process the columns of *batch*, skipping entities of other kinds.  Return whether that was possible."""
+        """Process the columns of *batch*, skipping entities of other kinds, and return whether that was possible."""
         if batch.columns is None or self._assumptions.number or (automaton := self._automaton()) is None:
             return False
         at, size = 0, len(batch.lines)
@@ -139,10 +140,6 @@ class Monitor:
         return True
 
     def _automaton(self) -> BeliefAutomaton | None:
-        """Return the automaton that processes columns with compiled code.
-
-        Return ``None`` if libraries are missing.
-        """
         if self._compiled is None:
             try:
                 from fsm.monitor.automaton import BeliefAutomaton  # noqa: PLC0415  (needs the extra "fast")
@@ -195,7 +192,6 @@ class Monitor:
             cells, assumable = self._entities.cells, self._assumptions.number
 
     def states(self, entity: str) -> frozenset[str]:
-        """Return the states that *entity* may be in, given the outputs seen so far."""
         return self._now(entity).states(self._dynamics.table)
 
     def _now(self, entity: str) -> Belief:
@@ -270,7 +266,6 @@ class Monitor:
             self._unread = f"line {place.number}: {self.machine.name} has no {what} '{name}'{hint}"
 
     def _gap(self, entity: str) -> None:
-        """Forget the state of *entity*. If *entity* is empty, forget the states of all entities, even unseen ones."""
         entities = self._entities
         if not entity:
             for slot in tuple(entities.listed(ALIVE)):
@@ -289,7 +284,6 @@ class Monitor:
             self._keep(entity, slot, Life(belief=self._everything))
 
     def _take_for_all(self, seen: Observation, place: Line) -> None:
-        """Process *seen*, which concerns all entities.  It moves the live entities and may have moved others."""
         entities, what = self._entities, key(seen)
         quick = self._steps.followed is None and not self._ids.gives(what)
         for slot in tuple(entities.listed(ALIVE)):
@@ -309,7 +303,7 @@ class Monitor:
     def shed(self) -> None:
         """Limit the memory that an endless trace needs.
 
-        Close the oldest open violations, and forget the states of the oldest entities.
+        The oldest open violations are closed, and the states of the oldest entities are forgotten.
         """
         entities = self._entities
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
@@ -361,7 +355,6 @@ class Monitor:
             self._forget()
 
     def _record_needed(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
-        """Record that *seen* is legal only because of a deviation in *names* or because of an assumption."""
         if any(map(is_one, names)):
             self._assumptions.need([*self._assumptions.between(life.rested, life.assumed), *life.own])
             life.rested, life.own = life.assumed, ()
@@ -370,7 +363,6 @@ class Monitor:
         self.folder.tolerate(self.machine.name, deviations, seen, place)
 
     def _assume(self, life: Life, seen: Observation, place: Line) -> None:
-        """Update *life* by the events that may have happened to all entities before *seen*."""
         if seen.phase == "assumed":
             life.own = (findings.Assumed(observation=seen, file=place.file, line=place.number),)
         if life.assumed == self._assumptions.number:

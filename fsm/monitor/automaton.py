@@ -42,7 +42,7 @@ from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
 
 SKIPPED: Final = -1
 SLOWLY: Final = -2
-"""Replaces the number of a kind in a row that concerns another machine or that the monitor must process."""
+"""Stands for the kind of a row that the monitor must process or that concerns another machine."""
 
 link: Callable[[Numbers, Number, Number], None] = lean_inner(cast("Any", linked))
 unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", unlinked))
@@ -51,9 +51,9 @@ unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", unlinked))
 class KindRows(NamedTuple):
     """The columns of a batch.
 
-    ``numbers`` maps the kinds of the batch to the monitor's kinds. The last item of ``numbers`` is for rows without a
-    kind. ``slots`` contains the slot of each id. If a time limit starts to run in a row, ``began`` contains the slot
-    of the entity; in all other rows, it contains -1.
+    ``numbers`` maps the kinds of the batch to those of the monitor, and its last item is for rows without a kind.
+    ``slots`` contains the slot of each id.  ``began`` contains the slot of the entity in each row in which a time
+    limit starts to run, and -1 in all other rows.
     """
 
     kind: Codes
@@ -65,12 +65,12 @@ class KindRows(NamedTuple):
 
 
 class StepTable(NamedTuple):
-    """A table of the next belief for each belief and kind of observation, or -1 if the next belief is unknown.
+    """The next belief for each belief and kind of observation, or -1 if the next belief is unknown.
 
-    The table also counts how often each step was taken. ``rests`` marks beliefs at rest. ``timed`` marks beliefs with
-    a state that has a time limit. ``limits`` contains the number of nanoseconds after which the first such state is
-    overdue, or -1 if no time limit is running. ``asks`` marks kinds that are requests. ``leads`` marks kinds that may
-    move entities or show their state.
+    ``taken`` counts how often each step was taken.  ``rests`` marks beliefs at rest, and ``timed`` marks beliefs with
+    a state that has a time limit.  ``limits`` contains the number of nanoseconds after which the first such state is
+    overdue, or -1 if no time limit is running.  ``asks`` marks kinds that are requests, and ``leads`` marks kinds
+    that may move entities or show their state.
     """
 
     to: NDArray[np.int32]
@@ -84,7 +84,6 @@ class StepTable(NamedTuple):
 
 @lean_inner
 def born(cells: Numbers, slot: Number, belief: Number) -> None:
-    """Mark the entity in *slot* as alive with *belief*. The entity was at rest or new."""
     if cells[slot + PLACE] == NEW:
         cells[MET] += 1
     else:
@@ -98,7 +97,6 @@ def born(cells: Numbers, slot: Number, belief: Number) -> None:
 
 @lean_inner
 def rested(cells: Numbers, slot: Number, most: Number) -> None:
-    """Mark the living entity in *slot* as at rest.  If more than *most* are at rest, forget the oldest of them."""
     unlink(cells, slot)
     link(cells, slot, RESTING)
     cells[slot + PLACE] = AT_REST
@@ -112,7 +110,6 @@ def rested(cells: Numbers, slot: Number, most: Number) -> None:
 
 @lean_inner
 def in_time(rows: KindRows, row: Number, slot: Number, to: Number, table: StepTable, cells: Numbers) -> bool:
-    """Check that no time limit of the entity in *slot* is known to have expired by the time of *row*."""
     if cells[slot + PLACE] < 0 or not (table.timed[cells[slot]] or table.timed[to]):
         return True
     since, now = cells[slot + SINCE], rows.at[row]
@@ -121,7 +118,6 @@ def in_time(rows: KindRows, row: Number, slot: Number, to: Number, table: StepTa
 
 @lean_inner
 def moved(rows: KindRows, row: Number, slot: Number, to: Number, table: StepTable, cells: Numbers) -> None:
-    """Set the belief about the entity in *slot* to number *to*.  Record the start of a time limit."""
     before, cells[slot] = cells[slot], to
     if table.limits[to] < 0:
         cells[slot + SINCE] = NONE
@@ -131,10 +127,10 @@ def moved(rows: KindRows, row: Number, slot: Number, to: Number, table: StepTabl
 
 @lean
 def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: StepTable, cells: Numbers) -> Number:
-    """Process observations, starting at row *first*.
+    """Process observations from row *first* on, and return the first row that the monitor must process.
 
-    Return the number of the first row that the monitor must process. *unseen* is the belief about an entity that has
-    not been seen yet. At most *most* entities at rest are remembered.
+    *unseen* is the belief about an entity that has not been seen yet.  At most *most* entities at rest are
+    remembered.
     """
     for row in range(first, rows.kind.shape[0]):
         kind = rows.numbers[rows.kind[row]]
@@ -162,19 +158,18 @@ def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: Step
 
 
 CELLS: Final = 1 << 22
-"""Maximum number of table entries.  If a table would be larger, all unused beliefs are forgotten."""
+"""Maximum number of table entries.  Before a table becomes larger, all unused beliefs are forgotten."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BeliefAutomaton:
     """Runs the observations of the ``entities`` of one monitor through compiled code.
 
-    An entity is skipped unless its kind is in ``of``.  Lines without a file belong to ``file``.
-    ``slowly(seen, line)`` lets the monitor process an observation.  Compiled code stops at the first of
-    ``assumptions``.  ``leads(kind)`` returns whether observations of that kind may move an entity or show its state.
-    The monitor must process each observation of an entity in ``kept``.  ``forget`` lets it forget unused beliefs and
-    kinds.  Compiled code processes an observation that assigns an id only if the id is certainly fresh according to
-    ``ids``.
+    An entity is skipped unless its kind is in ``of``.  Lines without a file belong to ``file``.  ``slowly(seen,
+    line)`` lets the monitor process an observation, as it must for each entity in ``kept``, and compiled code stops
+    at the first of ``assumptions``.  ``leads(kind)`` returns whether observations of that kind may move an entity or
+    show its state.  ``forget`` lets the monitor forget unused beliefs and kinds.  Compiled code processes an
+    observation that assigns an id only if the id is certainly fresh according to ``ids``.
     """
 
     entities: Entities
@@ -206,9 +201,9 @@ class BeliefAutomaton:
         self._table = _table(1, 1)
 
     def has_room(self) -> bool:
-        """Check whether the table has room for all beliefs and kinds. If not, forget unused beliefs and kinds.
+        """Return whether the table has room for all beliefs and kinds, forgetting unused ones if necessary.
 
-        Unused beliefs are forgotten only rarely, because forgotten steps must be computed again.
+        They are forgotten only rarely, because forgotten steps must be computed again.
         """
         if _crowded(*self._sizes()) and self._waited >= CELLS:
             self._waited = 0
@@ -219,10 +214,10 @@ class BeliefAutomaton:
         return len(self.beliefs.listed), len(self.beliefs.kinds)
 
     def feed(self, batch: Batch, columns: Columns, first: int, *, unseen: Belief) -> int:
-        """Process *batch*, starting at row *first*. Return the number of the first row that was not processed.
+        """Process *batch* from row *first* on, and return the first row that was not processed.
 
-        All rows are processed unless the monitor forgets beliefs. *unseen* is the belief about an entity that has not
-        been seen before.
+        All rows are processed unless the monitor forgets beliefs.  *unseen* is the belief about an entity that has
+        not been seen before.
         """
         if self._generation != self.beliefs.generation:
             self.count()
@@ -279,7 +274,6 @@ class BeliefAutomaton:
             self._giving.append(kind.of in self.of and self.ids.gives(kind))
 
     def _slots(self, columns: Columns, numbers: Codes) -> Codes:
-        """Return the slot of each id of *columns*, or ``ALL`` for an id that occurs only in skipped observations."""
         rows, ids = np.arange(len(columns.ids)), columns.ids
         if SKIPPED in self._numbers:
             mine = columns.kind >= 0
@@ -294,14 +288,13 @@ class BeliefAutomaton:
         return slots
 
     def count(self) -> None:
-        """Count the steps that compiled code has taken since the last call."""
         taken = self._table.taken
         for belief, kind in np.argwhere(taken).tolist():
             self.beliefs.listed[belief].next[self.beliefs.kinds[kind]].taken += int(taken[belief, kind])
         taken[:] = 0
 
     def _fresh(self, columns: Columns, kinds: Codes, first: int) -> OrderedDict[str, int]:
-        """Map each certainly fresh id to the row that assigns it. Only rows from *first* on count.
+        """Map each certainly fresh id to the row, from *first* on, that assigns it.
 
         In *kinds*, all other rows that assign ids are set to ``NONE``, so that the monitor processes them.
         """
@@ -333,7 +326,6 @@ class BeliefAutomaton:
 
 
 def _leads_only(before: Belief, step: BeliefStep) -> bool:
-    """Check whether *step* does nothing except change the belief, and whether it involves at most one time limit."""
     return step.quiet and (step.starts in {(), (0,)} or (not step.starts[1:] and before.limit is None))
 
 

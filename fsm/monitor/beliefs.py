@@ -25,19 +25,18 @@ from fsm.monitor.scene import Scene
 from fsm.trace import Key
 
 MACHINES: Final = 32
-"""Maximum number of :class:`Shared` results to cache. Results differ in their machine, profile or shown signals."""
+"""Maximum number of :class:`Shared` results to cache, one for each machine, profile and set of shown signals."""
 
 KEPT: Final = 100_000
-"""Maximum number of configurations, before and after observations, to cache for one machine."""
 
 
 class Shared:
-    """The dynamics of *machine* under *profile*, and cached results. The traces show the signals *seen*.
+    """The dynamics of *machine* under *profile*, with cached results, for traces that show the signals *seen*.
 
     ``others`` are the tables of the other profiles.  ``beginning`` holds the configurations of an entity in the
-    initial state, and ``everything`` the configurations of an unknown entity.  ``pairs`` holds the reachable (row,
-    state) pairs.  ``ended`` holds the states in which no event with an RPC name changes the state.  ``there`` is a
-    bit set of the states that show a different value from the initial state.
+    initial state, and ``everything`` those of an unknown entity.  ``pairs`` holds the reachable (row, state) pairs,
+    and ``ended`` the states in which no event with an RPC name changes the state.  ``there`` is a bit set of the
+    states that show a different value from the initial state.
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
@@ -60,7 +59,6 @@ class Shared:
         self._size = 0
 
     def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
-        """Call :meth:`Dynamics.observed`, or return its cached result."""
         found = self._kept.get((before, seen, since))
         if found is None:
             found = self.dynamics.observed(before, seen, since)
@@ -69,7 +67,6 @@ class Shared:
         return found
 
     def explain(self, scene: Scene) -> Explained:
-        """Call :func:`explain` for a *scene* of this machine, or return its cached result."""
         led = (scene.led.event, scene.led.shows, scene.led.met) if scene.led else None
         at = (scene.before, scene.since, scene.seen, led, scene.again)
         found = self._explained.get(at)
@@ -91,7 +88,6 @@ _SHARED: Final[OrderedDict[tuple[object, ...], Shared]] = OrderedDict()
 
 
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
-    """Return the results that monitors of *machine* under *profile* share. Their traces show the signals *seen*."""
     at = (id(machine), profile, seen, outputs)  # comparing the contents of machines would be slow
     found = _SHARED.pop(at, None) or Shared(machine, profile, seen, outputs=outputs)
     _SHARED[at] = found  # Move the result to the end, so that the least recently used result comes first.
@@ -126,12 +122,11 @@ CALLS: Final = 4
 class Belief:
     """An interned set of configurations, and the step that each observation takes from it.
 
-    ``since`` is a bit set of the states that the entity may have been in since it was created.  A call whose request
-    was not recorded may have acted in any of them.  ``rests`` is true if nothing is known about the entity. It is
-    also true if no reply is awaited and the entity is in the initial state or in a state that it never leaves.
-    ``timed`` is true if the entity may be in a state with a time limit.  ``limit`` is a number of seconds: the
-    shortest time limit that began at start 0, which is the oldest start.  ``number`` is the index in
-    ``Beliefs.listed``.
+    ``since`` is a bit set of the states that the entity may have been in since it was created, in any of which a call
+    whose request was not recorded may have acted.  ``rests`` is true if nothing is known about the entity, or if no
+    reply is awaited and the entity is in the initial state or in a state that it never leaves.  ``timed`` is true if
+    the entity may be in a state with a time limit, and ``limit`` is the shortest time limit, in seconds, that began
+    at start 0, the oldest start.  ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations
@@ -146,7 +141,6 @@ class Belief:
         self.timed = any(each.due for each in self.configurations)
 
     def states(self, table: Table) -> frozenset[str]:
-        """Return the possible states, given the outputs seen so far."""
         quiet = [each for each in self.configurations if not each.queue]
         return frozenset(table.states[each.state] for each in quiet or self.configurations)
 
@@ -175,14 +169,13 @@ class BeliefStep:
 
     @property
     def quiet(self) -> bool:
-        """Whether the only effect of the step is another belief."""
         return not (self.note or self.tolerated or self.explained)
 
 
 class Beliefs:
     """All beliefs that entities of a machine have or may have again.
 
-    ``listed`` holds the beliefs, and ``kinds`` holds the kinds of observations. The index of each item is its number.
+    ``listed`` holds the beliefs, and ``kinds`` the kinds of observations, each at the index that is its number.
     ``generation`` changes when beliefs and kinds are numbered again, and when another belief is marked as at rest.
     """
 
@@ -202,10 +195,6 @@ class Beliefs:
         self._tried = -TRIED
 
     def belief(self, configurations: Configurations, since: int, *, rests: bool = False) -> Belief:
-        """Return the interned belief for *configurations* and *since*.
-
-        If *rests* is true, mark the belief as at rest.
-        """
         known = self._known.get((configurations, since))
         if known is None:
             limits = (self._ways[each.due.way].within for each in configurations if each.due and not each.due.start)
@@ -221,7 +210,6 @@ class Beliefs:
         return known
 
     def kind(self, seen: Key) -> int:
-        """Return the number of the kind *seen*. A new kind is added."""
         number = self._numbers.setdefault(seen, len(self.kinds))
         if number == len(self.kinds):
             self.kinds.append(seen)
@@ -229,24 +217,21 @@ class Beliefs:
         return number
 
     def remember(self, before: Belief, seen: Key, step: BeliefStep) -> None:
-        """Store *step* as the step from *before* for *seen*."""
         step.kind = self.kind(seen)
         before.next[seen] = step
         self._size += 1
 
     def charge(self, before: Belief) -> None:
-        """Charge a step to the budget.  Raise :class:`TooManyError` if *before* is large and the budget is spent."""
         tried = sum(1 + len(each.pending) // CALLS for each in before.configurations)
         self._tried += (tried if tried > self._few else 0) - EACH
         if self._tried > 0 and tried > self._few:
             raise TooManyError
 
     def full(self) -> bool:
-        """Check whether the cache has reached its maximum size."""
         return self._size > self._room
 
     def forget(self, held: Iterable[Belief]) -> None:
-        """Forget all steps, all kinds, and all beliefs except the beliefs *held*. Those beliefs get new numbers."""
+        """Forget all steps, kinds and beliefs except for the beliefs in *held*, which get new numbers."""
         self.count()
         for belief in self._known.values():
             belief.next.clear()
@@ -261,7 +246,6 @@ class Beliefs:
         self._room = self._size + INTERNED
 
     def count(self) -> None:
-        """Add to ``covered`` the cells of the steps that were taken since the last call of this method."""
         for belief in self._known.values():
             for step in belief.next.values():
                 for cell in step.cells:
@@ -282,8 +266,8 @@ class Beliefs:
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
     """Return the deviations that certainly occurred, and the configurations without them.
 
-    At least one deviation of each group occurred.  Some groups are a single deviation that all configurations depend
-    on. In any other group, there are several deviations, and every configuration depends on at least one of them.
+    At least one deviation of each group occurred.  A deviation on which all configurations depend is a group of its
+    own; in a group of several, each configuration depends on at least one of them.
     """
     everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
     certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]
@@ -305,7 +289,6 @@ def _without(configurations: Configurations, names: frozenset[str]) -> Configura
 
 
 def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
-    """Renumber the starts of time limits in *configurations* from 0. Return also the old number of each start."""
     starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
     number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
     return frozenset(

@@ -17,10 +17,10 @@ from fsm.trace import Key, Line, Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """The diagnosis of a violation. It does not include the entity and the time.
+    """The diagnosis of a violation, without the entity and the time.
 
-    ``after`` contains the configurations after legal traces that are one edit away. The monitor continues from these
-    configurations.
+    ``after`` contains the configurations after legal traces that are one edit away.  The monitor continues from
+    there.
     """
 
     cause: Cause
@@ -34,10 +34,6 @@ class Explained:
     limit: TimeLimit | None = None
 
     def violation(self, machine: Machine, observation: Observation, edits: Iterable[Edit], place: Line) -> Violation:
-        """Return the violation of *machine* by *observation* at *place*.
-
-        *edits* are in the order in which to list them.
-        """
         return Violation(
             machine=machine.name,
             cause=self.cause,
@@ -56,11 +52,9 @@ class Explained:
 
 
 _UNHEARD: Final = "UNHEARD_OF"
-"""The name of an error that no cell mentions."""
 
 
 def explain(scene: Scene) -> Explained:
-    """Explain why ``scene.seen`` is illegal after the belief ``scene.before``."""
     table = scene.dynamics.table
     fault, permitted, clause = reasons(scene)
     states, whatever = _states(scene, fault), _whatever(scene, fault)
@@ -82,7 +76,6 @@ def explain(scene: Scene) -> Explained:
 
 
 def reasons(scene: Scene) -> tuple[Fault, tuple[Permitted, ...], Clause]:
-    """Return the illegal part of ``scene.seen``, its legal alternatives, and the weakest clause that it may break."""
     fault = _fault(scene)
     states = _states(scene, fault)
     clause = min(_clauses(scene, fault, states), key=_strength, default=None) or implied(scene.dynamics.table)
@@ -92,9 +85,8 @@ def reasons(scene: Scene) -> tuple[Fault, tuple[Permitted, ...], Clause]:
 def _fault(scene: Scene) -> Fault:
     """Return the part of the observation that is at fault.
 
-    If the observation is legal without the state that was shown or met, or without the output, that part is at fault.
-    Otherwise, the reply of a call or the event itself is at fault. A met state is not at fault if the entity may be
-    in that state.
+    That is the state that was shown or met, or the output, if the observation is legal without it, and otherwise the
+    reply of a call or the event itself.  A met state is not at fault if the entity may be in that state.
     """
     seen = scene.seen
     if seen.output:
@@ -121,10 +113,6 @@ def _fault(scene: Scene) -> Fault:
 
 
 def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
-    """Return the states in which the call may have acted.
-
-    For a fault that is not in a call, return all possible states.
-    """
     if fault.met:
         return tuple(sorted(showing(scene, scene.seen.met) or acted(scene)))
     # Configurations with pending outputs are possible only because of hidden events. Ignore them if there are other
@@ -162,7 +150,6 @@ def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
 
 
 def _legal_replies(scene: Scene, state: int) -> list[str]:
-    """Return the definite replies that are legal if the call acted in *state*. ``error`` means any error."""
     bit, row = 1 << state, scene.row
     before = scene.before
     if scene.seen.phase == "reply":
@@ -192,7 +179,6 @@ def _replies(scene: Scene) -> list[str]:
 
 
 def _replying(scene: Scene, reply: str) -> Key:
-    """Return the observation with the reply *reply*.  Drop the state that a failed call met if it was impossible."""
     seen = scene.seen
     met = seen.met if seen.reply == "ok" or showing(scene, seen.met) else ""
     return seen._replace(reply=_UNHEARD if reply == "error" else reply, met=met)
@@ -203,7 +189,6 @@ def _may_reply(scene: Scene, way: Way) -> bool:
 
 
 def _visible_states(scene: Scene, state: int) -> Iterator[str]:
-    """Return the values that an entity in *state* may show after the event, or at any time if there is no event."""
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
         here = replace(scene, before=here).left(scene.seen._replace(shows="")) or here
@@ -267,10 +252,6 @@ def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
 
 
 def _may_cause(table: Table, row: int, *, shows: str = "", output: str = "") -> bool:
-    """Check whether an event of *row* may emit *output*.
-
-    If *output* is empty, check whether it may lead to *shows*.
-    """
     ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
     if output:
         return any(output in way.emits for _, way in ways)
@@ -282,7 +263,7 @@ def _strength(clause: Clause) -> int:
 
 
 def implied(table: Table) -> Clause:
-    """Return the clause to cite if no cell is to blame. The clause says that observations must follow from events."""
+    """Return the clause to cite if no cell is to blame, which says that observations must follow from events."""
     machine = table.machine
     clauses = (cell.clause for event in machine.events.values() for cell in event.cells.values())
     weakest = min(clauses, key=_strength, default=None)
@@ -291,10 +272,6 @@ def implied(table: Table) -> Clause:
 
 
 def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
-    """Return each single edit that makes the observation legal, and the configurations after it.
-
-    Small edits come first.
-    """
     found = [*_other_replies(scene, states), *_missing(scene)]
     if extra := _without_observation(scene, fault):
         repeated = scene.again and fault.cause is not Cause.STATE
@@ -316,7 +293,7 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
 
 
 def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
-    """Yield each event that makes the observation legal if it happens just before. Use specified cells only."""
+    """Yield each event that would make the observation legal if it happened just before, in a specified cell."""
     dynamics = replace(scene.dynamics, silence=False)
     for row in dynamics.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == scene.row:
@@ -334,7 +311,6 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
 
 
 def _without_observation(scene: Scene, fault: Fault) -> Configurations:
-    """Return the configurations without the observation. There are none if it only shows a wrong state."""
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
     left = (
@@ -351,7 +327,6 @@ def _whatever(scene: Scene, fault: Fault) -> Configurations:
 
 
 def _resembling(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
-    """Return the deviations of other profiles that would allow the observation."""
     table = scene.dynamics.table
     where = {scene.row: states} if scene.row >= 0 else {}
     if fault.cause is Cause.STATE:

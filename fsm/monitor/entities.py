@@ -1,9 +1,9 @@
-"""The entities of a monitor. The knowledge about an entity is stored in the cells of its slot.
+"""The entities of a monitor, stored in cells that compiled code (:mod:`fsm.monitor.automaton`) can use, too.
 
-Both the monitor's own steps and compiled code (:mod:`fsm.monitor.automaton`) use these cells. An entity is alive, at
-rest, or new. A new entity has not been seen yet or was forgotten. The entities that are alive form a linked list in
-the order in which they became alive. The entities at rest form another list. Anything that does not fit into the
-cells is stored separately. In that case, only the monitor may take the next step of the entity.
+An entity is alive, at rest, or new, which means that it has not been seen yet or was forgotten.  The live entities
+form a linked list in the order in which they became alive, and the entities at rest form another.  What does not fit
+into the cells of an entity's slot is stored separately, and then only the monitor may take the next step of the
+entity.
 """
 
 from array import array
@@ -24,17 +24,14 @@ from fsm.trace import Key, Line, Observation, nanoseconds
 
 
 class Start(NamedTuple):
-    """The start of a time limit. It has a time in nanoseconds (``None`` if unknown) and a line."""
+    """When a time limit began, in nanoseconds (``None`` if unknown), and on which line."""
 
     at: int | None
     line: int | Line
 
 
 class Late(NamedTuple):
-    """Configurations that are possible only if a time limit was broken.
-
-    ``way`` is the way that has the time limit. The time limit began at ``start``.
-    """
+    """Configurations that are possible only if the time limit of ``way``, which began at ``start``, was broken."""
 
     way: int
     start: Start
@@ -42,7 +39,6 @@ class Late(NamedTuple):
 
 
 def overdue(table: Table, late: Late, place: Line) -> Explained:
-    """Return the violation of a time limit. Only the configurations *late* explain the observation at *place*."""
     way, start, left = late
     row, origin = table.origin[way]
     cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line
@@ -62,12 +58,10 @@ def overdue(table: Table, late: Late, place: Line) -> Explained:
 
 
 MANY: Final = 1_000
-"""Number of ids that may have slots, in addition to two slots per known entity."""
 
 # Compiled code uses the definitions from this line to the end of `linked`.
 
 NONE: Final = -1
-"""Value of a cell that contains no number."""
 
 BELIEF, LAST, LED, SINCE, PLACE, RESTED, BEFORE, AFTER, SIZE = range(9)
 """The cells of a slot and, in ``SIZE``, their number. A slot fills one cache line.
@@ -86,21 +80,19 @@ RESTING, ALIVE, NOBODY = 0, SIZE, 2 * SIZE
 """Slots without an entity: the ends of the lists of entities at rest and alive, and a slot that is always new."""
 
 ALL: Final = ALIVE
-"""The slot that means all entities. Only the monitor may take steps of all entities."""
+"""The slot that stands for all entities.  Only the monitor may take their steps."""
 
 RESTS, MET, TAKEN = range(RESTING, RESTING + 3)
 """Counters: the entities at rest, the entities that compiled code has met, and the observations it has processed."""
 
 
 def unlinked(cells: MutableSequence[int], slot: int) -> None:
-    """Remove *slot* from its list."""
     before, after = cells[slot + BEFORE], cells[slot + AFTER]
     cells[before + AFTER] = after
     cells[after + BEFORE] = before
 
 
 def linked(cells: MutableSequence[int], slot: int, head: int) -> None:
-    """Append *slot* to the list of *head*."""
     last = cells[head + BEFORE]
     cells[last + AFTER] = cells[head + BEFORE] = slot
     cells[slot + BEFORE], cells[slot + AFTER] = last, head
@@ -108,12 +100,12 @@ def linked(cells: MutableSequence[int], slot: int, head: int) -> None:
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """A live entity. It has a belief and everything else that is needed to process its next observation.
+    """A live entity, with its belief and everything else that is needed to process its next observation.
 
     ``last`` and ``led`` are kinds of observations, or :data:`NONE`.  ``assumed`` is the number of events that may
     have happened to all entities and that the belief takes into account.  The belief may depend on the events from
     number ``rested`` on, and on the entity's ``own`` assumed events.  ``starts`` are the starts of the time limits in
-    the belief.  ``late`` holds configurations that are possible only if a time limit was broken.
+    the belief, and ``late`` holds configurations that are possible only if a time limit was broken.
     """
 
     belief: Belief
@@ -126,24 +118,20 @@ class Life:
     late: tuple[Late, ...] = ()
 
     def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
-        """Set the belief to the one after *step*. The step explains the observation *seen* on *line*."""
         self.belief = step.to
         if step.starts or self.starts:
             now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
 
     def fits(self) -> bool:
-        """Check whether cells can hold this life.
+        """Return whether the cells of a slot can hold all that is known about the entity.
 
-        A life fits if it has no ``own`` and no ``late``, and at most one start, which is not before the epoch.
+        They cannot hold ``own`` or ``late``, more than one start, or a start before the epoch.
         """
         return not (self.late or self.own or self.starts[1:]) and all((each.at or 0) >= 0 for each in self.starts)
 
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
-        """Return the configurations whose time limits have not expired at *seen*.
-
-        Add the other configurations to ``late``.
-        """
+        """Return the configurations whose time limits have not expired at *seen*, and add the others to ``late``."""
         now = nanoseconds(seen.at) if self.starts else None
         late = defaultdict[tuple[int, Start], set[Configuration]](set)
         for each in self.belief.configurations if now is not None else ():
@@ -158,7 +146,7 @@ class Life:
 
 
 class Entities:
-    """The entities of a monitor with their *beliefs*. Only the latest *most* entities at rest are remembered."""
+    """The entities of a monitor with their *beliefs*, of which only the latest *most* at rest are remembered."""
 
     def __init__(self, beliefs: Beliefs, most: int) -> None:
         self.slots: dict[str, int] = {"": ALL}
@@ -176,7 +164,7 @@ class Entities:
         self.cells[ALL + PLACE], self.cells[ALL + BELIEF], self.cells[NOBODY + PLACE] = AT_REST, NONE, NEW
 
     def slot(self, identity: str) -> int:
-        """Return the slot of *identity*. Allocate a slot if *identity* has none; :meth:`sweep` frees unused slots."""
+        """Return the slot of *identity*, allocating one if necessary.  :meth:`sweep` frees unused slots."""
         slot = self.slots.get(identity)
         if slot is None:
             if not self._free:
@@ -186,7 +174,6 @@ class Entities:
         return slot
 
     def slots_of(self, identities: Sequence[str]) -> list[int]:
-        """Return the slots of *identities*. Allocate missing slots, as :meth:`slot` does."""
         count = len(identities)
         if count > len(self._free):
             self._grow(count)
@@ -202,7 +189,6 @@ class Entities:
         self._free += range(before + more - SIZE, before - SIZE, -SIZE)
 
     def sweep(self) -> None:
-        """Free the slots of new and forgotten entities if there may be many such entities."""
         if len(self.slots) < self._enough:
             return
         cells, before = self.cells, self.slots
@@ -218,7 +204,6 @@ class Entities:
         return self._ids[slot]
 
     def listed(self, head: int) -> Iterator[int]:
-        """Yield the slots in the list of *head*, in order."""
         slot = self.cells[head + AFTER]
         while slot != head:
             after = self.cells[slot + AFTER]
@@ -226,12 +211,10 @@ class Entities:
             slot = after
 
     def belief(self, slot: int) -> Belief:
-        """Return the belief about the entity in *slot*, which is alive or at rest."""
         number = self.cells[slot]
         return self._beliefs.listed[number if number >= 0 else ~number]
 
     def life(self, slot: int) -> Life:
-        """Return what is known about the living entity in *slot*."""
         last, led, since, assumed, rested = self.cells[slot + LAST : slot + BEFORE]
         life = Life(self.belief(slot), last, led, assumed, rested)
         if slot in self._beside:
@@ -241,7 +224,6 @@ class Entities:
         return life
 
     def live(self, slot: int, life: Life, *, apart: bool) -> None:
-        """Store *life*. If *apart* is true, only the monitor may take the next step of the entity."""
         cells, number, since = self.cells, life.belief.number, NONE
         self._beside.pop(slot, None)
         if not life.fits():
@@ -256,10 +238,10 @@ class Entities:
         cells[slot + SINCE], cells[slot + PLACE], cells[slot + RESTED] = since, life.assumed, life.rested
 
     def take(self, slot: int, seen: Key, assumed: int) -> bool:
-        """Take the step of a living entity for *seen* if the step only changes the belief.
+        """Take the step of a living entity for *seen* if it only changes the belief, and return whether it was taken.
 
-        Return whether it was taken. The entity must take *assumed* possible events into account. No time limit may be
-        running before or after the step.
+        The entity must take *assumed* possible events into account, and no time limit may be running before or after
+        the step.
         """
         cells, before = self.cells, self.belief(slot)
         step = before.next.get(seen)
@@ -276,16 +258,11 @@ class Entities:
         return True
 
     def counted(self) -> tuple[int, int]:
-        """Return the numbers of observations and entities that compiled code has met since the last call."""
         found = self.cells[TAKEN], self.cells[MET]
         self.cells[TAKEN] = self.cells[MET] = 0
         return found
 
     def rest(self, slot: int, belief: Belief) -> None:
-        """Put the entity in *slot* to rest with *belief*.
-
-        If too many entities are at rest, forget the oldest of them.
-        """
         self._rest(slot, belief)
         while self.cells[RESTS] > self.most:
             self.forget(self.cells[RESTING + AFTER])
@@ -297,12 +274,10 @@ class Entities:
         self.cells[RESTS] += 1
 
     def rest_all(self, belief: Belief) -> None:
-        """Put all entities to rest with *belief*, beginning with the entities that are already at rest."""
         for slot in (*self.listed(RESTING), *self.listed(ALIVE)):
             self._rest(slot, belief)
 
     def forget(self, slot: int) -> None:
-        """Forget everything that is known about the entity in *slot*. The entity is then new."""
         place = self.cells[slot + PLACE]
         if place != NEW:
             unlinked(self.cells, slot)
@@ -311,13 +286,12 @@ class Entities:
             self._beside.pop(slot, None)
 
     def set_apart(self, identity: str) -> None:
-        """Let only the monitor take the next step of the entity *identity*."""
         slot = self.slots.get(identity, NOBODY)
         if self.cells[slot + PLACE] >= AT_REST and self.cells[slot] >= 0:
             self.cells[slot] = ~self.cells[slot]
 
     def renumber(self, others: Iterable[Belief]) -> None:
-        """Forget all steps, all unused kinds, and all unused beliefs. The beliefs in *others* count as used."""
+        """Forget all steps, and all kinds and beliefs that are not used.  The beliefs in *others* count as used."""
         cells, kinds = self.cells, self._beliefs.kinds
         alive = [*self.listed(ALIVE)]
         held = [(slot, self.belief(slot)) for slot in (*alive, *self.listed(RESTING))]

@@ -20,11 +20,10 @@ from fsm.monitor.grouping import Folder
 from fsm.trace import Key, Line, Observation, nanoseconds
 
 REMEMBERED: Final = 65_536
-"""Maximum number of ids to remember."""
 
 
 class FreshIds:
-    """Tracks the ids assigned by creations, which are calls that leave the initial state.
+    """Tracks the ids that are assigned by creations, which are calls that leave the initial state.
 
     Without *dynamics*, nothing is tracked.
     """
@@ -36,30 +35,22 @@ class FreshIds:
         self._given: OrderedDict[str, int | None] = OrderedDict()
 
     def gives(self, seen: Observation | Key) -> bool:
-        """Check whether *seen* assigns an id."""
         return seen.event in self._clauses and seen.reply == "ok" and seen.phase != "request"
 
     def known(self, identity: str) -> bool:
-        """Check whether *identity* was assigned before."""
         return identity in self._given
 
     def give(self, identity: str) -> None:
-        """Record that *identity*, a new id, was assigned."""
         self._named.pop(identity, None)
         _remember(self._given, identity, None)
 
     def named(self, seen: Observation) -> None:
-        """Record the id of the entity of *seen*. The entity was neither alive nor at rest."""
         # Only calls with intervals need this record. A recording with such calls has no columns, so compiled code
         # need not report ids.
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))
 
     def given_again(self, seen: Observation, after: Configurations) -> Explained | None:
-        """Return the violation if *seen* assigns an id that is not fresh, or ``None`` if there is no violation.
-
-        *after* holds the configurations after *seen*.
-        """
         if not self.gives(seen):
             return None
         named = self._named.pop(seen.entity, None)
@@ -103,7 +94,6 @@ Kept: TypeAlias = dict[str, dict[str, FieldValue]]
 """Maps each clause to the fields that must keep their values."""
 
 ENTITIES: Final = 65_536
-"""Maximum number of entities whose fields are remembered."""
 
 
 def demanded(
@@ -145,10 +135,10 @@ def _time(value: FieldValue) -> int | None:
 
 
 class FieldClauses:
-    """Checks the statuses of one trace against the field clauses of *machine*.
+    """Checks the statuses of one trace against the field clauses of *machine*, and adds violations to *folder*.
 
-    Violations are added to *folder*. Each violation comes with the known deviations of *profiles* that explain it.
-    ``tested`` counts how often each clause was tested.
+    Each violation comes with the known deviations of *profiles* that explain it.  ``tested`` counts how often each
+    clause was tested.
     """
 
     def __init__(self, machine: Machine, profiles: Iterable[Profile], folder: Folder) -> None:
@@ -161,14 +151,9 @@ class FieldClauses:
 
     @property
     def kept(self) -> Collection[str]:
-        """Live view of the entities whose fields are remembered."""
         return self._kept.keys()
 
     def forget(self, entity: str = "") -> None:
-        """Forget the fields of *entity* because they may change now.
-
-        Without *entity*, forget the fields of all entities.
-        """
         if entity:
             self._kept.pop(entity, None)
         else:
@@ -177,13 +162,12 @@ class FieldClauses:
     def notice(self, seen: Observation) -> None:
         """Forget the fields that may change after *seen*.
 
-        Fields may change after an interruption or a creation. After a gap, the fields of all entities may change.
+        Those are the fields of the entity after an interruption or a creation, and of all entities after a gap.
         """
         if seen.event in self.anew or (seen.phase == "gap" and not seen.entity):
             self.forget(seen.entity)
 
     def hold(self, seen: Observation, place: Line, possible: Collection[str] = ()) -> tuple[Violation, ...]:
-        """Return the field clauses that *seen* violates. If *possible* is given, it contains the possible states."""
         if not seen.fields:
             return ()
         found = []
@@ -220,6 +204,5 @@ class FieldClauses:
 
 
 def held_to(requirements: Iterable[Requirement], machine: Machine, folder: Folder) -> FieldClauses:
-    """Return a checker of the statuses of *machine* that uses *requirements* instead of the machine's own clauses."""
     requires = {each.clause.name: each for each in requirements}
     return FieldClauses(replace(machine, requires=requires, exemptions=()), (), folder)

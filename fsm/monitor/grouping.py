@@ -16,21 +16,16 @@ from fsm.monitor.diagnosis import Explained
 from fsm.trace import Line, Observation, key
 
 WHOLE: Final = 3
-"""Maximum number of violations to keep in full per cause."""
 
 CAUSES: Final = 1_000
-"""Maximum number of causes to keep separately.  Violations of further causes are counted by level."""
+"""Maximum number of causes to keep separately.  Violations of further causes are only counted, by level."""
 
 NAMED: Final = 1_000
-"""Maximum number of entities to count per cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A violation that waits for the next observation of its entity.
-
-    That observation may show which edits are most likely.
-    """
+    """A violation that waits for the next observation of its entity, which may show the most likely edits."""
 
     observation: Observation
     place: Line
@@ -38,7 +33,6 @@ class Open:
     explained: Explained
 
     def closed(self, dynamics: Dynamics, following: Observation | None) -> Violation:
-        """Return the violation. Edits that also explain the observation *following* come first."""
         edits = list(self.explained.edits)
         if following is not None:
             after = key(following)
@@ -62,9 +56,10 @@ class _Group:
 
 
 class Folder:
-    """Collects violations and tolerated deviations by cause.  Memory is bounded unless *every* is true.
+    """Collects violations and tolerated deviations by cause, in bounded memory unless *every* is true.
 
-    Observations that are not ``wanted`` are left out.  ``found`` is called with each violation as soon as it is found.
+    Observations that are not ``wanted`` are left out.  ``found`` is called with each violation as soon as it is
+    found.
     """
 
     def __init__(self, *, every: bool = False, wanted: Callable[[Observation], bool] = lambda _: True) -> None:
@@ -77,7 +72,6 @@ class Folder:
         self._each: dict[tuple[str, ...], list[Tolerated]] = {}
 
     def copy(self) -> "Folder":
-        """Return a copy that has its own groups."""
         other = Folder(every=self._every, wanted=self.wanted)
         other._causes = {cause: group.copy() for cause, group in self._causes.items()}
         other._others = {level: group.copy() for level, group in self._others.items()}
@@ -85,12 +79,11 @@ class Folder:
         return other
 
     def tell(self, violation: Callable[[], Violation]) -> None:
-        """Pass the violation to ``found``, if that is set."""
         if self.found is not None and self.wanted((told := violation()).observation):
             self.found(told)
 
     def fold(self, violation: Violation, *, told: bool = False) -> None:
-        """Add *violation*. Pass it to ``found`` unless *told* is true, which means that this has happened."""
+        """Add *violation*, and pass it to ``found`` unless *told* says that this has happened already."""
         seen = violation.observation
         if not self.wanted(seen):
             return
@@ -111,7 +104,6 @@ class Folder:
             group.entities.add(seen.entity)
 
     def tolerate(self, machine: str, deviations: Sequence[Deviation], seen: Observation, place: Line) -> None:
-        """Record an observation that only one of *deviations*, declared by the profile of *machine*, makes legal."""
         if not self.wanted(seen):
             return
         first, *others = deviations
@@ -133,71 +125,60 @@ class Folder:
         )
 
     def tolerated(self) -> tuple[Deviated, ...]:
-        """Return all tolerated deviations in order of first appearance."""
         return tuple(replace(each, whole=tuple(self._each.get(names, ()))) for names, each in self._tolerated.items())
 
 
 @dataclass(slots=True)
 class Assumptions:
-    """A list of possible events in trace order. An entity takes them into account when it is next observed."""
+    """Possible events in trace order, which each entity takes into account when it is next observed."""
 
     number: int = 0
-    """Number of possible events so far.  They are numbered from 0."""
     _possible: list[Assumed] = field(default_factory=list)
     _first: int = 0
     _latest: dict[str, tuple[int, Assumed]] = field(default_factory=dict)
     _needed: dict[tuple[object, ...], Assumed] = field(default_factory=dict)
 
     def take(self, possible: Assumed) -> None:
-        """Add a possible event."""
         self._possible.append(possible)
         self._latest[possible.observation.event] = (self.number, possible)
         self.number += 1
 
     def between(self, first: int, end: int) -> Sequence[Assumed]:
-        """Return the possible events with numbers from *first* to *end* - 1, except those that were dropped."""
         return self._possible[max(0, first - self._first) : max(0, end - self._first)]
 
     def since(self, first: int) -> Collection[Observation]:
-        """Return the last possible event of each kind. Events before number *first* are ignored."""
         shed = {event: each for event, (at, each) in self._latest.items() if first <= at < self._first}
         kept = {each.observation.event: each for each in self.between(first, self.number)}
         return [each.observation for each in (shed | kept).values()]
 
     def shed(self, most: int) -> None:
-        """Drop old events if more than twice *most* are stored. Keep the latest *most* and the last of each kind."""
+        """Drop old events once more than twice *most* are stored.
+
+        The latest *most* events and the last one of each kind are kept.
+        """
         if len(self._possible) > 2 * most:
             self._first += len(self._possible) - most
             del self._possible[:-most]
 
     def need(self, among: Sequence[Assumed]) -> None:
-        """Record that an event in *among* must have happened.
-
-        Choose an event that is already needed or else the latest one.
-        """
+        """Record that an event in *among* must have happened: one that is already needed, or else the latest."""
         known = {_which(each): each for each in among}
         if known and self._needed.keys().isdisjoint(known):
             self._needed.update([known.popitem()])
 
     def needed(self) -> tuple[Assumed, ...]:
-        """Return the events without which the trace would be illegal, in the order in which they were found."""
         return tuple(self._needed.values())
 
 
 def _which(each: Assumed) -> tuple[object, ...]:
-    """Return the identity of an assumption.
-
-    The identity is the event, its entity and its times. If the event has no times, its file and line replace them.
-    """
+    """Return what identifies an assumption: its event, entity and times or, without times, its file and line."""
     seen = each.observation
     return (seen.event, seen.entity, seen.start, seen.end) if seen.start is not None else (each.file, each.line)
 
 
 def rests_on_one(configurations: Configurations) -> bool:
-    """Check whether any of *configurations* depends on an assumption."""
     return any(is_one(name) for each in configurations for name in each.deviations)
 
 
 def is_one(deviation: str) -> bool:
-    """Check whether the name *deviation* denotes an assumption."""
     return deviation.startswith(ASSUMED)

@@ -21,18 +21,12 @@ from fsm.monitor.scene import Scene
 from fsm.monitor.stepping import TOO_MANY, BeliefMove
 
 TRIED: Final = 20_000
-"""Maximum number of configurations in which to look for derivations.
-
-States in other configurations have no derivation.
-"""
+"""Maximum number of configurations in which to look for derivations.  States in others have no derivation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivation:
-    """The instants that led from a state before an observation to ``state``.
-
-    There are no instants if ``state`` was already possible before the observation.
-    """
+    """The instants that led to ``state``, or none if it was already possible before the observation."""
 
     state: str
     uses: tuple[UsedCell, ...]
@@ -74,7 +68,7 @@ class Provenance:
 def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = None) -> Provenance:
     """Return the reasons why the states after *followed* are possible.
 
-    *known* caches the results for one page or report, because many entities take the same steps.
+    *known* caches results for a page or report, in which many entities take the same steps.
     """
     scene = followed.scene
     led = (scene.led.event, scene.led.shows, scene.led.met) if scene.led else None
@@ -134,19 +128,12 @@ def _states(configurations: Iterable[Configuration]) -> list[int]:
 
 
 def _without_outputs(configurations: Iterable[Configuration]) -> list[Configuration]:
-    """Return the sorted configurations whose outputs were all observed.
-
-    If there are none, return all configurations.
-    """
     found = sorted(configurations, key=lambda each: (*each[:4], each.due or ()))
     return [each for each in found if not each.queue] or found
 
 
 _Edge: TypeAlias = tuple[UsedCell | None, int, Configuration]
-"""The cell used, and the next stage.
-
-The stage is 0 before the observation takes effect, 1 after that, and 2 after the look-up of the observation.
-"""
+"""The cell used, and the next stage: 0 before the observation takes effect, 1 after that, and 2 after its look-up."""
 
 
 def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
@@ -175,10 +162,6 @@ def _includes_request(scene: Scene) -> bool:
 
 
 def _starts(scene: Scene) -> Iterator[_Edge]:
-    """Yield the first edges of the search.
-
-    If an observation has no effect, the search starts in the stage after the effect.
-    """
     seen, dynamics = scene.seen, scene.dynamics
     over = seen.phase in {"request", "assumed"} or not (seen.output or seen.event)
     answers = dynamics.answering(numbers(scene.since or bits(scene.before)), seen) if seen.phase == "answered" else ()

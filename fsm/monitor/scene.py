@@ -34,30 +34,22 @@ class Scene:
         return self.dynamics.row(self.seen.event)
 
     def left(self, seen: Key) -> Configurations:
-        """Return the configurations that would remain if *seen* were observed instead."""
         return tried(lambda: self.dynamics.observed(self.before, seen, self.since).configurations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """The illegal part of an observation. ``met`` is true if it is the state that a call met."""
-
     cause: Cause
     illegal: str
     met: bool = False
 
 
 def showing(scene: Scene, met: str) -> set[int]:
-    """Return the states in which the event may have taken effect.
-
-    If *met* is given, return only states that show *met*.
-    """
     shows, met = scene.dynamics.table.shows, scene.dynamics.understood(met)
     return {state for state in acted(scene) if not met or shows[state] == met}
 
 
 def acted(scene: Scene) -> set[int]:
-    """Return the states in which the event may have taken effect."""
     now = {each.state for each in scene.before}
     match scene.seen.phase:
         case "answered":

@@ -12,13 +12,11 @@ from fsm.monitor.scene import Scene
 from fsm.trace import Key, Line, Observation, key
 
 NOTHING: Final = "nothing observed"
-"""The note on an observation that has no content."""
 
 TOO_MANY: Final = "too many possibilities"
-"""The note on an observation at which the monitor stops following the entity. The entity's state is then unknown."""
+"""The note on an observation after which the entity's state is unknown and the monitor stops following it."""
 
 UNRECORDED: Final = "reply not recorded"
-"""The note on a call whose reply was not recorded."""
 
 
 class BeliefMove(NamedTuple):
@@ -44,7 +42,6 @@ class Stepping:
         self.notes = Counter[str]()
 
     def next(self, entity: str, life: Life, seen: Observation, place: Line | None = None) -> BeliefStep:
-        """Return the step that *entity* takes from *life* for *seen*. Without *place*, *seen* was only assumed."""
         before = life.belief
         step = self._in_time(life, seen, place) if place else self._take(before, seen, life)
         if self.followed is not None:
@@ -53,10 +50,7 @@ class Stepping:
         return step
 
     def _in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
-        """Return the step of *life* for *seen*.
-
-        A time limit was broken if only late configurations explain *seen*.
-        """
+        """Return the step of *life* for *seen*, which breaks a time limit if only late configurations explain it."""
         if not life.starts and not life.late:
             return self._take(life.belief, seen, life)
         what, known = key(seen), len(life.late)
@@ -83,7 +77,6 @@ class Stepping:
         return step
 
     def _step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        """Compute the step from *before* for *seen*. Unless the step is a violation, store it."""
         what = key(seen)
         try:
             self._beliefs.charge(before)
@@ -110,7 +103,7 @@ class Stepping:
     def _with_request(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
         """Return the configurations before *seen*, and a note if the request of its call is missing.
 
-        A call whose request is missing may have begun in any state.
+        A call without a request may have begun in any state.
         """
         if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
@@ -148,12 +141,10 @@ class Stepping:
         return step
 
     def leads(self, seen: Key) -> bool:
-        """Check whether *seen* may have moved an entity or shows its state. A request does neither."""
         moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
         return seen.phase != "request" and bool(moves)
 
     def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
-        """Check whether it is certain that the entity has just left the initial state."""
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 

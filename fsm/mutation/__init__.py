@@ -27,10 +27,7 @@ from fsm.machine.product.system import System
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A machine with one change.
-
-    The change is in the cell of ``event`` in ``state``. If ``ends`` is true, it is in the end of the call.
-    """
+    """A machine with one change, in the cell of ``event`` in ``state`` (in the end of the call, if ``ends``)."""
 
     name: str
     event: str
@@ -73,7 +70,7 @@ class _CellMutants:
     outputs: tuple[str, ...]
 
     def mutant(self, name: str, cell: model.Cell) -> Mutant | None:
-        """Return the machine with *cell* in this place. Return ``None`` if some call would then never end."""
+        """Return the machine with *cell* in this place, or ``None`` if some call would then never end."""
         event = self.event
         if isinstance(cell, model.Moves) and self.ends:
             changed = replace(event, ends={**event.ends, self.state: cell})
@@ -85,7 +82,6 @@ class _CellMutants:
         return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=cell.line, machine=machine)
 
     def changes(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
-        """Yield changed cells and their names. The same cell may occur under several names."""
         yield from self._kinds(cell)
         match cell:
             case model.Moves(outcomes=ways):
@@ -107,10 +103,6 @@ class _CellMutants:
                 assert_never(cell)
 
     def _kinds(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
-        """Yield cells of other kinds than *cell*.
-
-        The end of a call cannot have another kind, because it is always of the kind ``Moves``.
-        """
         clause, line = cell.clause, cell.line
         kinds: dict[str, model.Cell] = {"ignored": model.Ignores(clause=clause, line=line)}
         if self.event.kind == "call":
@@ -155,13 +147,11 @@ class _CellMutants:
 
 
 def _meaning(cell: model.Cell, state: str, kind: model.Kind) -> object:
-    """Return the effect of *cell* in *state*. The names of outcomes are ignored."""
     ways = model.outcomes(cell, state, kind)
     return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
 
 
 def _trimmed(machine: model.Machine) -> model.Machine:
-    """Return *machine* without the ends that no call can reach."""
     for event in machine.events.values():
         if event.ends:
             found = in_progress(machine, event)
@@ -179,8 +169,8 @@ _Steps = tuple[str | WrittenStep, ...]
 class JointMutant:
     """A system with one change in the joint event or part ``event``.
 
-    If ``way`` is not empty, the change is in that way of the event. ``name`` describes the change. ``change`` applies
-    the change to the system, which may have any number of copies of its parts.
+    The change can be made in the system with any number of copies of its parts. If ``way`` is not empty, it is in the
+    way of that name.
     """
 
     name: str
@@ -191,10 +181,10 @@ class JointMutant:
 
 
 def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None = None) -> Iterator[JointMutant]:
-    """Yield every mutant of *system*.
+    """Yield every mutant of *system*, which is the system of *file* under *profile*.
 
-    *file* describes the system, and *profile* is applied to it. Mutants are in file order, are well formed, and have
-    unique names. No two mutants of the same joint event have the same steps.
+    Mutants are in file order, are well formed, and have unique names. No two mutants of the same joint event have the
+    same steps.
     """
     for name, joint in joint_events(file, profile).items():
         making = _JointMutants(system=system, file=file, profile=profile, name=name, written=joint)
@@ -229,7 +219,6 @@ class _JointMutants:
     written: WrittenJoint
 
     def joints(self, system: System) -> tuple[object, ...]:
-        """Return the conditions, ways and steps of each copy of the joint event in *system*."""
         return tuple(
             (each.when, tuple((way.name, way.when, way.steps, way.reply) for way in each.ways))
             for each in system.events.values()
@@ -237,10 +226,6 @@ class _JointMutants:
         )
 
     def mutants(self) -> Iterator[JointMutant]:
-        """Yield the mutants of the joint event, and then the mutants of each of its ways.
-
-        Some mutants may be equal.
-        """
         yield from self._conditions(self.written.when, lambda when: self.written.model_copy(update={"when": when}))
         if self.written.steps:
             only = WrittenWay.model_validate({"steps": self.written.steps})
@@ -267,12 +252,6 @@ class _JointMutants:
     def _way(
         self, way: WrittenWay, among: Callable[[WrittenWay | None], WrittenJoint], name: str, at: Keys
     ) -> Iterator[JointMutant]:
-        """Yield the mutants of *way*.
-
-        *among* returns the joint event with another way instead of *way*. For ``None``, it returns the joint event
-        without *way*.
-        """
-
         def instead(**changes: object) -> WrittenJoint:
             return among(way.model_copy(update=changes))
 
@@ -298,10 +277,6 @@ class _JointMutants:
         )
 
     def _changes(self, steps: _Steps, place: Keys, names: Mapping[Keys, str]) -> Iterator[tuple[str, _Steps, Keys]]:
-        """Yield each change of *steps*, which are at *place*.
-
-        A change consists of a description, the new steps, and the place of the changed step.
-        """
         for number, each in enumerate(steps):
             step, here = _as_table(each), (*place, number)
             called = names[here]
@@ -317,7 +292,6 @@ class _JointMutants:
                 yield change, (*steps[:number], *block, *steps[number + 1 :]), there
 
     def _step(self, step: WrittenStep, called: str) -> Iterator[tuple[str, _Steps]]:
-        """Yield each change of *step*. A change consists of a description, and the steps that replace *step*."""
         do = str(step.do).strip()
         yield f"drops {called}", ()
         if not do.startswith(_RESET):
@@ -342,7 +316,6 @@ class _JointMutants:
                 yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
 
     def _outcomes(self, do: str) -> dict[str, bool]:
-        """Map each possible outcome of the event in the step *do* to whether the outcome can be an error."""
         name, event, *ends = do.partition("/")[0].split()[-1].split(".")
         part = self.system.parts[name]
         found: dict[str, bool] = {}
@@ -355,10 +328,6 @@ class _JointMutants:
 
 
 def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
-    """Map the place of each step to the name of the step.
-
-    The name is the action of the step. If an earlier step has the same action, a number is added.
-    """
     found: dict[Keys, str] = {}
     for number, each in enumerate(steps):
         step = _as_table(each)

@@ -18,12 +18,12 @@ from fsm.machine.table import tabulate
 from fsm.machine.traversal import closure
 
 ClaimWords: TypeAlias = Mapping[str, str | list[str]]
-"""The claim of a property and the parameters of the claim, as in a property file."""
+"""The claim of a property and its parameters, as they are written in a property file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A property that a machine may have. ``event`` is empty if the property is about several events."""
+    """A property that a machine may have. ``event`` is empty if it is about several events."""
 
     name: str
     kind: str
@@ -57,8 +57,6 @@ def candidates(machine: Machine) -> Iterator[Candidate]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """Reads the cells of ``machine`` in the ``reached`` states, and words conditions about these cells."""
-
     machine: Machine
     reached: tuple[str, ...]
 
@@ -68,7 +66,6 @@ class _Reading:
 
     @cached_property
     def unclear(self) -> frozenset[str]:
-        """Names that are ambiguous in a condition: keywords, and names of both an event and a state."""
         return WORDS | (self.machine.words().keys() & set(self.machine.states))
 
     def sayable(self, event: str) -> bool:
@@ -78,24 +75,15 @@ class _Reading:
         return f"{event} happens" if event in self.unclear else event
 
     def now(self, states: Collection[str]) -> str:
-        """Return the condition that the state is one of *states*."""
         return _or(f"is {state}" if state in self.unclear else state for state in states)
 
     def before(self, states: Collection[str]) -> str:
-        """Return the condition that the state was one of *states*.
-
-        Return an empty string if this condition is always true.
-        """
         others = [state for state in self.reached if state not in states]
         if len(others) == 1 and len(states) > 1:
             return f"not was {others[0]}"
         return _or(f"was {state}" for state in states) if others else ""
 
     def cited(self, clauses: Iterable[Clause]) -> tuple[Level, str]:
-        """Return the weakest level of *clauses*, and their source.
-
-        If the clauses have different sources, return the source of the machine.
-        """
         found = list(clauses)
         level: Level = min((each.level for each in found), key=LEVELS.index, default="observed")
         sources = {each.source for each in found}
@@ -111,7 +99,6 @@ class _Reading:
         return [event.cells[state].clause for event in events for state in states]
 
     def never_again(self) -> Iterator[Candidate]:
-        """Yield the claims that some states are never reached again after a certain state."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for state in self.reached:
             after = closure([state], self._next)
@@ -133,13 +120,11 @@ class _Reading:
         return (way.to for event in self.machine.events.values() for way in self.ways(event, state))
 
     def ways(self, event: Event, state: str) -> Iterator[Outcome]:
-        """Yield the outcomes of *event* in *state*, including the outcomes of a call that ends there."""
         yield from outcomes(event.cells[state], state, event.kind) or ()
         if state in event.ends:
             yield from event.ends[state].outcomes
 
     def open_cells(self) -> Iterator[Candidate]:
-        """Yield the claim that the machine specifies certain events in every reachable state."""
         specified = [
             event.name
             for event in self.machine.events.values()
@@ -155,7 +140,6 @@ class _Reading:
             yield self.candidate("stated", "nothing-is-left-open", says, claim, clauses)
 
     def entered(self) -> Iterator[Candidate]:
-        """Yield the claim for each state that only certain events lead to this state."""
         for state in self.reached:
             sources = [source for source in self.reached if source != state]
             events = self._only_events(sources, state, lambda way: (way.to,))
@@ -165,10 +149,6 @@ class _Reading:
                 yield self.candidate("entered", f"{state}-is-entered", says, claim, self.clauses(events, self.reached))
 
     def _only_events(self, states: Iterable[str], name: str, names: Callable[[Outcome], Iterable[str]]) -> list[Event]:
-        """Return the events with an outcome in *states* for which *names* includes *name*.
-
-        Return no events if no claim follows from them.
-        """
         every = self.machine.events.values()
         events = [
             each for each in every if any(name in names(way) for state in states for way in self.ways(each, state))
@@ -176,13 +156,11 @@ class _Reading:
         return events if len(events) < len(every) and all(self.sayable(event.name) for event in events) else []
 
     def acts(self, event: Event) -> str:
-        """Return the condition that *event* happens or, if it is a call that takes time, that the call ends."""
         if event.ends:
             return f"{self.happens(event.name)} or {event.name} replies ok or {event.name} replies {ANY_ERROR}"
         return self.happens(event.name)
 
     def outputs(self) -> Iterator[Candidate]:
-        """Yield the claim for each output that only certain events emit this output."""
         for output in self.all_outputs:
             events = self._only_events(self.reached, output, lambda way: way.emits)
             if events:
@@ -192,7 +170,6 @@ class _Reading:
 
 
 _Effect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
-"""The target of an outcome, its replies, and its outputs. The target is empty if the state does not change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,10 +244,6 @@ class _EventCandidates:
         return _and(self.reading.happens(self.event.name), self.reading.before(states))
 
     def _exactly(self, *, ends: bool) -> Iterator[Candidate]:
-        """Yield claims about the exact effects of the event.
-
-        States in which the effects are the same have one claim.
-        """
         groups: dict[frozenset[_Effect], list[str]] = {}
         for state, found in self._row(ends=ends).items():
             groups.setdefault(frozenset(_effect(way, state) for way in found), []).append(state)
@@ -330,7 +303,6 @@ def _effect(way: Outcome, state: str) -> _Effect:
 
 
 def _phrase(effect: _Effect) -> str:
-    """Describe an outcome that has the effect *effect* as a verb phrase."""
     to, replies, emits = effect
     named = [f"any {reply}" if reply == ANY_ERROR else reply for reply in replies]
     replied = [f"replies {_either(named)}"] if replies else []

@@ -1,9 +1,9 @@
 """Check which properties each mutant of a machine or system breaks, and which mutants are equivalent.
 
 A system with many copies has many states, and most errors show up with one copy of each part. A mutant is therefore
-first checked in a smaller system. If the mutant breaks no property there, it is checked in the full system, within
-the largest cone that the properties need. A mutant is equivalent if it takes the same steps in every state of the
-cone, or if it is bisimilar to the original. If the mutant is not equivalent, every property is checked.
+checked in a smaller system first, and only if it breaks no property there in the full system, within the largest cone
+that the properties need. It is equivalent if it takes the same steps in every state of that cone, or if it is
+bisimilar to the original; otherwise, every property is checked.
 """
 
 from __future__ import annotations
@@ -34,11 +34,7 @@ M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutationOutcome(Generic[M_co]):
-    """The result for a mutant.
-
-    ``killers`` are the properties among ``asked`` that the mutant breaks. ``equivalent`` is true if the mutant is
-    equivalent.
-    """
+    """A mutant, the properties among ``asked`` that it breaks (its ``killers``), and whether it is ``equivalent``."""
 
     mutant: M_co
     killers: tuple[str, ...] = ()
@@ -47,7 +43,6 @@ class MutationOutcome(Generic[M_co]):
 
     @property
     def survives(self) -> bool:
-        """True if the mutant is not equivalent and breaks no property."""
         return not self.killers and not self.equivalent
 
 
@@ -62,9 +57,9 @@ def mutation_outcomes(
 ) -> Iterator[MutationOutcome[Mutant]]:
     """Yield the outcome of each mutant of *machine* under *profile*.
 
-    Properties that do not hold as stated on the original machine are not used, and *unsound* is called with their
-    names. It takes long to check a property that compares two machines. Such a property is checked only for mutants
-    that no other property kills. If *whole* is false, stop at the first property that kills a mutant. *advanced* is
+    Properties that do not hold as stated on the original machine cannot kill mutants; *unsound* is called with their
+    names. Properties that compare two machines are slow to check, so they are checked only for mutants that no other
+    property kills. Unless *whole* is true, the search for killers of a mutant stops at the first. *advanced* is
     called after each mutant.
     """
     profiled = machine.under(profile)
@@ -91,10 +86,6 @@ def mutation_outcomes(
 
 
 def steps_of(mutant: Mutant, stepping: StepCache) -> StepCache:
-    """Return the steps of *mutant*.
-
-    Steps that the mutant shares with the original machine are taken from *stepping*.
-    """
     table = machine_table(stepping.table)
     changed = tabulate(mutant.machine, like=table)
     # The tables have different numbers of rows if a call takes time in only one of the machines.
@@ -105,16 +96,11 @@ def steps_of(mutant: Mutant, stepping: StepCache) -> StepCache:
 def killers(
     properties: Iterable[Property], steps: StepCache | Cones, profile: str | None, *, whole: bool = True
 ) -> tuple[str, ...]:
-    """Return the names of the *properties* that do not hold as stated.
-
-    If *whole* is false, return only the first of these names.
-    """
     broken = (each.name for each in properties if not as_stated(decide(each, steps, profile=profile)))
     return tuple(islice(broken, None if whole else 1))
 
 
 def as_stated(checked: Checked) -> bool:
-    """Check whether the property is proved or undecided, or fails in the way that its file expects."""
     return not checked.unexpected if checked.expected else isinstance(checked.verdict, Proved | Undecided)
 
 
@@ -128,11 +114,10 @@ def joint_mutation_outcomes(
     advanced: Callable[[], None] = lambda: None,
     unsound: Callable[[tuple[str, ...]], None] = lambda _: None,
 ) -> Iterator[MutationOutcome[JointMutant]]:
-    """Yield the outcome of each mutant in *mutants* under *profile*.
+    """Yield the outcome of each of *mutants* under *profile*.
 
-    *smaller* specifies the same system with fewer copies. Properties that do not hold as stated on the original
-    system are not used, and *unsound* is called with their names. If *whole* is false, stop at the first property
-    that kills a mutant. *advanced* is called after each mutant.
+    *smaller* specifies the same system with fewer copies, which makes most mutants cheaper to kill. The other
+    arguments have the same meaning as for :func:`mutation_outcomes`.
     """
     full = _Scope(specification, profile)
     small = _Scope(smaller, profile) if smaller else full
@@ -162,11 +147,6 @@ def _outcome(
 
 
 class _Scope:
-    """A system, its properties, and the largest cone that the properties need.
-
-    The cached results are shared by all mutants.
-    """
-
     def __init__(self, specification: Specification[System], profile: str | None) -> None:
         self.profile = profile
         self.system: System = specification.machine.under(profile)
@@ -178,31 +158,21 @@ class _Scope:
 
     @cached_property
     def broken(self) -> tuple[str, ...]:
-        """The names of the properties that do not hold as stated on the original system."""
         return killers(self.stated.values(), self.cones(self.system), self.profile)
 
     @property
     def sound(self) -> list[str]:
-        """The names of the properties that hold as stated on the original system."""
         return [name for name in self.stated if name not in self.broken]
 
     def cones(self, system: System) -> Cones:
-        """Return the cones of *system*. The system must have the same parts as the original system."""
         return Cones(system=system, tables=self.tables)
 
     def table(self, system: System, cone: frozenset[int]) -> SystemTable:
-        """Return the table of the cone *cone* of *system*.
-
-        The system must have the same parts as the original system.
-        """
         return SystemTable(system, cone=cone, tables=self.tables)
 
 
 class _ChangedSystem:
-    """A mutated system, restricted to a cone.
-
-    The cone is the one that the properties need in the mutated system and in the original system.
-    """
+    """A mutated system, restricted to the cone that the properties need in it or in the original."""
 
     def __init__(self, scope: _Scope, system: System) -> None:
         self.scope = scope
@@ -210,22 +180,13 @@ class _ChangedSystem:
         self.cone = Influence(system, scope.tables).cone(scope.largest)
 
     def killers(self, asked: Iterable[str], *, whole: bool) -> tuple[str, ...]:
-        """Return the properties in *asked* that the mutant breaks, in file order.
-
-        If *whole* is false, stop at the first such property.
-        """
         stated, cones = self.scope.stated, self.scope.cones(self.system)
         found = killers((stated[name] for name in asked), cones, self.scope.profile, whole=whole)
         return tuple(name for name in stated if name in found)
 
     def same(self, *, named: bool) -> bool:
-        """Check whether the mutant takes the same steps in all reachable states as the original.
-
-        If *named* is true, the steps must have the same names, too.
-        """
         return self.scope.steps(self.cone).same(self.scope.table(self.system, self.cone), named=named)
 
     @cached_property
     def bisimilar(self) -> bool:
-        """True if no observation distinguishes the mutant from the original."""
         return bisimilar_systems(self.scope.graph(self.cone), explore(self.scope.table(self.system, self.cone)))

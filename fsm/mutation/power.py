@@ -26,10 +26,10 @@ from fsm.scratch import ScratchFolder
 
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
 ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")
-"""Answers of the judge to an edit.
+"""What the judge may answer to an edit.
 
-The answer is *caught* if there is a new violation of a MUST. It is *surprise* if there are only weaker new findings.
-It is *missed* if there is no new finding.
+It has *caught* the edit if it finds a new violation of a MUST, *missed* it if it finds nothing new, and reported a
+*surprise* if all new findings are weaker.
 """
 
 EditedLines: TypeAlias = tuple[bytes, ...]
@@ -40,8 +40,6 @@ _Alarms: TypeAlias = dict[EditAnswer, Counter[tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingEdit:
-    """An edit of one line or of a few related lines. ``changes`` maps the indices of lines to their replacements."""
-
     kind: str
     what: str
     line: int
@@ -56,17 +54,13 @@ class RecordingEdit:
         return [new for index, line in enumerate(lines) for new in self.changes.get(index, (line,))]
 
     def touched(self, lines: Sequence[bytes]) -> frozenset[str]:
-        """Return the full ids in the edited lines, before and after the edit."""
         changed = (*(lines[index] for index in self.changes), *chain.from_iterable(self.changes.values()))
         return frozenset(found.decode() for line in changed for found in ID.findall(line))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegality:
-    """The reason why an edited recording is illegal.
-
-    A cell of ``machine`` is contradicted, and ``acts`` is the proof.
-    """
+    """Why an edited recording is illegal: ``acts`` contradict a cell of ``machine``."""
 
     machine: str
     cell: str
@@ -76,8 +70,6 @@ class Illegality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """An edit that is illegal without doubt, and the answer of the judge to this edit."""
-
     edit: RecordingEdit
     illegality: Illegality
     answer: EditAnswer
@@ -85,10 +77,10 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The answers of the judge to those edits of a recording that are illegal without doubt.
+    """How the judge answered those edits of a recording that are illegal without doubt.
 
-    ``edits`` is the number of possible edits, of which ``tried`` were tried. ``alarms`` is the number of violations of
-    a MUST in the unedited recording, and ``surprises`` is the number of weaker findings in it.
+    Of the ``edits`` that are possible, ``tried`` were tried. ``alarms`` and ``surprises`` count what the judge finds
+    in the unedited recording: violations of a MUST, and weaker findings.
     """
 
     name: str
@@ -100,25 +92,18 @@ class Power:
     surprises: int
 
     def counts(self) -> dict[str, int]:
-        """Return the number of illegal edits with each answer."""
         return {answer: sum(each.answer == answer for each in self.planted) for answer in ANSWERS}
 
 
 class Reading(Protocol):
-    """A recording that can be edited.
-
-    The form of the recording creates it from the form itself and the arguments of :func:`power_over`.
-    """
+    """A recording that can be edited, which its form creates from the arguments of :func:`power_over`."""
 
     lines: Sequence[bytes]
 
     def edits(self) -> Iterator[RecordingEdit]: ...
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
-        """Return the reason why *edit* is illegal without doubt, or ``None`` if there is doubt.
-
-        *lines* is the result of the edit.
-        """
+        """Return why *edit*, which results in *lines*, is illegal without doubt, or ``None`` if there is doubt."""
 
 
 def power_over(
@@ -131,11 +116,10 @@ def power_over(
     limit: int = 0,
     advanced: Callable[[], None] = lambda: None,
 ) -> Power:
-    """Judge every edit of the recording in the file *name*.
+    """Judge every edit of the recording in the file *name*, or a random sample of *limit* edits if *limit* is not 0.
 
-    If *limit* is not 0, judge only *limit* edits, which are chosen at random with *seed*. The recording is judged
-    under *profile*, together with *calls*, the calls of the same run. *assume* controls where the judge assumes
-    restarts. *advanced* is called after each edit.
+    The sample depends only on *seed*. The recording is judged under *profile*, together with *calls*, the calls of
+    the same run. *assume* controls where the judge assumes restarts. *advanced* is called after each edit.
     """
     form = open_recording(name).form
     if not form.power:

@@ -1,7 +1,7 @@
-"""Find contradictions between the acts on an entity and its machine by a simple reading of the cells.
+"""Find contradictions between what happened to an entity and its machine, by a simple reading of the cells.
 
-This is a second opinion on the judge. It uses the dataclasses of a machine and none of the engines. It tries every
-order of the acts that their intervals allow, and enumerates the possible situations.
+This is a second opinion on the judge: it shares the dataclasses of a machine with it, but none of the engines. It
+tries every order of the acts that their intervals allow, and enumerates the situations in which the entity could be.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,22 +14,18 @@ FOREVER: Final = 1 << 63  # end of an act that may happen at any later time
 TOO_MANY: Final = 2_000  # maximum number of situations; if there are more, a reading reports no contradiction
 
 _Calls: TypeAlias = frozenset[tuple[int, bool]]
-"""Acts that are not complete yet. An item consists of the index of an act, and whether the act has begun."""
+"""The acts that are not complete, as pairs of the index of an act and whether it has begun."""
 
 _Situation: TypeAlias = tuple[str, _Calls]
 _Way: TypeAlias = tuple[str, tuple[str, ...], bool]
-"""A next state, the replies that fit, and whether the call has only begun.
-
-If any reply fits, the replies are empty.
-"""
+"""A next state, the replies that fit (none if any reply fits), and whether the call has only begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAct:
-    """A call, or an event that an observer received.
+    """A call, or an event that an observer received, which happened at one instant between ``start`` and ``end``.
 
-    The act happens at one instant between ``start`` and ``end``. If ``reply`` or ``shows`` is empty, the reply or the
-    shown state is unknown. An act that is not ``certain`` may not have happened.
+    An empty ``reply`` or ``shows`` is unknown. An act that is not ``certain`` may not have happened at all.
     """
 
     entity: str
@@ -45,10 +41,7 @@ class RecordedAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """An interval in which the runtime restarted.
-
-    If ``certain`` is false, the runtime may or may not have restarted.
-    """
+    """An interval in which the runtime restarted, or may have restarted if it is not ``certain``."""
 
     start: int
     end: int
@@ -57,10 +50,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """An ``act`` that no order explains.
-
-    ``states`` are the only possible states of the entity at that time. ``before`` lists the acts so far.
-    """
+    """The first act that no order explains, the acts before it, and the states then possible."""
 
     act: RecordedAct
     states: tuple[str, ...]
@@ -77,7 +67,7 @@ def contradiction(
 ) -> Contradiction | None:
     """Return the first act that no order of *acts* explains.
 
-    The entity starts in one of the states *initial*. Signals in *unseen* may happen at any time. Hidden events happen
+    The entity starts in one of the states *initial*. Signals in *unseen* may happen at any time, and hidden events
     only in *rooms*.
 
     >>> from fsm.language.library import load
@@ -133,7 +123,6 @@ class _Reading:
                 return [(each.to, each.reply, each.begins) for each in cell.outcomes]
 
     def _means_nothing(self, act: RecordedAct) -> bool:
-        """Check whether *act* never changes the state, and whether it may end as recorded in every state."""
         return all(
             any(self._fits(act, *way) for way in ways) and all(to == state and not begins for to, _, begins in ways)
             for state in self.machine.states
@@ -146,7 +135,6 @@ class _Reading:
         return begins or (shown and (not act.reply or not replies or act.reply in replies or error))
 
     def restarted(self, now: set[_Situation], left: list[Room], at: int) -> set[_Situation]:
-        """Return *now* after all certain and possible restarts before *at*. Remove past restarts from *left*."""
         maybe = False
         while left and left[0].start < at:
             maybe |= not left[0].certain
@@ -160,7 +148,6 @@ class _Reading:
         return now
 
     def _hidden(self, now: set[_Situation]) -> set[_Situation]:
-        """Return *now* after one hidden event. A hidden event ends the calls that have begun."""
         return {
             (to, frozenset(each for each in calls if not each[1]))
             for state, calls in now
@@ -169,7 +156,6 @@ class _Reading:
         }
 
     def quietly(self, now: set[_Situation]) -> set[_Situation]:
-        """Return *now* and all situations that unseen signals and pending acts can lead to."""
         found, todo = set(now), list(now)
         while todo and len(found) <= TOO_MANY:
             fresh = set(self._next(*todo.pop())) - found

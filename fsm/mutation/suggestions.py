@@ -27,14 +27,13 @@ from fsm.mutation.outcomes import killers, steps_of
 
 CATCHES: Final = 2  # maximum number of mutants that a suggested property names
 DEVIATES: Final = "This profile differs from the model here."
-"""The remark about a suggested property that fails under a profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A proved property, and the mutants that it ``kills``.
+    """A proved property and the mutants that it ``kills``.
 
-    ``fails`` maps profiles under which the property fails to the lengths of the counterexamples.
+    ``fails`` holds the profiles under which it does not hold, with the lengths of the counterexamples.
     """
 
     candidate: Candidate
@@ -44,10 +43,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggested:
-    """Properties that kill survivors of a machine, the most effective first.
-
-    ``left`` are the survivors that no property kills.
-    """
+    """Properties that kill survivors of a machine, the most effective first, and the survivors that are ``left``."""
 
     suggestions: tuple[Suggestion, ...]
     left: tuple[str, ...]
@@ -63,9 +59,9 @@ def suggested(
 ) -> Suggested:
     """Return properties of *machine* under *profile* that the mutants named in *survivors* break.
 
-    No suggested property has a name in *taken*. Each property is proved for the machine. The mutants that the
-    suggestion lists have been checked to break the property. The properties are chosen greedily, so that few of them
-    are needed. *advanced* is called for each survivor.
+    Each property is proved for the machine, and has been checked on the mutants that the suggestion lists. Its name
+    is not in *taken*. The properties are chosen greedily, so that few of them are needed. *advanced* is called for
+    each survivor.
 
     >>> from fsm.language.library import load
     >>> found = suggested(load("examples/models/door.toml"), ["pull in gone: to open"])
@@ -93,10 +89,6 @@ def suggested(
 
 
 def _fails(stated: Property, machine: Machine, proved_under: str | None) -> dict[str, int] | None:
-    """Return the profiles under which the property fails, with the lengths of the counterexamples.
-
-    Return ``None`` if the property is undecided under some profile.
-    """
     found: dict[str, int] = {}
     for profile in (None, *machine.profiles):
         if profile == proved_under:
@@ -110,10 +102,7 @@ def _fails(stated: Property, machine: Machine, proved_under: str | None) -> dict
 
 
 def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
-    """Return up to *most* strong properties of *machine*.
-
-    The properties are of many kinds, and each one comes with mutants that break it.
-    """
+    """Return up to *most* strong properties of *machine* of many kinds, each with mutants that it kills."""
     found = holding(machine)
     stepping = StepCache(tabulate(machine))
     kinds: dict[str, list[str]] = {}
@@ -141,10 +130,6 @@ def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping
 
 
 def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Candidate, Property]]:
-    """Map names that are not in *taken* to the candidates that are proved for *machine*.
-
-    Each candidate comes with its property.
-    """
     named: dict[str, Candidate] = {}
     used = Counter(taken)
     for each in candidates(machine):
@@ -162,7 +147,6 @@ def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Cand
 
 
 def written(machine: str, found: Iterable[Candidate]) -> str:
-    """Return a property file for *machine* with the candidates *found*."""
     document = tomlkit.document()
     document["machine"] = machine
     document["property"] = {each.name: table_of(each) for each in found}
@@ -174,7 +158,8 @@ def table_of(
 ) -> dict[str, object]:
     """Return the table for *candidate* in a property file.
 
-    *catches* lists the mutants that the property detects, and *fails* the profiles under which it fails.
+    *catches* lists the mutants that the property detects. *fails* maps the profiles under which it fails to the
+    lengths of the counterexamples.
     """
     table: dict[str, object] = {"says": candidate.says, candidate.level: candidate.source}
     table |= {word: value if isinstance(value, str) else array_of(value) for word, value in candidate.claim.items()}
@@ -191,7 +176,6 @@ def table_of(
 
 
 def _fewest(kills: Mapping[str, frozenset[str]]) -> list[str]:
-    """Choose a small set of names that together kill every mutant that any name kills. The choice is greedy."""
     left = frozenset().union(*kills.values())
     chosen: list[str] = []
     while left:

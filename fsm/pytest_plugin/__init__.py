@@ -13,20 +13,16 @@ import pytest
 
 FOLDERS: Final = ("models", "properties")
 ALL: Final = "*"
-"""Key that means all models that are not named."""
 
 AGAINST: Final = pytest.StashKey["dict[str, str] | None"]()
-"""Maps model names or :data:`ALL` to systems under test. It is ``None`` if the repository does not opt in."""
+"""The systems under test by model name or :data:`ALL`, or ``None`` if the repository does not opt in."""
 
 UNREACHED: Final = "fsm coverage"
-"""Name of the report section with the (event, state) pairs that a passed test did not reach."""
 
 BY_OPTION: Final = pytest.StashKey[set[str]]()
-"""The models in :data:`AGAINST` that were named on the command line."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the command-line options of fsm."""
     group = parser.getgroup("fsm", "lifecycle specifications (fsm)")
     group.addoption(
         "--fsm",
@@ -44,12 +40,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the settings of this repository."""
     config.stash[AGAINST] = _against(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return the collector for a model or property file, or ``None`` for any other file."""
     if parent.config.stash[AGAINST] is None or file_path.suffix != ".toml" or file_path.parent.name not in FOLDERS:
         return None
     from fsm.pytest_plugin import collection  # noqa: PLC0415  (other repositories need no engines)
@@ -60,7 +54,6 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the (event, state) pairs that passed tests did not reach. Print also the reasons."""
     for report in terminalreporter.stats.get("passed", ()):
         for name, text in report.sections:
             if UNREACHED in name:
@@ -69,10 +62,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _against(config: pytest.Config) -> dict[str, str] | None:
-    """Return the SUTs that the ``[tool.fsm]`` table and the options name.
-
-    Return ``None`` if there is no table or option.
-    """
     file = config.rootpath / "pyproject.toml"
     try:
         with file.open("rb") as opened:

@@ -31,15 +31,13 @@ from fsm.report.conformance_report import failure_text
 from fsm.report.layout import LABEL
 
 _REFUSED = pytest.StashKey[bool]()
-"""True if the names have been checked. They are checked only once."""
 
 
 def refuse_unknown(collected: pytest.File) -> None:
     """Raise a collection error if a SUT is named for a model that does not exist.
 
-    A model exists if it is bundled with fsm. It also exists if it is near the file *collected*, anywhere in the
-    repository, or below a path given to pytest. The result therefore does not depend on the choice of collected
-    files.
+    Apart from the models that come with fsm, those near *collected*, anywhere in the repository, or below a path
+    given to pytest exist, so that the result does not depend on which files are collected.
     """
     config = collected.config
     if config.stash.get(_REFUSED, False):
@@ -67,7 +65,7 @@ def _unknown(config: pytest.Config, name: str, known: list[str]) -> str:
 
 
 def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
-    """Yield model files. The nearest files come first, and some files may occur twice."""
+    """Yield model files, nearest first. Some may occur twice."""
     yield from (collected.parent.parent / "models").glob("*.toml")
     pruned = config.getini("norecursedirs")
     asked = (config.invocation_params.dir / argument.partition("::")[0] for argument in config.args)
@@ -102,10 +100,6 @@ def _sut(config: pytest.Config, model: str) -> str:
 
 
 def _command(config: pytest.Config, model: str, sut: str) -> str:
-    """Return a command that tests *sut* against the model at *model*.
-
-    It must run in the folder where pytest was invoked.
-    """
     given = Path(model)
     path = str(given.relative_to(config.rootpath)) if given.is_relative_to(config.rootpath) else model
     there = os.path.relpath(config.rootpath, config.invocation_params.dir)
@@ -114,17 +108,14 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
 
 
 class ItemAnswer(NamedTuple):
-    """The result of an item.
-
-    ``holds`` is true if the item passed. ``report`` describes the failure or, if the item passed, contains a remark.
-    """
+    """Whether an item passed, and a ``report`` on its failure or, if it passed, a remark."""
 
     report: str = ""
     holds: bool = True
 
 
 class SpecificationItem(pytest.Item):
-    """A test item that calls ``answer``. ``says`` is the claim that is wrong if the item fails."""
+    """A test that calls ``answer``. ``says`` is the claim that is wrong if the test fails."""
 
     def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401
         super().__init__(**others)
@@ -142,7 +133,7 @@ class SpecificationItem(pytest.Item):
             self.add_report_section("call", UNREACHED, report)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *others: Any) -> Any:  # noqa: ANN401  (pytest)
-        """Return the report. Shorten pytest's summary to one line, because in CI it would repeat the whole report."""
+        """Return the report, and cut pytest's summary to one line, which would repeat the whole report in CI."""
         shown: Any = super().repr_failure(excinfo, *others)
         if shown.reprcrash is not None:
             first, *_ = shown.reprcrash.message.splitlines()
@@ -159,8 +150,6 @@ def _read(reader: Callable[[str], object], path: Path) -> ItemAnswer:
 
 
 class ModelFile(pytest.File):
-    """The tests that a model is well formed and that the SUT named for the model conforms to it."""
-
     @cached_property
     def machine(self) -> Machine:
         return load(str(self.path))
@@ -183,8 +172,6 @@ class ModelFile(pytest.File):
 
 
 class PropertyFile(pytest.File):
-    """The tests that each property of a machine holds as stated and that the machine has the expected size."""
-
     _last: tuple[str | None, StepCache] | None = None
 
     @cached_property
@@ -192,7 +179,6 @@ class PropertyFile(pytest.File):
         return specification(str(self.path))
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield the tests of this file. If the file is not well formed, yield one test that fails."""
         refuse_unknown(self)
         try:
             stated = self.specification

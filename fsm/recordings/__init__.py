@@ -1,8 +1,8 @@
-"""Open files as recordings. Recognise the form of each recording and read its observations.
+"""Open files as recordings: recognise the form of each one and read its observations.
 
-The form (:mod:`fsm.recordings.form`) of a recording is the form of the first line that any form recognises. Lines
-that are not of this form are counted. A history is recognised by its beginning and read as a whole. A form may also
-claim a path, such as a directory.
+The form (:mod:`fsm.recordings.form`) of a recording is that of the first line that any form recognises, and lines of
+other forms are only counted.  A history is recognised by its beginning and read as a whole.  A form may also claim a
+path, such as a directory.
 """
 
 from collections import Counter
@@ -42,11 +42,9 @@ class Source(Protocol):
 
 _DEFAULT: Final = Restarts()
 SUFFIXES: Final = (".parquet", ".arrow")
-"""File name suffixes of tables."""
 
 PARQUET: Final = b"PAR1"
 ARROW: Final = b"ARROW1"
-"""Magic bytes of Parquet and Arrow files."""
 
 
 def open_recording(
@@ -137,9 +135,9 @@ def open_together(name: str, other: str, advanced: Callable[[int], None] = lambd
 
 
 def form_among(name: str, fits: Callable[[RecordingForm], bool], hint: str) -> RecordingForm:
-    """Return the form of the file *name* if it *fits* and the file can be read again.
+    """Return the form of the file *name* if *fits* accepts it and the file can be read again.
 
-    Raise :class:`InputError` with *hint* in any other case.
+    Raise :class:`InputError` with *hint* otherwise.
     """
     form = None if name == STDIN else open_recording(name, as_called=True).form
     if form is None or not fits(form):
@@ -229,7 +227,6 @@ def _check_known(name: str, form: RecordingForm | None, head: Piece) -> None:
 
 
 def _begun(name: str, pieces: Iterator[Piece]) -> list[Piece]:
-    """Return the pieces up to the first piece that a form recognises. If the pieces are too long, stop at a limit."""
     begun, size = [], 0
     for piece in pieces:
         begun.append(piece)
@@ -240,15 +237,13 @@ def _begun(name: str, pieces: Iterator[Piece]) -> list[Piece]:
 
 
 class RecordedStep(NamedTuple):
-    """An observation, together with its line."""
-
     line: Line
     seen: Observation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsRecorded:
-    """The observations of one or two files in order of time. The stream can be read only once.
+    """The observations of one or two files in order of time, which can be read only once.
 
     ``within`` maps each entity to the entity that contains it, according to the steps that have been read so far.
     """
@@ -261,10 +256,9 @@ class AsRecorded:
 
 
 def as_recorded(name: str, other: str = "") -> AsRecorded:
-    """Open the recording in the file *name*.
+    """Open the recording in *name* together with the one of the same run in *other*, if that is given.
 
-    If *other* is given, open also the recording of the same run in that file. Raise :class:`fsm.errors.InputError` if
-    a file cannot be opened, or if the two files cannot be read together.
+    Raise :class:`fsm.errors.InputError` if a file cannot be opened, or if the two cannot be read together.
     """
     recording = open_recording(name, restarts=Restarts(assume="none"), as_called=True)
     if recording.form.steps:

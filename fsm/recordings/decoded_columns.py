@@ -9,18 +9,14 @@ from numpy.typing import NDArray
 from fsm.trace import NEVER, Columns, Observation, key, nanoseconds
 
 _MANY: Final = 1 << 16
-"""Maximum number of words in a column, and of kinds of rows. Rows above the limit are converted one by one."""
 
 
 class DecodedColumns:
-    """Converts the decoded observations of one trace to columns."""
-
     def __init__(self) -> None:
         self._kinds: list[Observation] = []
         self._numbers: dict[tuple[object, ...], int] = {}
 
     def of(self, found: Sequence[Observation], *, plain: bool) -> Columns:
-        """Return *found* as columns. *plain* is true if every item :func:`~fsm.recordings.json_lines.is_plain`."""
         if len(self._kinds) > _MANY:
             self._kinds, self._numbers = [], {}
         numbers, ids = self._numbers, dict[str, int]()
@@ -43,7 +39,6 @@ class DecodedColumns:
 
 
 def _times(times: list[int | str | None], *, plain: bool) -> NDArray[np.int64]:
-    """Convert valid *times* to nanoseconds since the epoch. NumPy parses the times if all are *plain* UTC times."""
     texts = [each[:-1] for each in times if isinstance(each, str) and each[-1:] == "Z"] if plain else []
     if len(texts) == len(times):
         return np.array(texts, "datetime64[ns]").astype(np.int64)

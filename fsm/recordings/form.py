@@ -26,14 +26,12 @@ if TYPE_CHECKING:
     from fsm.recordings.line_reader import Notes
 
 Numbered: TypeAlias = "Iterable[tuple[int | Line, Observation]]"
-"""A sequence of observations, each with its line."""
 
 HEAD: Final = 1 << 16
 """Number of bytes at the beginning of a recording that may be used to recognise its form."""
 
 
 _LINES: Final = 64
-"""Number of lines at the beginning of a recording that may be used to recognise its form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,14 +105,14 @@ class RecordingForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """An open recording: its form, the signals that it shows, and its observations. Observations are read lazily.
+    """An open recording: its form, the signals that it shows, and its observations, which are read lazily.
 
     ``machines``, ``shown`` and ``outputs`` are copied from the form unless the recording itself specifies them.
-    ``hidden`` lists the signals that the recording does not show. ``version()`` returns the name and version of the
-    recorded program, such as ``acme 1.7.24``, if the part of the recording that has been read shows them. ``history``
-    has the operations of a history. ``within`` maps each entity to the entity that contains it. It grows while the
-    recording is read. ``names`` maps entities to the names that people use for them. If ``relative`` is true, times
-    do not count from the epoch.
+    ``hidden`` lists the signals that the recording does not show.  ``version()`` returns the name and version of the
+    recorded program, such as ``acme 1.7.24``, if the part of the recording that has been read shows them.
+    ``history`` has the operations of a history.  ``within`` maps each entity to the entity that contains it, and
+    grows while the recording is read; ``names`` maps entities to the names that people use for them.  If ``relative``
+    is true, times do not count from the epoch.
     """
 
     name: str
@@ -164,11 +162,11 @@ class Opening:
         rest: Callable[[], Numbered] = tuple,
         whole: Callable[[Piece], Batch | None] = lambda _: None,
     ) -> Iterator[Batch]:
-        """Yield the observations that *read* returns for each line, and finally the *rest*.
+        """Yield the observations that *read* returns for each line, one batch per piece, and finally the *rest*.
 
-        Each piece becomes one batch. A *reader* that holds observations back is informed of pauses and gaps. If
-        *whole* returns a batch for a piece, the lines of the piece are not read one by one. If *pieces* is given, it
-        replaces the pieces of the recording.
+        A *reader* that holds observations back is informed of pauses and gaps.  If *whole* returns a batch for a
+        piece, the lines of the piece are not read one by one.  If *pieces* is given, it replaces the pieces of the
+        recording.
         """
         file = ""
         for piece in self.pieces if pieces is None else pieces:
@@ -204,7 +202,7 @@ class Opening:
 
 
 class Reader(Protocol):
-    """Turns consecutive lines into observations. A reader may hold back some observations until a pause or a gap."""
+    """Turns consecutive lines into observations, some of which it may hold back until a pause or a gap."""
 
     def paused(self, quiet: int) -> Numbered: ...
 
@@ -218,10 +216,7 @@ def _of(file: str, found: Batch) -> Batch:
 
 
 class LineKeys(msgspec.Struct):
-    """The keys that distinguish the forms of JSON lines.
-
-    A key is recognised only if its value has the type given here.
-    """
+    """The keys that distinguish the forms of JSON lines.  A key counts only if its value has the type given here."""
 
     trace: int | None = None
     op: str | None = None
@@ -232,7 +227,6 @@ class LineKeys(msgspec.Struct):
 
     @property
     def of_trace(self) -> bool:
-        """Whether a line with these keys belongs to a trace."""
         own = {self.trace, self.entity, self.phase} != {None}
         return own or (self.event is not None and self.ts is None and self.op is None)
 
@@ -246,10 +240,6 @@ def first_line(head: bytes) -> bytes:
 
 
 def line_keys(head: bytes) -> LineKeys | None:
-    """Return the keys in the first line of *head*.
-
-    Return ``None`` if the line is not a JSON object with such keys.
-    """
     return decoded(first_line(head), _KEYS)
 
 
@@ -284,13 +274,9 @@ TRACE: Final = RecordingForm(
 HISTORY: Final = RecordingForm(
     name="history", title="history of concurrent operations", sniff=histories.recognised, open=_open_history
 )
-"""The form of histories. Neither this form nor the form of traces belongs to a domain."""
 
 UNKNOWN: Final = "nothing known"
-"""The title of a recording that no form recognises.
-
-Such a recording is read like the first form to count its lines.
-"""
+"""The title of a recording that no form recognises, which is read like the first form to count its lines."""
 
 
 def own_forms() -> tuple[RecordingForm, ...]:
@@ -299,12 +285,10 @@ def own_forms() -> tuple[RecordingForm, ...]:
 
 
 def foreign_forms() -> tuple[RecordingForm, ...]:
-    """Return the forms of other packages."""
     return tuple(each for _, each in entry_points.foreign_objects(entry_points.FORMS, RecordingForm))
 
 
 def form_named(name: str) -> RecordingForm:
-    """Return the form called *name*. Raise :class:`InputError` if there is no such form."""
     generic = {each.name: each for each in (TRACE, HISTORY)}
     if found := generic.get(name) or entry_points.find(entry_points.FORMS, name, RecordingForm):
         return found
@@ -313,10 +297,10 @@ def form_named(name: str) -> RecordingForm:
 
 
 def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
-    """Return the form of the first of *lines* that a form recognises. Return ``None`` if no line is recognised.
+    """Return the form of the first of *lines* that a form recognises, or ``None`` if no line is recognised.
 
-    The forms of fsm itself are tried first. Raise :class:`InputError` if two forms of other packages recognise a line
-    of the recording *name*.
+    The forms of fsm itself are tried first.  Raise :class:`InputError` if two forms of other packages recognise a
+    line of the recording *name*.
     """
     held, own = list(lines), own_forms()
     for at in range(len(held)):
@@ -334,7 +318,7 @@ def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
 
 
 def _claiming(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
-    """Return the *forms* that recognise *head*. If a form raises an error, issue a warning and remove the form."""
+    """Return the *forms* that recognise *head*.  A form that raises an error is removed, with a warning."""
     found = []
     for form in tuple(forms):
         try:
@@ -347,7 +331,6 @@ def _claiming(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
 
 
 def _head(lines: list[bytes], at: int) -> bytes:
-    """Return the text that starts at line *at*, limited to :data:`HEAD` bytes and a few lines."""
     size, end = 0, at
     while end < len(lines) and size < HEAD and end - at < _LINES:
         size += len(lines[end]) + 1
@@ -356,9 +339,9 @@ def _head(lines: list[bytes], at: int) -> bytes:
 
 
 def titled(title: str, name: str) -> RecordingForm | TraceHeader:
-    """Return the form or the trace header that *title* denotes in the table *name*. An empty *title* denotes a trace.
+    """Return the form or the trace header that *title* denotes in the table *name*.
 
-    Raise :class:`InputError` if *title* denotes neither a form nor a header.
+    An empty *title* denotes a trace.  Raise :class:`InputError` if *title* denotes neither a form nor a header.
     """
     if title in {"", TRACE.title}:
         return TraceHeader(trace=1)
@@ -372,7 +355,7 @@ def titled(title: str, name: str) -> RecordingForm | TraceHeader:
 
 
 def recorded(known: RecordingForm | TraceHeader, name: str, batches: Iterator[Batch], notes: Notes) -> Recording:
-    """Return the recording *name* with the form *known*. If *known* is a trace header, the recording is a trace."""
+    """Return the recording *name* with the form *known*, or as a trace if *known* is a trace header."""
     if isinstance(known, TraceHeader):
         return Recording(
             name=name,

@@ -19,10 +19,10 @@ from fsm.recordings.operations import Data, EdnForm, MeaningError, NotationError
 from fsm.trace import Observation
 
 LARGEST: Final = 1 << 26
-"""Maximum size of a history in bytes. This is enough for half a million operations."""
+"""Maximum size of a history in bytes, which is enough for half a million operations."""
 
 REPORTED: Final = 20
-"""Maximum number of problems to report for one history. An early error may cause thousands of other problems."""
+"""Maximum number of problems to report for one history, since an early error may cause thousands of others."""
 
 _FORMS: Final = documented("how-to/linearizability")
 _ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -31,10 +31,10 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Title(msgspec.Struct, frozen=True, kw_only=True):
-    """The header of a history. It is the first form of the history and may be missing.
+    """The header of a history, which is its first form and may be missing.
 
-    If ``fresh`` is false, entities may start in any state. ``unseen`` lists signals that happen without being
-    recorded. If ``outputs`` is true, the history contains all outputs of every entity.
+    If ``fresh`` is false, entities may start in any state.  ``unseen`` lists signals that happen without being
+    recorded.  If ``outputs`` is true, the history contains all outputs of every entity.
     """
 
     history: Literal[1]
@@ -45,10 +45,10 @@ class Title(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorded(NamedTuple):
-    """An operation, and the lines of its call and its return. An operation that never returned has no ``end``.
+    """An operation, and the lines of its call and its return.
 
-    If ``aside`` is true, the operation belongs to no client. It counts as an operation only if the machine has its
-    event.
+    An operation that never returned has no ``end``.  An operation that is ``aside`` belongs to no client, and counts
+    only if the machine has its event.
     """
 
     seen: Observation
@@ -70,10 +70,7 @@ class RecordedHistory:
     left_out: int
 
     def observations(self) -> Iterator[tuple[int, Observation]]:
-        """Return the ends of operations with their lines, sorted by time.
-
-        At the same time, calls come before returns.
-        """
+        """Return the ends of operations with their lines, sorted by time, and calls before returns at equal times."""
         ends: list[tuple[int, int, int, Observation]] = []
         for operation in self.operations:
             start, end = operation.seen.start or 0, operation.seen.end
@@ -108,7 +105,6 @@ def recognised(head: bytes) -> bool:
 
 
 def read(name: str, data: bytes) -> RecordedHistory:
-    """Return the history in *data*, the content of the file *name*. Raise :class:`InputError` if it has problems."""
     if len(data) > LARGEST:
         what = f"the history is larger than {LARGEST >> 20} MiB"
         raise refused(name, "FSM209", what, "divide the history: each entity can be judged by itself")
@@ -147,7 +143,6 @@ def _without_halves(found: Iterator[EdnForm]) -> Iterator[EdnForm]:
 
 
 def _json(text: str) -> Iterator[EdnForm]:
-    """Yield each top-level JSON value of *text*. If *text* is a single list, yield each item of the list."""
     decoder = json.JSONDecoder()
     ends = [found.start() for found in re.finditer("\n", text)]
 
@@ -290,7 +285,6 @@ class _Pairing:
         self._found.append(Recorded(seen, begun.line, begun.line, begun.part.aside))
 
     def history(self) -> RecordedHistory:
-        """Return the history made from all forms so far. Raise :class:`InputError` if a form was invalid."""
         if self.problems:
             raise InputError(self.problems[:REPORTED])
         for begun in self._begun.values():

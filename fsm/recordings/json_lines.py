@@ -43,19 +43,15 @@ _DAY: Final = (
 _USUAL: Final = (
     rf"(?:19|2[01])\d\d-{_DAY}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 )
-"""Pattern for times in the usual format. Every match is a valid time. Checking any other time takes longer."""
+"""Pattern for times in the usual format, all of which are valid.  Checking any other time takes longer."""
 
 _TIME: Final = re.compile(_USUAL, re.ASCII)
 
 LineMistake: TypeAlias = tuple[str, str]
-"""The description of an error in a line, and a hint on how to fix the error."""
 
 
 def own(line: bytes) -> dict[str, object] | None:
-    """Return the JSON object in *line* without keys that begin with ``x-``.
-
-    Return ``None`` if it is not an object.
-    """
+    """Return the JSON object in *line* without keys that begin with ``x-``, or ``None`` if it is not an object."""
     found = decoded(line, _ANYTHING)
     return {key: each for key, each in found.items() if not key.startswith(OWN)} if isinstance(found, dict) else None
 
@@ -97,7 +93,6 @@ def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[Li
 
 
 def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observation | None:
-    """Convert *known* to an observation. Remove values of the wrong type, and add an error for each to *mistakes*."""
     while True:
         try:
             return msgspec.convert(known, Observation)
@@ -111,7 +106,6 @@ def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observa
 
 
 def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMistake | None]:
-    """Convert *value*, the time under *key*, to the form that an observation stores. Return also the error in it."""
     if isinstance(value, str):
         if (at := nanoseconds(value)) is None:
             return None, (f"'{key}' is not a time: '{value}'", _FORM)
@@ -122,10 +116,7 @@ def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMista
 
 
 def too_small(key: str, value: float) -> LineMistake:
-    """Return the error for a time that is too small to be nanoseconds in this century.
-
-    The error names the probable unit.
-    """
+    """Return the error for a time that is too small to be nanoseconds in this century, with its probable unit."""
     unit = next((name for name, factor in _UNITS.items() if EARLIEST <= value * factor < _LAST), "")
     what = f"'{key}' is {value}, which is too small for nanoseconds of this century"
     meant = f"; it may be {unit}" if unit else ""
@@ -158,11 +149,9 @@ class TraceHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 _WORDS: Final = TraceHeader.__struct_fields__
 
 MANY: Final = 1_000
-"""Number of errors after which the rest of a trace is not read."""
 
 
 def header(line: bytes) -> TraceHeader | None:
-    """Return the header in *line*, or ``None`` if *line* is not a header."""
     try:
         return msgspec.convert(own(line), TraceHeader)
     except msgspec.ValidationError:
@@ -216,10 +205,6 @@ class Trace:
     _problems: list[Problem] = field(default_factory=list)
 
     def observations(self, lines: Sequence[bytes], first: int, *, partial: bool = False) -> Batch:
-        """Return the observations in *lines*, numbered from *first*.
-
-        If *partial* is true, the last line is incomplete.
-        """
         if first == 1 and lines and header(lines[0]) is not None:
             lines, first = lines[1:], 2
         data = lines.data if isinstance(lines, LineSequence) else b"\n".join(lines)
@@ -241,7 +226,6 @@ class Trace:
         return Batch(found, numbers, self._as_columns(found, plain=plain))
 
     def _as_columns(self, found: Sequence[Observation], *, plain: bool) -> Columns | None:
-        """Return *found* as columns. Return ``None`` if compiled code is not installed or not worth loading."""
         if max(self._read, self.size) < LARGE or not found:
             return None
         if self._columns is None:
@@ -277,7 +261,7 @@ class Trace:
                 raise InputError(self._problems)
 
     def _in_order(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
-        """Sort the observations by time and return the final ones. A call with an interval is split in two."""
+        """Sort the observations by time, splitting calls with intervals in two, and return the final ones."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
@@ -294,10 +278,7 @@ class Trace:
         return batch(self._late.settled() if self.settle is None else ())
 
     def ordered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield the *batches* of a table.
-
-        Observations are sorted by time as soon as a call with an interval occurs.
-        """
+        """Yield the *batches* of a table, sorted by time from the first call with an interval onwards."""
         for table in batches:
             rare = table.columns is None or (table.columns.kind < 0).any()
             if self._timed or (rare and any(seen.end is not None for seen in table.observations)):
@@ -307,10 +288,7 @@ class Trace:
         yield self.rest()
 
     def batches(self, pieces: Iterable[Piece]) -> Iterator[Batch]:
-        """Yield the observations of *pieces*.
-
-        At the end, raise :class:`InputError` if some lines could not be read.
-        """
+        """Yield the observations of *pieces*, and then raise :class:`InputError` if some lines could not be read."""
         for piece in pieces:
             if piece.gap:
                 yield batch([*self._late.rest(), (0, Observation(phase="gap"))])
@@ -319,7 +297,6 @@ class Trace:
         yield self.rest()
 
     def rest(self) -> Batch:
-        """Return the remaining observations. Raise :class:`InputError` if some lines could not be read."""
         if self._problems:
             raise InputError(self._problems)
         return batch(self._late.rest())

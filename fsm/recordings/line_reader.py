@@ -25,10 +25,8 @@ from fsm.trace import Line
 T = TypeVar("T")
 
 PIECE: Final = 1 << 20
-"""Number of bytes read at a time."""
 
 LONGEST: Final = 1 << 20
-"""Maximum number of bytes to keep of a line."""
 
 BROKEN_OFF: Final = "breaks in the compressed data: the rest is missing"
 """The note on an input whose end cannot be read. The content of the unread part is unknown."""
@@ -39,7 +37,6 @@ COMPRESSED: Final = 8
 """The minimum compression ratio that a compressed recording is assumed to have."""
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-"""Magic bytes of zstd data."""
 
 _GZIP: Final = 31
 """Value of ``wbits`` that makes zlib expect a gzip header and use the largest window."""
@@ -107,7 +104,6 @@ class LineReader:
         return self.pieces(self.data())
 
     def data(self) -> Iterator[bytes]:
-        """Yield the decompressed bytes of the input piece by piece."""
         with self._opened() as file:
             data = self._read(file)
             if data.startswith(b"\x1f\x8b"):
@@ -121,10 +117,7 @@ class LineReader:
                 data = self._read(file)
 
     def pieces(self, data: Iterable[bytes]) -> Iterator[Piece]:
-        """Yield the lines of *data*, which contains the bytes of the input.
-
-        For an empty item, yield a piece without lines.
-        """
+        """Yield the lines of *data*, and a piece without lines for each item of *data* that is empty."""
         first, rest, cut = 1, b"", False
         for each in data:
             if not each:
@@ -183,10 +176,7 @@ class LineReader:
         self.notes[BROKEN_OFF] += 1
 
     def _unpacked(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
-        """Decompress zstd data like :meth:`_inflated`.
-
-        If the data breaks off, the last few lines before the break are lost.
-        """
+        """Decompress zstd data like :meth:`_inflated`, losing the last few lines if the data breaks off."""
         arrow = of_extra("pyarrow", f"{self.name} (compressed with zstd)", extra="fast")
         unpacked = arrow.CompressedInputStream(arrow.PythonFile(_Resumed(data, partial(self._read, file)), "r"), "zstd")
         try:
@@ -205,7 +195,6 @@ class LineReader:
 
 
 def unreadable(name: str, error: OSError | ValueError, what: str) -> InputError:
-    """Return the error for a file that cannot be opened or read. *what* is ``opened`` or ``read``."""
     hint = "give the path of a log or a recording, or - for standard input"
     return refused(name or "''", "FSM201", f"the file cannot be {what}: {reason(error)}", hint)
 
@@ -264,29 +253,23 @@ def size_of(name: str) -> int:
 
 
 FOREIGN: Final = "foreign or damaged lines"
-"""The note that counts lines in a foreign format."""
 
 INCOMPLETE: Final = "incomplete last lines"
 """The note that counts incomplete last lines. The program may still be writing such a line."""
 
 LISTED: Final = 5
-"""Maximum number of foreign lines to list."""
 
 
 class Notes(Counter[str]):
-    """A counter for each note. ``foreign`` lists the first foreign lines."""
-
     def __init__(self) -> None:
         super().__init__()
         self.foreign: list[int | Line] = []
 
     def add_foreign(self, line: int | Line) -> None:
-        """Count *line* as foreign. List it if it is one of the first foreign lines."""
         self[FOREIGN] += 1
         if len(self.foreign) < LISTED:
             self.foreign.append(line)
 
     def join(self, other: Notes, file: str) -> None:
-        """Add the notes from another *file* of the same recording."""
         self.update(other)
         self.foreign = [*self.foreign, *(Line.of(each, file) for each in other.foreign)][:LISTED]

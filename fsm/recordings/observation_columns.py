@@ -23,11 +23,10 @@ from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
 ABOUT: Final = "recording"
 """Name of the column that contains, in every row, the kind of the recording or its trace header."""
 ROW: Final = "row"
-"""Name of the column of row numbers, which is for tools that do not preserve row order. Files are sorted by it."""
+"""Name of the column of row numbers, by which files are sorted because some tools do not keep the order of rows."""
 TIMES: Final = ("at", "start", "end")
 """Names of time columns. They contain nanoseconds since the epoch, because some tools lack nanosecond timestamps."""
 WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
-"""Columns with few distinct values."""
 _TYPES: Final = {"emits": pa.list_(pa.string()), **dict.fromkeys((ROW, *TIMES, "line"), pa.int64())}
 _NAMES: Final = (ROW, ABOUT, "entity", *WORDS, "emits", *TIMES, "detail", "fields", "file", "line")
 SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES])
@@ -36,30 +35,25 @@ SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NA
 ``fields`` is a JSON object. ``file`` and ``line`` say where a row comes from.
 """
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
-"""Columns with many repeated values, which are dictionary-encoded."""
 _MANY: Final = 1 << 16
 """Maximum number of words in a column, and of kinds of rows. Rows above the limit are converted one by one."""
 
 _BETWEEN: Final = "\x1f"
 _OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
 _RARE: Final = ("start", "end", "fields")
-"""Columns that are always null in rows that have a kind."""
 _FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
 _HINT: Final = f"{documented('reference/trace-format#tables')} describes the columns; 'fsm convert' makes such a table"
 
 
 class _Words:
-    """Numbers the words of a column, starting with 1. The number 0 means that there is no word."""
+    """Numbers the words of a column, starting with 1, where 0 means that there is no word."""
 
     def __init__(self) -> None:
         self.words: list[str | None] = [None]
         self._number: dict[str, int] = {}
 
     def codes(self, words: pa.Array) -> NDArray[np.int32]:
-        """Return the numbers of *words*, followed by 0 for rows without a word.
-
-        Words above the limit have the number -1.
-        """
+        """Return the numbers of *words*, -1 for those above the limit, and finally 0 for rows without a word."""
         return np.array([*map(self._code, words.to_pylist()), 0], np.int32)
 
     def _code(self, word: str | None) -> int:
@@ -77,16 +71,11 @@ class _Pairs:
         self._codes = np.full((1, 1), -1, np.int32)
 
     def begin(self, count: int) -> None:
-        """Number each pair (i, 0) with i < *count* as i. Existing kinds thus keep their numbers."""
         self._grow(count, 1)
         for each in range(count):
             self._add(each, 0)
 
     def codes(self, one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the number of the pair in each row.
-
-        It is -1 if a code is negative or if there are too many pairs.
-        """
         self._grow(int(one.max(initial=0)) + 1, int(other.max(initial=0)) + 1)
         place = one * np.int32(self._codes.shape[1]) + other
         found = self._codes.ravel().take(place, mode="wrap")
@@ -115,8 +104,6 @@ class _Pairs:
 
 
 class _RowDetails:
-    """Columns of some rows, including columns that judging does not need. Their first use calls *columns*."""
-
     def __init__(self, columns: Callable[[], dict[str, pa.Array]], first: int, count: int) -> None:
         self._read, self._first, self._count = columns, first, count
 
@@ -161,9 +148,9 @@ class ObservationColumns:
     def batch(self, rows: pa.RecordBatch, later: Callable[[], Mapping[str, pa.Array]] = dict) -> Batch:
         """Return the observations in *rows*, the next rows of the recording.
 
-        Rows without line numbers are numbered consecutively. *later* returns the columns that judging does not need.
-        *later* is called when one of these columns is first used. Raise :class:`InputError` if a column has the wrong
-        type, or if fields are not JSON.
+        Rows without line numbers are numbered consecutively.  *later* returns the columns that judging does not need,
+        and is called when one of them is first used.  Raise :class:`InputError` if a column has the wrong type, or if
+        fields are not JSON.
         """
         count, given = rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))
         columns = {name: column for name, column in self._columns(given).items() if column.null_count < count}
@@ -231,7 +218,6 @@ class ObservationColumns:
                     raise refused(self._name, "FSM219", f"column {what}", hint)
 
     def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
-        """Return the kind of each row, or -1 if there are too many kinds."""
         coded = {name: _coded(columns[name]) for name in self._words if name in columns}
         codes = {name: self._words[name].codes(each.dictionary) for name, each in coded.items()}
         places = {name: _filled(each.indices, len(each.dictionary)) for name, each in coded.items()}
@@ -251,7 +237,6 @@ class ObservationColumns:
         return numbers[place]
 
     def _numbered(self, columns: Mapping[str, NDArray[np.int32]], count: int) -> NDArray[np.int32]:
-        """Return the kind of each row, given the codes of its words. New kinds are added."""
         found, known = np.zeros(count, np.int32), 1
         for name, pairs in self._pairs.items():
             codes = columns.get(name)
@@ -303,10 +288,6 @@ class ObservationColumns:
 
 
 def said_of(rows: pa.RecordBatch) -> str:
-    """Return the recording kind or trace header of the first of *rows*.
-
-    Return an empty string if there is neither.
-    """
     if ABOUT not in rows.schema.names or not rows.num_rows:
         return ""
     return str(rows[ABOUT].slice(0, 1).cast(pa.string())[0].as_py() or "")
@@ -335,7 +316,6 @@ def _integers(column: pa.Array) -> NDArray[np.int64]:
 
 
 def _ids(column: pa.Array | None, count: int) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the id number of each row, and all ids."""
     if column is None:
         return np.zeros(count, np.int32), [""]
     found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

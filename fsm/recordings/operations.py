@@ -17,20 +17,17 @@ from fsm.errors import documented
 from fsm.trace import LATEST, Observation
 
 DEEPEST: Final = 32
-"""Maximum nesting depth of a form."""
 
 Data: TypeAlias = "dict[str, Data] | list[Data] | str | int | float | bool | None"
 
 
 class EdnForm(NamedTuple):
-    """A value, and the number of the line on which it starts."""
-
     line: int
     value: Data
 
 
 class NotationError(ValueError):
-    """Raised for a syntax error. It has the line number of the error."""
+    """Raised for a syntax error, with the number of its line."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
@@ -103,7 +100,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
-    """Yield the forms that belong to *opening*, which is a bracket, a tag or ``#_``. Without it, yield all forms."""
+    """Yield the forms that belong to *opening* (a bracket, a tag or ``#_``), or all forms without it."""
     for token in tokens:
         kind, word, line = token
         if kind == "close":
@@ -178,10 +175,10 @@ NEVER: Final = LATEST
 
 
 class UnderstoodForm(NamedTuple):
-    """An interpreted form. Both ends of an operation have the same key ``pairs``.
+    """What a form of a history means.
 
-    ``value`` is the value in the form. If ``aside`` is true, the form belongs to no client. It is then an operation
-    only if the machine has its event.
+    Both ends of an operation have the same key ``pairs``, and ``value`` is the value in the form.  A form that is
+    ``aside`` belongs to no client, and is an operation only if the machine has its event.
     """
 
     end: FormRole
@@ -192,7 +189,7 @@ class UnderstoodForm(NamedTuple):
 
 
 class MeaningError(ValueError):
-    """Raised for a form that is not an operation. It has a hint on how to fix the form."""
+    """Raised for a form that is not an operation, with a hint on how to fix it."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -242,10 +239,8 @@ def ours(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 _PHASES: Final[Mapping[str, FormRole]] = {"": "whole", "request": "call", "reply": "return", "lost": "lost"}
-"""Maps the phases of fsm's own operations to roles."""
 
 TYPES: Final[Mapping[str, FormRole]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
-"""Maps the types of Jepsen operations to roles."""
 
 
 def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
@@ -285,10 +280,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def _keyed(value: Data) -> tuple[str, Data]:
-    """Split *value* into the entity and the rest.
-
-    Jepsen's independent tests use ``[key value]`` pairs, for example.
-    """
+    """Split *value* into the entity and the rest, such as the ``[key value]`` pairs of Jepsen's independent tests."""
     match value:
         case [key, rest]:
             return _scalar(key, "key"), rest

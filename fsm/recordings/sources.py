@@ -28,14 +28,15 @@ LOOK: Final = 0.2
 """Seconds between two polls of a file that has not grown."""
 
 _TAIL: Final = 256
-"""Number of bytes before the current position. A file is recognised by these bytes."""
+"""Number of bytes before the current position by which a followed file is recognised."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Followed:
-    """The file *name* (``-`` for standard input). It is followed until ``over()`` is true or the pipe ends.
+    """The file *name* (``-`` for standard input), followed until ``over()`` is true or the pipe ends.
 
-    ``missing`` is called whenever a poll finds that the file does not exist. Line numbers start again with each file.
+    ``missing`` is called whenever a poll finds that the file does not exist.  Line numbers start again with each
+    file.
     """
 
     name: str
@@ -47,7 +48,6 @@ class Followed:
     _since: float = field(default_factory=time.monotonic)
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Yield whole lines as they arrive. While no lines arrive, yield pieces without lines."""
         reader = LineReader(name=self.name, notes=notes, advanced=advanced)
         try:
             yield from self._awaited()
@@ -61,7 +61,6 @@ class Followed:
             self._close()
 
     def _data(self, notes: Counter[str]) -> Iterator[bytes]:
-        """Yield the bytes of one file until it is replaced or truncated."""
         regular = self.name != STDIN and stat.S_ISREG(os.fstat(self._file).st_mode)
         begun = False
         for data in self._grown(notes) if regular else self._piped():
@@ -169,12 +168,10 @@ class _File(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotated:
-    """The lines of several files, which are read one after another. *names* are the names of the files."""
-
     names: Sequence[str]
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Yield the lines of each file. Mark gaps between files.
+        """Yield the lines of each file, and mark gaps between files.
 
         Raise :class:`InputError` if the files are not from the same run.
         """
@@ -200,10 +197,6 @@ class Rotated:
 
 
 def _file(name: str) -> _File | None:
-    """Return the time of the first line, the name, and the form of the file *name*.
-
-    Return ``None`` if the file has only blank lines.
-    """
     if name == STDIN:
         raise refused(name, "FSM217", "standard input cannot be sorted by time", "give the rotated files")
     form, lines = None, False

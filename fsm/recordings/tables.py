@@ -32,13 +32,10 @@ ORIGIN: Final = b"container-fsm"
 """Metadata key under which a table stores the :class:`Origin` of its recording."""
 
 GROUP: Final = 1 << 19
-"""Number of rows to read at a time. It is also the number of rows in a row group, which is compressed separately."""
+"""Number of rows to read at a time, and of rows in a row group, which is compressed separately."""
 
 ENOUGH: Final = 1 << 17
-"""Maximum size of a small table in rows.
-
-A small table is judged row by row, because loading compiled code takes longer.
-"""
+"""Tables of up to this many rows are judged row by row, because loading compiled code takes longer."""
 
 HOW: Final = {
     "compression": "zstd",
@@ -49,10 +46,7 @@ HOW: Final = {
 """Options for writing a table. Dictionary encoding stores each 64-digit id only once per row group."""
 
 LATER: Final = {"detail": pa.types.is_string, "file": pa.types.is_string, "line": pa.types.is_int64}
-"""The columns that judging does not need, each with a type check.
-
-A column that passes its check may be read later.
-"""
+"""The columns that judging does not need, each with a check that its type must pass to be read later."""
 
 _STREAM: Final = b"\xff\xff\xff\xff"
 """Magic bytes of the Arrow streaming format. A file with an Arrow suffix may have this format."""
@@ -64,11 +58,11 @@ _HINT: Final = (
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties of a recording, without its observations. :class:`fsm.recordings.form.Recording` explains them.
+    """The properties of a recording, which :class:`fsm.recordings.form.Recording` explains, without its observations.
 
-    ``about`` is the kind or trace header that each row repeats. ``restarts`` is the setting that was used for reading
-    the calls. ``version`` is the version at the end of the recording. ``first`` is the first version that the
-    recording showed. It is empty if the first :data:`HELD` observations showed no version.
+    ``about`` is the kind or trace header that each row repeats.  ``restarts`` is the setting with which the calls
+    were read.  ``version`` is the version at the end of the recording, and ``first`` the first one that it showed, or
+    empty if the first :data:`HELD` observations showed none.
     """
 
     about: str
@@ -94,9 +88,8 @@ def recording(
 ) -> Recording:
     """Open the recording in the table *name*, like :func:`fsm.recordings.open_recording`.
 
-    Raise :class:`InputError` if the file cannot be opened or is not a table of observations. For a converted
-    recording, raise the error also if *as_called* is true, or if the calls were read with a different setting of
-    *restarts*.
+    Raise :class:`InputError` if the file cannot be opened or is not a table of observations and, for a converted
+    recording, if *as_called* is true or the calls were read with a different setting of *restarts*.
     """
     table = _Table(name)
     batches = table.batches(notes, advanced)
@@ -123,10 +116,6 @@ def recording(
 
 
 def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
-    """Write *found* to *sink* as Parquet, and return the number of observations.
-
-    *restarts* is the setting that was used for reading *found*.
-    """
     known = found.form.title
     if found.form is TRACE:
         clock: Literal["epoch", "relative"] = "relative" if found.relative else "epoch"
@@ -159,10 +148,6 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
 
 
 def matching(name: str) -> list[str]:
-    """Return the sorted files in a store that match the pattern *name*.
-
-    Raise :class:`InputError` if no file matches.
-    """
     path, mark, options = name.partition("?")
     place, _, pattern = path.rpartition("/")
     with _reading(name):
@@ -207,7 +192,6 @@ class _Table:
                 self.about = next((said_of(rows) for rows, _ in pieces), "")
 
     def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
-        """Yield the observations of all files piece by piece. Add the notes of a converted recording to *notes*."""
         columns, read = ObservationColumns(self.name, epoch=self.epoch), 0
         for each in self._files:
             with _reading(self._named(each)):
@@ -235,10 +219,6 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _rows(batch: Batch, first: int, name: str, known: str) -> pa.RecordBatch:
-    """Convert *batch* to rows numbered from *first*.
-
-    *known* is the recording kind of the rows, *name* their default file.
-    """
     seen = list(batch.observations)
     lines = [Line.of(line, "" if name == STDIN else name) for line in batch.lines]
     own = [name for name in SCHEMA.names if name in Observation.__struct_fields__]
@@ -269,7 +249,7 @@ def _store(name: str) -> tuple[fs.FileSystem, str]:
 
 
 def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
-    """Return the files of a table, sorted by name. The order is natural: 2 comes before 10."""
+    """Return the files of a table sorted by name, in natural order, so that 2 comes before 10."""
     info = store.get_file_info(path)
     if info.type is fs.FileType.NotFound:
         raise FileNotFoundError("no such file")
@@ -283,12 +263,10 @@ def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
 
 
 _Pieces: TypeAlias = Iterator[tuple[pa.RecordBatch, Callable[[], Mapping[str, pa.Array]]]]
-"""Batches of rows. Each comes with a function that returns the columns to be read later."""
+"""Batches of rows, each with a function that returns the columns to be read later."""
 
 
 class _Opened(NamedTuple):
-    """An open file: its metadata, its column names, its number of rows (0 if unknown), and its rows."""
-
     metadata: Mapping[bytes, bytes]
     names: list[str]
     rows: int
@@ -324,9 +302,9 @@ def _checked(schema: pa.Schema) -> pa.Schema:
 
 
 def _validated(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Validate *rows* and return the known columns.
+    """Return the known columns of *rows* after validating them.
 
-    Without this check, invalid offsets would make Arrow read out of bounds.
+    Arrow would read out of bounds if offsets were invalid.
     """
     found = rows.select([each for each in rows.schema.names if each in SCHEMA.names])
     found.validate(full=True)

@@ -16,7 +16,7 @@ from fsm.trace import Observation
 T = TypeVar("T")
 
 WINDOW: Final = 600 * 1_000_000_000
-"""Length of the window in nanoseconds. It is longer than the grace period of any stop in practice."""
+"""Length of the window in nanoseconds, which is longer than the grace period of any stop in practice."""
 
 HELD: Final = 65_536
 """Maximum number of points to hold back until all earlier points, or the meaning of the points, are known."""
@@ -32,7 +32,6 @@ class Ordering(Generic[T]):
     """
 
     final: int = 0
-    """Time of the latest point that :meth:`due` has yielded."""
     _points: list[tuple[int, T]] = field(default_factory=list)
     _latest: int = 0
     _earliest: int = 0
@@ -44,7 +43,6 @@ class Ordering(Generic[T]):
         self._latest = max(self._latest, at)
 
     def settled(self) -> Iterator[T]:
-        """Yield the points that are final. Most calls of this method return immediately."""
         if len(self._points) < 2 * HELD:
             return
         self._points.sort(key=itemgetter(0))
@@ -82,7 +80,7 @@ P = TypeVar("P")
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
 """The stretches of time in which to assume restarts that no line shows.
 
-``none`` means no stretch. ``seen`` means stretches in which calls found no runtime to answer them. ``maybe`` adds
+``none`` assumes no restart, ``seen`` assumes them where calls found no runtime to answer them, and ``maybe`` also in
 every stretch that is long enough for a restart.
 """
 
@@ -92,8 +90,6 @@ SHORTEST: Final = 50_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarts:
-    """The stretches of time in which to assume restarts, and the minimum duration of a restart in nanoseconds."""
-
     assume: Assume = "maybe"
     shortest: int = SHORTEST
 
@@ -117,10 +113,10 @@ class Stretches(Generic[P]):
     _held: list[tuple[int, P]] = field(default_factory=list)
 
     def take(self, at: int, point: P, *, change: int = 0, down: bool = False) -> Iterator[tuple[P, Observation | None]]:
-        """Take *point*, which happened at time *at*.
+        """Take *point*, and yield the points for which it is now known whether to assume a restart.
 
-        Yield the points for which it is now known whether to assume a restart. *change* is the change in the number
-        of calls in progress that will be answered. *down* is true if a call found no runtime.
+        *point* happened at time *at*.  *change* is the change in the number of calls in progress that will be
+        answered, and *down* is true if a call found no runtime.
         """
         self._since = at if self._since is None else self._since
         before, self._answered = self._answered, max(0, self._answered + change)
@@ -134,7 +130,7 @@ class Stretches(Generic[P]):
             yield from self.rest()
 
     def rest(self) -> Iterator[tuple[P, Observation | None]]:
-        """Yield the points that were held back. Call this if no more points are expected for now."""
+        """Yield the points that were held back.  Call this if no more points are expected for now."""
         if not self._held or self._since is None:
             return
         start, end = self._since, self._held[-1][0]

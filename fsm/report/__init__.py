@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class ExitCode(Enum):
-    """The result of a report.  Its value is the exit code of the command."""
-
     HOLDS = 0
     FAILS = 1
     UNKNOWN = UNDECIDED
@@ -34,8 +32,6 @@ class ExitCode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A collection of judged recordings, and options for reporting them."""
-
     judged: tuple[Judged, ...]
     fail_on: Level = "MUST"  # the weakest level at which breaking a clause is a failure
     problems: tuple[Problem, ...] = ()  # problems of recordings that could not be judged at all
@@ -45,14 +41,10 @@ class Report:
         return severity(fails=self.fails(finding))
 
     def fails(self, finding: Finding) -> bool:
-        """Check whether *finding* is a violation. A finding that is not a violation is a surprise."""
         return counts(finding.first[0].clause.level, self.fail_on)
 
     def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
-        """Return the findings of *judgement*.
-
-        Findings with the strongest clauses come first, so violations precede surprises.
-        """
+        """Return the findings of *judgement* with the strongest clauses first, so that violations come first."""
         verdict = judgement.verdict
         found = verdict.findings if isinstance(verdict, Illegal) else ()
         return tuple(sorted(found, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
@@ -69,7 +61,7 @@ class Report:
                 return ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
-        """Return the worst answer on one recording.  Irrelevant machines count only if no machine is relevant."""
+        """Return the worst answer on one recording. Irrelevant machines count only if no machine is relevant."""
         concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
         return worst([self.answer(judgement) for judgement in concerned or judged.judgements])
 
@@ -77,14 +69,10 @@ class Report:
         return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])
 
     def code(self) -> int:
-        """Return the exit code.
-
-        A recording that cannot be judged is more serious than all findings in other recordings.
-        """
+        """Return the exit code. A recording that cannot be judged outweighs all findings in others."""
         return WRONG_INPUT if self.problems else self.total().value
 
     def number(self, judged: Judged) -> int:
-        """Return the number of violations in one recording."""
         return sum(found.count for each in judged.judgements for found in self.findings(each) if self.fails(found))
 
     def judgements(self) -> Iterator[tuple[Judged, Judgement]]:
@@ -94,25 +82,19 @@ class Report:
 
 
 def single(violation: Violation) -> Finding:
-    """Return a finding that consists only of *violation*."""
     return Finding(first=(violation,), count=1, entities=1)
 
 
 def counts(level: Level, least: Level) -> bool:
-    """Check whether breaking a clause of *level* is a violation. *least* is the weakest level that counts."""
     return LEVELS.index(level) >= LEVELS.index(least)
 
 
 def severity(*, fails: bool) -> str:
-    """Return the word for a finding. It is a violation if *fails* is true, and otherwise a surprise."""
     return "violation" if fails else "surprise"
 
 
 def why(judgement: Judgement) -> str:
-    """Return the reason why the machine's verdict is unknown or incomplete.
-
-    Return an empty string if it is neither.
-    """
+    """Return why the machine's verdict is unknown or incomplete, or an empty string if it is neither."""
     match judgement.verdict:
         case Unknown(why=reason) | Illegal(incomplete=reason):
             return reason

@@ -36,10 +36,7 @@ _KINDS: Final = {
 
 
 def github(cases: Cases) -> str:
-    """Return one workflow command per cause, or one per case if ``cases.every`` is true.
-
-    If there are no cases to report, return a notice.
-    """
+    """Return one workflow command per cause, or per case if ``cases.every`` is true. Without any, return a notice."""
     lines = []
     for each in cases.found:
         kind = _KINDS.get(each.status)
@@ -162,9 +159,9 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 def junit(cases: Cases) -> str:
     """Return *cases* as JUnit XML that ends in a newline.
 
-    A violation makes the case of its clause fail.  Surprises, tolerated deviations and known failures are reported in
-    the ``system-out`` of the case.  A case is skipped if its clause was not exercised or decided.  Each assumed event
-    is a property of the suite.  A recording that could not be judged at all is an error.
+    A violation fails the case of its clause. Surprises, tolerated deviations and known failures only go to its
+    ``system-out``. A case whose clause was not exercised or decided is skipped. Assumed events are properties of the
+    suite, and a recording that could not be judged at all is an error.
     """
     from junitparser import Error, JUnitXml, TestCase, TestSuite  # noqa: PLC0415  (an XML library loads slowly)
 
@@ -216,7 +213,6 @@ def _case(found: list[Case]) -> TestCase:
 
 
 def _texts(found: Iterable[Case]) -> list[str]:
-    """Return a text for each cause."""
     texts: list[str] = []
     for each in found:
         place = f"{words.file(each.at.file)}:{each.at.number}"

@@ -1,4 +1,4 @@
-"""Turn results into cases with file locations. The formats JUnit, SARIF and GitHub are written from cases.
+"""Results as cases with locations in files, from which the formats JUnit, SARIF and GitHub are written.
 
 The reports of ``fsm check`` and ``fsm test`` make their own cases. The cases of ``fsm judge`` are made here.
 """
@@ -30,8 +30,6 @@ RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """The result for one clause or property at one line."""
-
     suite: str  # the recording, or the subject of the test
     name: str  # the machine, followed by /properties for the properties that a recording was checked against
     clause: Clause
@@ -56,13 +54,12 @@ class Case:
 
     @property
     def rule(self) -> str:
-        """A name that no other clause in the cases has."""
         return f"{self.name}/{self.clause.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """A remark on the machine *name*. It is an assumed event, or the reason why the verdict is unknown."""
+    """A remark on the machine *name*: an assumed event, or the reason why the verdict is unknown."""
 
     suite: str
     name: str
@@ -81,8 +78,6 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """All cases of one run of *command*, together with the overall answer."""
-
     command: str
     found: tuple[Case | Remark, ...]
     answer: ExitCode
@@ -91,10 +86,6 @@ class Cases:
 
 
 def cases(report: Report) -> Cases:
-    """Return the cases and the remarks.
-
-    There is a case for each clause of each machine, for each violation, and for each tolerated deviation.
-    """
     found = tuple(case for judged, judgement in report.judgements() for case in _judgement(report, judged, judgement))
     return Cases(command="judge", found=found, answer=report.total(), problems=report.problems, every=report.every)
 
@@ -151,10 +142,6 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
 
 
 def _clauses(judgement: Judgement) -> dict[Clause, bool]:
-    """Map each clause of the machine and its properties to a flag.
-
-    The flag is true if the recording exercised the clause.
-    """
     found: dict[Clause, bool] = {}
     for event in judgement.machine.events.values():
         for state, cell in event.cells.items():
@@ -174,9 +161,6 @@ def _others(violation: Violation) -> tuple[Line, ...]:
 
 
 def near(path: str, line: int) -> Line:
-    """Return *path*.
-
-    If it is below the current directory, make it relative, as tools that read repository files expect.
-    """
+    """Make *path* relative if it is below the current directory, for tools that read repository files."""
     below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117  (the path is text)
     return Line(path if below.startswith(os.pardir) else below, max(line, 1))

@@ -21,9 +21,9 @@ from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """The status of a property: a word, an exit code, and the status of its case.
+    """The status of a property as a word and an exit code, and the status of its case.
 
-    If the property was not tested, the exit code is ``None``.
+    The exit code is ``None`` if the property was not tested.
     """
 
     HOLDS = "holds", ExitCode.HOLDS, "passed"
@@ -46,7 +46,6 @@ _INDENT: Final = " " * (_LABEL + 4)
 
 
 def status(checked: evidence.Checked) -> PropertyStatus:
-    """Return the status of *checked*."""
     match checked.verdict:
         case evidence.Refuted():
             return PropertyStatus.FAILS if checked.unexpected else PropertyStatus.KNOWN
@@ -63,15 +62,15 @@ def status(checked: evidence.Checked) -> PropertyStatus:
 
 
 def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
-    """Return the overall exit code."""
     resized = [ExitCode.FAILS for examination in examined if examination.resized]
     return worst([*resized, *(status(one).answer for each in examined for one in each.checked)])
 
 
 def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0) -> str:
-    """Return the verdict and the conclusions as text. *runs* adds expected runs and repeated conclusions.
+    """Return the verdict and the conclusions as text that ends in a newline.
 
-    If *why* is not 0, explain step number *why* of each counterexample. The text ends in a newline.
+    *runs* adds expected runs, and conclusions that repeat earlier ones. If *why* is not 0, explain step number *why*
+    of each counterexample.
     """
     checked = [one for examination in examined for one in examination.checked]
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
@@ -91,10 +90,6 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
 def _examined(
     examination: evidence.Examined, alike: dict[str, tuple[object, ...]], layout: Layout, *, runs: bool, step: int
 ) -> Iterator[str]:
-    """Yield the properties under one profile.
-
-    Unless *runs* is true, skip conclusions that are the same as earlier ones.
-    """
     name = examination.profile or "without a profile"
     simulating = f", simulating any number of '{examination.any_number}'" if examination.any_number else ""
     yield f"  {layout.style(name, 'bold')}: {sized(examination.counts)}{simulating}"
@@ -131,7 +126,6 @@ def _examined(
 
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
-    """Yield the conclusion on one property and the evidence for it. If *runs* is true, include expected runs."""
     word = status(checked)
     stated = checked.of
     within = f", overlap {calls}" if (calls := _overlap_limit(checked)) else ""
@@ -155,7 +149,6 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
 
 
 def reason(checked: evidence.Checked) -> str:
-    """Return the reason why nothing was proved. If the evidence is more than a run, return an explanation of it."""
     match checked.verdict:
         case evidence.Vacuous(unmet=unmet):
             return f"nothing puts the property to the test, because {unmet} never holds"
@@ -174,10 +167,6 @@ def reason(checked: evidence.Checked) -> str:
 def _step_explanation(
     examination: evidence.Examined, checked: evidence.Checked, number: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield labelled lines that explain step *number* of a counterexample.
-
-    If there is no such step, yield nothing.
-    """
     cells = _cells(examination, checked, number)
     yield from ((f"step {number}" if cell is cells[0] else "", used(cell)) for cell in cells)
     yield from (("if", _condition(one, examination.machine)) for cell in cells for one in cell.conditions)
@@ -207,19 +196,12 @@ def _condition(condition: Condition, machine: Machine | System) -> str:
 
 
 def _overlap_limit(checked: evidence.Checked) -> int:
-    """Return the limit on overlapping calls of one event on which the conclusion depends.
-
-    If there is none, return 0.
-    """
     told = isinstance(checked.verdict, evidence.Proved | evidence.Vacuous | evidence.Refuted)
     return checked.overlap if told else 0
 
 
 def _fair_candidates(machine: Machine | System, checked: evidence.Checked) -> list[str]:
-    """Return events to suggest for ``fair``.
-
-    Events are suggested if a ``leads-to`` property without fair events fails unexpectedly on a run that stops.
-    """
+    """Suggest events for ``fair`` if a ``leads-to`` property without any fails unexpectedly on a run that stops."""
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
             state = run.steps[-1].target if run.steps else run.initial
@@ -268,7 +250,6 @@ def _indented(layout: Layout, what: str) -> list[str]:
 
 
 def sized(counts: Counts | None) -> str:
-    """Describe *counts* in words."""
     if counts is None:
         return "more states than the search visited"
     states = plural(counts.states, "state")
@@ -281,7 +262,6 @@ def sized(counts: Counts | None) -> str:
 
 
 def cases(examined: Sequence[evidence.Examined]) -> Cases:
-    """Return a case for each property under each profile. Add a case for each machine whose size is unexpected."""
     found = []
     for each in examined:
         suite = f"{each.machine.name}, {each.profile}" if each.profile else each.machine.name
@@ -303,7 +283,6 @@ def cases(examined: Sequence[evidence.Examined]) -> Cases:
 
 
 def property_case(stated: Property, suite: str, machine: str, file: str, status: PropertyStatus, detail: str) -> Case:
-    """Return the case of one property of *file*. If the property was not decided, the case is skipped."""
     passed = status is PropertyStatus.HOLDS
     return Case(
         suite=suite,
@@ -317,10 +296,6 @@ def property_case(stated: Property, suite: str, machine: str, file: str, status:
 
 
 def json(examined: Sequence[evidence.Examined], *, why: int = 0) -> str:
-    """Return the report as one JSON document that ends in a newline.
-
-    *why* has the same meaning as in :func:`text`.
-    """
     machines: list[Json] = [_examined_data(examination, why) for examination in examined]
     return dumped({"verdict": answer(examined).word, "machines": machines})
 

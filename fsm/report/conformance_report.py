@@ -22,12 +22,10 @@ from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
 
 
 def failure_text(failure: Failure, layout: Layout = PLAIN) -> str:
-    """Describe one failure: the illegal response, the steps that lead to it, and the reason why it is illegal."""
     return "\n".join(failure_lines(failure, layout, "violation"))
 
 
 def failure_lines(failure: Failure, layout: Layout, word: str, again: str = "") -> Iterator[str]:
-    """Yield lines that describe *failure* and use *word* for it. *again* is the command that ran the test."""
     violation, breaks = failure.violation, failure.breaks
     what = words.what(violation) if violation else failure.broken
     if breaks:
@@ -38,7 +36,6 @@ def failure_lines(failure: Failure, layout: Layout, word: str, again: str = "") 
 
 
 def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]:
-    """Yield the steps of the failed test, and the reason why it fails."""
     violation, breaks = failure.violation, failure.breaks
     if failure.repeated:
         label = "flaky" if failure.repeated[0] < failure.repeated[1] else "certain"
@@ -64,7 +61,6 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
 
 
 def trace_data(failure: Failure) -> list[Json]:
-    """Return the steps of the failed test as data. Each step comes with its observation."""
     return [
         {
             "step": str(taken.step),
@@ -101,13 +97,13 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
 
 
 def default_level(machine: Machine) -> Level:
-    """Return the weakest level that fails a test by default: MUST if a clause has it, and observed if not."""
+    """Return the weakest level that fails a test by default: MUST if a clause has it, or else observed."""
     cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
     return "MUST" if any(each.clause.level == "MUST" for each in (*cells, *machine.requires.values())) else "observed"
 
 
 def fails(found: Failure | Race, least: Level) -> bool:
-    """Check whether *found* has no violation, or breaks a clause of level *least* or of a stronger level."""
+    """Check whether *found* fails the test: it breaks a clause of at least the level *least*, or no clause at all."""
     return found.violation is None or counts(found.violation.clause.level, least)
 
 
@@ -116,7 +112,6 @@ def _failures_and_races(tested: Tested) -> tuple[Failure | Race, ...]:
 
 
 def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
-    """Return the exit code. The test also fails if it reaches fewer than *at_least* percent of the pairs."""
     if any(fails(failed, least) for failed in _failures_and_races(tested)) or tested.share < at_least:
         return ExitCode.FAILS
     return ExitCode.UNKNOWN if tested.unknown else ExitCode.HOLDS
@@ -125,7 +120,6 @@ def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
 def text(
     tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Level = "observed", at_least: float = 0
 ) -> str:
-    """Return the complete report. The report ends in a newline. *again* is the command that ran the test."""
     machine = tested.oracle.plan.table.machine
     by = f", tested by {tested.judge or machine.name}" if tested.sut else ""
     found = [f"{layout.style(visible(tested.sut or machine.name), 'bold')}{by}"]
@@ -207,7 +201,6 @@ def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
 
 
 def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each comparison that a missing method in *methods* prevents, and for each *misnamed* method."""
     for name in ("outputs", "fields"):
         if name in methods:
             yield f"{name} were not compared, although the model has {name}; add the method {name}"
@@ -216,14 +209,12 @@ def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterato
 
 
 def covered(table: Table, met: Mapping[tuple[int, int], int], layout: Layout, at_least: float = 0) -> Iterator[str]:
-    """Yield the number of reachable pairs of *table* that tests exercised (*met*). List the other pairs."""
     pairs = reachable_pairs(table)
     yield from coverage([pair for pair in pairs if met.get(pair)], pairs, layout, at_least)
     yield from listed(table, layout, "not reached", [pair for pair in pairs if not met.get(pair)])
 
 
 def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float = 0, *, of: str = "") -> Iterator[str]:
-    """Yield the number of *reachable* pairs that were *reached*. Below *at_least* percent, add a red line."""
     pairs = words.plural(len(reachable), "reachable (event, state) pair")
     yield from layout.wrapped(f"reached {len(reached):,} of {pairs}{of and f' of {of}'}")
     share = 100 * len(reached) / max(len(reachable), 1)
@@ -233,7 +224,6 @@ def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float =
 
 
 def listed(table: Table, layout: Layout, label: str, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
-    """Yield the first lines of a list of *pairs* after *label*. If there are no pairs, yield nothing."""
     return _listed_pairs(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
 
 
@@ -243,7 +233,6 @@ def _listed_pairs(label: str, pairs: Collection[tuple[str, str]], layout: Layout
 
 
 def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
-    """List the *outcomes* that never occurred. If an outcome occurred only in some states, list the other states."""
     table = tested.oracle.plan.table
     came = {(row, table.ways[way].name) for way in tested.cover.ways for row, _ in [table.origin[way]]}
     states = words.grouped(((row, outcome), table.states[state]) for row, state, outcome in outcomes)
@@ -260,7 +249,6 @@ def _first_lines(lines: list[str], of: Sized, what: str) -> Iterator[str]:
 
 
 def cases(tested: Tested, least: Level, at_least: float = 0) -> Cases:
-    """Return a case for each failure, and a case for each clause of the machine that no failure breaks."""
     table = tested.oracle.plan.table
     case = partial(Case, suite=tested.sut or table.machine.name, name=table.machine.name)
     broken = [_failed(case, failed, table.machine, least) for failed in _failures_and_races(tested)]
@@ -307,7 +295,6 @@ def _failed(case: Callable[..., Case], found: Failure | Race, machine: Machine, 
 
 
 def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least: float = 0) -> str:
-    """Return the report as one JSON document that ends in a newline."""
     table = tested.oracle.plan.table
     return dumped(
         {

@@ -18,7 +18,6 @@ _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
 
 
 def text(cover: CoverReport, layout: Layout = PLAIN) -> str:
-    """Return the complete table as lines of text. The text ends in a newline."""
     return "\n".join(_lines(cover, layout)) + "\n"
 
 
@@ -65,7 +64,7 @@ def _state_count(row: CoverRow, numbers: Mapping[str, str]) -> str:
 
 
 def _recording_numbers(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
-    """Return the numbers of the recordings in *counts*.  Three or more consecutive numbers become a range.
+    """Return the numbers of the recordings in *counts*, with three or more consecutive numbers as a range.
 
     >>> _recording_numbers("abdef", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
     '[1 2 4-6]'
@@ -89,7 +88,6 @@ def _cell_list(rows: Sequence[CoverRow]) -> str:
 
 
 def markdown(cover: CoverReport) -> str:
-    """Return the complete table as Markdown. The text ends in a newline."""
     return "\n".join(_markdown(cover)) + "\n"
 
 
@@ -164,7 +162,6 @@ _MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN:
 
 
 def html(cover: CoverReport) -> str:
-    """Return the complete document. The document ends in a newline."""
     return "\n".join(_html_document(cover)) + "\n"
 
 

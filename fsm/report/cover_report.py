@@ -1,9 +1,8 @@
 """Report, cell by cell, how recordings cover the specification and how to cover the rest.
 
-The report is data or JSON. A cell is a reachable (event, state) pair.  It is *covered* if a recording certainly
-exercised it.  Every other cell belongs to one of three groups. It is in *calls* if calls are enough for a client to
-cover it. It is in *open* if calls exercise it, but a recording of them does not prove this. It is in *beyond* if
-calls are not enough, and the report then states the reason.
+A cell is a reachable (event, state) pair. It is *covered* if a recording certainly exercised it. If not, it is in
+*calls* if a client can cover it with calls alone, in *open* if calls exercise it but a recording of them does not
+prove this, and in *beyond* if calls are not enough, for a reason that the report states.
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ NEEDS: Final[Mapping[Need, str]] = {
 
 
 class Standing(Enum):
-    """The status of a cell. The cell is covered, or the status says why it is not."""
-
     COVERED = "covered"
     CALLS = "not covered"
     OPEN = "not shown"
@@ -53,8 +50,6 @@ MISSING: Final[Mapping[Standing, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverRow:
-    """One cell with its count in each recording of both sets, and the path by which a client can exercise it."""
-
     cell: CellName
     counts: Mapping[str, int]
     others: Mapping[str, int]
@@ -65,7 +60,6 @@ class CoverRow:
 
     @property
     def by_calls(self) -> bool:
-        """Whether one client can cover the cell with calls alone."""
         return self.path.alone and not self.unseen and self.evident
 
     @property
@@ -84,7 +78,6 @@ class CoverRow:
 
     @property
     def why(self) -> str:
-        """The reason why calls alone cannot cover the cell. It is empty if they can."""
         needs = self.path.needs
         if self.unseen:
             return "recordings of calls do not show this event"
@@ -93,8 +86,6 @@ class CoverRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveredMachine:
-    """All cells of a machine.  ``compared`` is true if there is a second set of recordings."""
-
     coverage: MachineCoverage
     rows: tuple[CoverRow, ...]
     plan: Plan
@@ -105,20 +96,14 @@ class CoveredMachine:
         return self.coverage.machine.name
 
     def standing(self, *kinds: Standing) -> tuple[CoverRow, ...]:
-        """Return the rows with a standing in *kinds*."""
         return tuple(row for row in self.rows if row.standing in kinds)
 
     def missing(self) -> Iterator[tuple[Standing, str, tuple[CoverRow, ...]]]:
-        """Yield the uncovered cells that a client can exercise with calls alone, grouped by standing.
-
-        Each group has the standing, its explanation, and the cells.
-        """
         for standing, about in MISSING.items():
             if rows := self.standing(standing):
                 yield standing, about, rows
 
     def summary(self) -> str:
-        """Return the numbers of covered cells, of cells that calls alone can cover, and of missing cells."""
         by_calls = sum(row.by_calls for row in self.rows)
         missing = len(self.standing(Standing.CALLS))
         rest = f", {missing} missing (calls below)" if missing else ""
@@ -127,15 +112,10 @@ class CoveredMachine:
         return f"{len(self.standing(Standing.COVERED))} of {pairs} covered; {client}"
 
     def beyond(self) -> dict[str, list[CoverRow]]:
-        """Return the uncovered cells that are beyond calls, grouped by reason.
-
-        The reason with the smallest need comes first.
-        """
         rows = sorted(self.standing(Standing.BEYOND), key=lambda row: (row.unseen, row.path.needs[::-1]))
         return words.grouped((row.why, row) for row in rows)
 
     def sides(self) -> dict[str, list[CoverRow]]:
-        """Return three groups of cells: covered only by the first set, only by the second set, or by both sets."""
         sides = {
             "only in the first set": (True, False),
             "only in the second set": (False, True),
@@ -149,8 +129,6 @@ class CoveredMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveringRecording:
-    """A recording. It has a number, a set (``first`` or ``second``), and a name, kind and verdict as text."""
-
     judged: Judged
     number: str
     side: str
@@ -160,7 +138,7 @@ class CoveringRecording:
 
 
 class CoverReport:
-    """The coverage by *recordings*. If *against* is given, it is compared with the coverage by that set."""
+    """The coverage by *recordings*, compared with the coverage by *against* if that set is given."""
 
     def __init__(self, recordings: tuple[Judged, ...], against: tuple[Judged, ...] = ()) -> None:
         self.recordings, self.against = recordings, against
@@ -173,10 +151,7 @@ class CoverReport:
 
     @property
     def client(self) -> DomainClient:
-        """The client of the first machine that has shell lines.
-
-        The preamble of the client must come before these lines.
-        """
+        """The client of the first machine that has shell lines. Its preamble must come before these lines."""
         clients = (client_of(each.coverage.machine) for each in self.machines if any(row.lines for row in each.rows))
         return next(clients, NOBODY)
 
@@ -206,7 +181,6 @@ class CoverReport:
         return CoveredMachine(coverage=coverage, rows=tuple(rows), plan=plan, compared=bool(self.against))
 
     def listed(self) -> Iterator[CoveringRecording]:
-        """Yield all recordings. They are numbered from 1, first in the first set and then in the second set."""
         report = Report(judged=(*self.recordings, *self.against))
         for number, judged in enumerate(report.judged, start=1):
             kind = f"{judged.form.title}{f' of {judged.version}' if judged.version else ''}"
@@ -221,21 +195,19 @@ class CoverReport:
 
     @property
     def shell(self) -> bool:
-        """Whether the report shows the shell lines of at least one missing cell."""
         return any(row.lines for machine in self.machines for row in machine.standing(*MISSING))
 
     def numbers(self) -> dict[str, str]:
-        """Map the name of each recording to its number. If a recording is in both sets, use its first number."""
+        """The number of each recording, by name. A recording in both sets has its first number."""
         return {each.judged.name: each.number for each in reversed([*self.listed()])}
 
 
 def path_of(row: CoverRow) -> str:
-    """Return the steps that exercise the cell. They have the syntax of ``fsm test --replay``."""
+    """Return the steps that exercise the cell, in the syntax of ``fsm test --replay``."""
     return "; ".join(map(str, row.path.steps))
 
 
 def sh(cover: CoverReport) -> str:
-    """Return a shell script that makes calls for each uncovered cell that calls alone can cover."""
     missing = ((machine, row) for machine in cover.machines for row in machine.standing(Standing.CALLS) if row.lines)
     return script(
         cover.client, (ClientRun(f"{each.name}: {row.name}", each.plan, row.path.steps) for each, row in missing)
@@ -243,7 +215,6 @@ def sh(cover: CoverReport) -> str:
 
 
 def json(cover: CoverReport) -> str:
-    """Return all coverage as one JSON document that ends in a newline."""
     document: Json = {
         "recordings": [
             {

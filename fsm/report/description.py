@@ -18,10 +18,10 @@ Describable: TypeAlias = "Judged | Judgement | Violation | Examined | Tested | L
 
 
 def describe(found: Describable, *, width: int = 100) -> str:
-    """Describe *found* in words. Lines have *width* columns.
+    """Describe *found* in words, in lines of *width* columns.
 
-    *found* is a result of :func:`fsm.judge`, :func:`fsm.check`, :func:`fsm.conform`, :func:`fsm.linearize` or a method
-    of :class:`fsm.Monitor`.
+    *found* is a result of :func:`fsm.judge`, :func:`fsm.check`, :func:`fsm.conform`, :func:`fsm.linearize` or a
+    method of :class:`fsm.Monitor`.
 
     >>> from fsm.language.library import load
     >>> from fsm.monitor import Monitor

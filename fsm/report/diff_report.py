@@ -29,12 +29,10 @@ _COLOURS: Final = {Where.BOTH: LINE, Where.FIRST: _FIRST, Where.SECOND: _SECOND,
 
 
 def answer(found: Comparison) -> ExitCode:
-    """Return the exit code. It is failure if there is any difference."""
     return ExitCode.HOLDS if found.equal else ExitCode.FAILS
 
 
 def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
-    """Return *found* as one JSON document that ends in a newline."""
     document: Json = {
         **picked(found, "equal", "first", "second"),
         "remarks": list(remarks),
@@ -52,7 +50,6 @@ def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
 
 
 def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:
-    """Describe all differences, and the parts that drawings may leave out. The text ends in a newline."""
     style = layout.style
     lines = [visible(remark) for remark in remarks]
     word = "equal" if found.equal else "different"
@@ -91,7 +88,6 @@ def _differences(found: Comparison, where: Where) -> Iterator[str]:
 
 
 def _counts(found: Comparison) -> Iterator[str]:
-    """Yield the number of states and moves that both lifecycles have, and the number that only one lifecycle has."""
     names = {Where.BOTH: "in common", Where.FIRST: f"only in {found.first}", Where.SECOND: f"only in {found.second}"}
     for where, name in names.items():
         states, moves = (sum(each.where is where for each in those) for those in (found.states, found.moves))
@@ -118,7 +114,6 @@ def _why(found: Comparison, move: ComparedMove) -> str:
 
 
 def _move(move: ComparedMove) -> str:
-    """Describe *move*. A null character takes the place of its states."""
     event = move.label or move.event
     if move.silent:
         return f"{event} in \0: not specified"
@@ -146,7 +141,7 @@ def _undrawn(found: Comparison) -> Iterator[str]:
 
 
 def dot(found: Comparison) -> str:
-    """Return *found* as a DOT digraph that is the same on every run. Parts that drawings may leave out are dotted.
+    """Return *found* as a DOT digraph that is the same on every run, with parts that drawings may omit dotted.
 
     >>> from fsm.diagrams.compare import compare
     >>> from fsm.language.library import load
@@ -210,14 +205,12 @@ _WORDS: Final = {ExitCode.HOLDS: "equal", ExitCode.FAILS: "different", ExitCode.
 
 
 def behaviour_answer(found: EquivalenceResult) -> ExitCode:
-    """Return the exit code. It is failure if the machines differ."""
     if isinstance(found, Unknown):
         return ExitCode.UNKNOWN
     return ExitCode.FAILS if isinstance(found, Fails) else ExitCode.HOLDS
 
 
 def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> str:
-    """Say whether the machines called *names* behave alike. If they do not, describe the evidence."""
     first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
     total = behaviour_answer(found)
     head = _head(first, second, _WORDS[total], layout)
@@ -290,7 +283,6 @@ def _seen(observable: Observable, replies: tuple[str, ...] = ()) -> str:
 
 
 def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
-    """Return the report as one JSON document that ends in a newline. Values that do not apply are ``null``."""
     document: dict[str, Json] = {
         "verdict": _WORDS[behaviour_answer(found)],
         "first": names[0],

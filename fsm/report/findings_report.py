@@ -13,15 +13,10 @@ from fsm.report.words import plural
 
 
 def answer(found: Sequence[KnownDefect]) -> ExitCode:
-    """Return the exit code.
-
-    It is success if every finding is proved to fail as documented and to hold with its fix.
-    """
     return ExitCode.HOLDS if all(each.proved for each in found) else ExitCode.FAILS
 
 
 def text(found: Sequence[KnownDefect], layout: Layout) -> str:
-    """Return the findings and their runs as text. The text ends in a newline."""
     lines: list[str] = []
     for each in found:
         lines += [layout.style(f"{each.of.machine.name}: {each.stated.name} fails", "bold")]
@@ -44,7 +39,6 @@ def _fixed(defect: KnownDefect) -> str:
 
 
 def json(found: Sequence[KnownDefect]) -> str:
-    """Return the findings as JSON. The text ends in a newline."""
     return dumped({"findings": [_data(each) for each in found]})
 
 
@@ -60,7 +54,6 @@ def _data(defect: KnownDefect) -> Json:
 
 
 def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
-    """Map file names to Markdown pages. There is one page for each model and a page that lists these pages."""
     models = dict.fromkeys(each.of.machine.name for each in found)
     lines = [
         "# What the specification has found",
@@ -86,7 +79,6 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
 
 
 def picture(defect: KnownDefect) -> str:
-    """Return the name of the file with the sequence chart of a finding's run."""
     return f"{defect.of.machine.name}-{defect.stated.name}.svg"
 
 

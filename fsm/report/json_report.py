@@ -29,7 +29,6 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 
 def json(report: Report) -> str:
-    """Return the report as one JSON document. The text ends in a newline."""
     return dumped(_document(report))
 
 
@@ -46,24 +45,21 @@ def _document(report: Report) -> Json:
 
 
 def violation_line(report: Report, violation: Violation) -> str:
-    """Return *violation*, which was just found, as a one-line JSON document."""
     return dumped(_finding(report, single(violation)), indent=None)
 
 
 def summary(report: Report) -> str:
-    """Return the report as a one-line JSON document."""
     return dumped(_document(report), indent=None)
 
 
 def json_escape(character: str) -> str:
-    """Return the JSON escape of *character*, which is a single UTF-16 code unit."""
     return f"\\u{ord(character):04x}"
 
 
 def dumped(document: Json, *, indent: int | None = 2) -> str:
-    r"""Return *document* as JSON with a final newline. If *indent* is ``None``, the JSON is on a single line.
+    r"""Return *document* as JSON with a final newline, and on a single line if *indent* is ``None``.
 
-    A file name may be invalid UTF-8. The report is always valid UTF-8, and contains no terminal control characters:
+    The result is valid UTF-8 without terminal control characters, even if a file name is not:
 
     >>> print(dumped("\udcff.log\u202e"), end="")
     "?.log\u202e"
@@ -73,7 +69,7 @@ def dumped(document: Json, *, indent: int | None = 2) -> str:
 
 
 def record(found: object, *without: str) -> dict[str, Json]:
-    """Return the fields of *found* and of nested records. Leave out fields *without*. Empty strings become ``null``.
+    """Return the fields of *found* and of nested records, except those in *without*. Empty strings become null.
 
     >>> from fsm.machine.findings import Edit, Repair
     >>> record(Edit(repair=Repair.MISSING, instead="")), record(Edit(repair=Repair.MISSING), "instead")
@@ -84,7 +80,7 @@ def record(found: object, *without: str) -> dict[str, Json]:
 
 
 def picked(found: object, /, *names: str, **others: str) -> dict[str, Json]:
-    """Return the attributes *names* of *found*. *others* maps further keys to dotted paths of attributes.
+    """Return the attributes *names* of *found*, and further ones whose keys *others* maps to dotted paths.
 
     If a path ends in ``?``, an empty value becomes ``null``.
 
@@ -174,7 +170,6 @@ def _finding(report: Report, finding: Finding) -> Json:
 
 
 def violation_data(violation: Violation) -> Json:
-    """Return *violation* as data. The clause is left out."""
     seen, stretch = violation.observation, violation.stretch
     return {
         **picked(violation, "file", "line"),

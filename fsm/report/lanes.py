@@ -40,10 +40,9 @@ DRAWN: Final = 24  # maximum number of operations that are drawn
 
 
 def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[str]:
-    r"""Yield a line for each thread and entity.  An operation extends from its call to its return.
+    r"""Yield a line for each thread and entity, on which an operation extends from its call to its return.
 
-    *names* maps threads to labels. By default, the label of a thread is its number, followed by its entity if it has
-    an entity.
+    *names* maps threads to labels. By default, the label of a thread is its number, followed by its entity, if any.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> first = Operation(called=0, returned=9, event="start", reply="ok", thread=1)
@@ -68,7 +67,6 @@ def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[
 
 
 def stretched(violation: Violation) -> Iterator[str]:
-    """Yield a description of the stretch that is not linearizable. Yield also its lanes unless it is too long."""
     stretch = violation.stretch
     if not (text := words.stretch(violation)) or stretch is None:
         return
@@ -78,7 +76,6 @@ def stretched(violation: Violation) -> Iterator[str]:
 
 
 def reasons(violation: Violation) -> list[str]:
-    """Return lines without markup that say why *violation* is illegal and which alternatives are legal."""
     return [
         *words.reasons(violation),
         f"clause: {violation.clause.says} ({violation.clause.source})",
@@ -88,12 +85,10 @@ def reasons(violation: Violation) -> list[str]:
 
 
 def message(finding: Finding, violation: Violation, entity: str) -> str:
-    """Describe a violation, how often it occurred, and why it is illegal. The lines have no markup."""
     return "\n".join([f"{words.what(violation)} ({words.times(finding, entity)})", *reasons(violation)])
 
 
 def drawn(stretch: Stretch[Observation]) -> Iterator[str]:
-    """Yield the operations of *stretch* in lanes. There is one lane for each process."""
     processes = list(dict.fromkeys(each.process for each in stretch.operations))
     operations = tuple(
         Operation(
@@ -111,7 +106,6 @@ def drawn(stretch: Stretch[Observation]) -> Iterator[str]:
 
 
 def explained(answer: Linearizability) -> Iterator[str]:
-    """Yield lines that say whether a history is linearizable. If it is not, the lines say why."""
     match answer:
         case Linearizable():
             yield "linearizable: " + _order_text(answer)
@@ -127,10 +121,6 @@ def explained(answer: Linearizability) -> Iterator[str]:
 
 
 def raced(race: Race) -> Iterator[str]:
-    """Yield the history of *race* in lanes, and the reason why it is illegal.
-
-    Include the events that a plugin received during the race.
-    """
     if race.witness is None:
         yield from lanes(race.history)
     else:
@@ -157,7 +147,7 @@ def raced(race: Race) -> Iterator[str]:
 
 
 def history_lines(machine: str, history: History, entity: str) -> bytes:
-    """Return the content of a file with the *history* of one *entity*. The header names *machine* (a name or path).
+    """Return the content of a file with the *history* of one *entity*, for *machine* (a name or path).
 
     >>> from fsm.linearizability.history import History, Operation
     >>> push = Operation(called=1, returned=3, event="push", reply="ok", thread=2)
@@ -220,10 +210,10 @@ AFTER: Final = 2
 
 
 def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
-    """Return the marks of single observations in the order of the machines. There are no duplicates.
+    """Return the marks of single observations, without duplicates, in the order of the machines.
 
-    If the recording was judged with ``every``, the marks include every violation and every tolerated deviation.
-    Otherwise, they include the first few violations of each cause and the first tolerated deviation of each name.
+    If the recording was judged with ``every``, there is a mark for every violation and tolerated deviation.
+    Otherwise, the first few violations of each cause and the first tolerated deviation of each name are marked.
     """
     found = (mark for each in judged for judgement in each.judgements for mark in _marks(judgement))
     return tuple({(mark.line, mark.seen.entity, mark.text): mark for mark in found}.values())
@@ -243,7 +233,6 @@ def _marks(judgement: Judgement) -> Iterator[Mark]:
 
 
 def violation_mark(violation: Violation) -> Mark:
-    """Return the mark for the observation of *violation*."""
     clause = violation.clause
     what = words.what(violation)
     about = f"clause {clause.name} ({clause.level}): {clause.says} ({clause.source})"
@@ -270,7 +259,6 @@ def _tolerated(met: Tolerated) -> Mark:
 
 
 def violation_chart(story: Story, number: int, form: RecordingForm) -> SequenceChart:
-    """Return a chart of the steps around step *number* of *story*. Violations are marked."""
     shown = story.steps[max(0, number - BEFORE) : number + AFTER + 1]
     entity = RecordedEntity(story.machine.entity, story.entity)
     steps = ChosenSteps(

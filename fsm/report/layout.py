@@ -30,23 +30,20 @@ COLOURS: Final[Mapping[str, str]] = {
 
 
 def plain(text: str, _: str) -> str:
-    """Return *text* without colour."""
     return text
 
 
 class Layout:
-    """Formats lines of *width* columns.  ``style(text, how)`` colours text or makes it ``bold``."""
+    """Formats text in lines of *width* columns. ``style(text, how)`` colours text or makes it ``bold``."""
 
     def __init__(self, *, width: int = 100, style: Callable[[str, str], str] = plain) -> None:
         self.width = max(width, _NARROWEST)
         self.style = style
 
     def verdict(self, total: ExitCode, *, pad: int = 0) -> str:
-        """Return the word for *total* in its colour. Pad the word to *pad* columns."""
         return self.style(f"{total.word:<{pad}}", COLOURS[total.word])
 
     def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
-        """Yield the reasons why *violation* is illegal, its legal alternatives, and its :meth:`remedies`."""
         yield from self.row("in state", words.before(violation))
         yield from self.row("expected", words.allowed(violation))
         yield from self.row("lines", words.places(violation))
@@ -54,10 +51,6 @@ class Layout:
         yield from self.remedies(violation, edits=edits)
 
     def remedies(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
-        """Yield the known deviations that *violation* resembles.
-
-        If *edits* is true, add an edit that makes the trace legal.
-        """
         if edits:
             yield from self.row("legal if", words.edits(violation))
         for known in words.known(violation):
@@ -71,7 +64,6 @@ class Layout:
         yield from self.row("", clause.link)
 
     def row(self, label: str, value: str) -> Iterator[str]:
-        """Yield *value* after its *label*. If *value* is empty, yield nothing."""
         if value:
             lead = f"    {label:<{LABEL}}"
             yield from self.wrapped(value, lead, " " * len(lead))
@@ -79,9 +71,9 @@ class Layout:
     def wrapped(
         self, value: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Wrap *value*. Its first line starts with *first*, and other lines start with *rest*.
+        """Wrap *value*, beginning the first line with *first* and the others with *rest*.
 
-        By default, *rest* indents lines by four more columns.
+        By default, *rest* is four columns wider than *first*.
         """
         rest = f"{first}    " if rest is None else rest
         return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
@@ -89,10 +81,10 @@ class Layout:
     def kept(
         self, text: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Wrap *text* without collapsing spaces. The first line starts with *first*, all other lines with *rest*.
+        """Wrap *text* without collapsing spaces, beginning its first line with *first* and the others with *rest*.
 
-        By default, *rest* is *first*. Long words are not split. In the first line, *marked* has the colour *how* or,
-        by default, the colour of its result.
+        By default, *rest* is *first*. Long words are not split. In the first line, *marked* has the colour *how*, or
+        else the colour of its result.
 
         >>> Layout(width=40).kept("nothing-is-left holds in all  of its states", "- ", "  ")
         ['- nothing-is-left holds in all  of its', '  states']
@@ -115,7 +107,7 @@ PLAIN: Final = Layout()  # lines of 100 columns without colour
 
 
 def data_text(data: object) -> str:
-    """Return *data* as text. A mapping or dataclass has one line per field. A sequence of them becomes a table.
+    """Return *data* as text: a mapping or dataclass with one line per field, and a sequence of them as a table.
 
     >>> print(data_text([{"job": "a", "state": "done"}, {"job": "b2", "state": "queued"}]), end="")
     job  state

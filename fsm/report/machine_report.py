@@ -29,10 +29,6 @@ _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "
 def text(
     machine: Machine, graph: Graph[Table] | None, layout: Layout, *, events: Collection[str], states: Collection[str]
 ) -> str:
-    """Describe *events* and *states* of *machine*.
-
-    *graph* adds its source, its size, its states and its required fields.
-    """
     lines = [layout.style(machine.name, "bold") + f": {machine.title}", *layout.kept(machine.about)]
     if graph is not None:
         lines += [*layout.kept(f"Source: {machine.source}."), *layout.kept(_facts(machine, graph)), ""]
@@ -93,7 +89,6 @@ def _event(event: Event, states: Collection[str], layout: Layout, used: dict[Cla
 def _rows(
     lead: str, event: Event, cells: Mapping[str, Cell], states: Collection[str], used: dict[Clause, None]
 ) -> list[tuple[str, str, type[Cell]]]:
-    """Return the state, text and kind of each of *cells*. The text that occurs in most cells has only one row."""
     rows = []
     for name, cell in cells.items():
         if name in states:
@@ -108,7 +103,6 @@ def _rows(
 
 
 def says(cell: Cell, event: Event) -> str:
-    """Describe on one line the effect of *event* in *cell*."""
     match cell:
         case Moves(outcomes=outcomes):
             return "; or ".join(_outcome(outcome, several=len(outcomes) > 1) for outcome in outcomes)
@@ -139,10 +133,7 @@ def _replies(codes: tuple[str, ...]) -> str:
 
 
 def json(machine: Machine, *, events: Collection[str] | None = None, states: Collection[str] | None = None) -> str:
-    """Return the machine as one JSON document.
-
-    By default, leave out only the path and the line numbers of its file.
-    """
+    """Return the machine as one JSON document, without the path and the line numbers of its file."""
     events = machine.events if events is None else events
     states = machine.states if states is None else states
     return dumped(
@@ -196,7 +187,6 @@ def _cell_data(cell: Cell) -> dict[str, Json]:
 
 
 def system_text(system: System, layout: Layout, *, event: str | None) -> str:
-    """Describe *system*, or only its joint event *event*. If there are several copies, show only the first copy."""
     lines = [layout.style(system.name, "bold") + f": {system.title}", *layout.kept(system.about)]
     if event is None:
         profiles = f" Profiles: {', '.join(system.profiles)}." if system.profiles else ""
@@ -234,10 +224,6 @@ def _step(step: PartStep) -> str:
 
 
 def outcomes_text(table: Table, events: Collection[str], states: Collection[str]) -> str:
-    """Return a line for each outcome of *events*.
-
-    The line names the *states* in which the event has several outcomes.
-    """
     found = _choices(table, events, states).items()
     heads = [f"{stage} {event}={outcome}".strip() for (event, stage, outcome), _ in found]
     width = max(map(len, heads), default=0)
@@ -245,7 +231,6 @@ def outcomes_text(table: Table, events: Collection[str], states: Collection[str]
 
 
 def outcomes_json(table: Table, events: Collection[str], states: Collection[str]) -> str:
-    """Return the outcomes that :func:`outcomes_text` lists as one JSON document. The text ends in a newline."""
     return dumped(
         [
             {"event": event, "stage": stage, "outcome": outcome, "states": [*where]}
@@ -265,10 +250,6 @@ def _choices(table: Table, events: Collection[str], states: Collection[str]) -> 
 
 
 def steps(run: Run, *, indent: int) -> Iterator[str]:
-    """Yield a line for each step: the event, and the states before and after it.
-
-    In a system, yield the steps of the parts as well.
-    """
     taken = [*run.steps, *run.cycle]
     words = [happens(step) for step in taken]
     longest = max((len(each) for each in words), default=0)
@@ -287,7 +268,6 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
 
 
 def parts(taken: RunStep) -> Iterator[str]:
-    """Yield a line for each part of a system that changed its state or emitted outputs in the step *taken*."""
     for done in taken.done:
         if done.source == done.target and not done.emits:
             continue
@@ -298,7 +278,6 @@ def parts(taken: RunStep) -> Iterator[str]:
 
 
 def happens(taken: RunStep) -> str:
-    """Describe a step in a few words."""
     if not taken.event:
         return "state observed"
     words = [taken.event]
@@ -318,7 +297,6 @@ def happens(taken: RunStep) -> str:
 
 
 def data(run: Run) -> Json:
-    """Return the run as data that can be written as JSON."""
     return {**record(run), "steps": [_taken(step) for step in run.steps], "cycle": [_taken(each) for each in run.cycle]}
 
 

@@ -28,8 +28,6 @@ _MOST: Final = 16  # maximum number of simultaneous connections; each connection
 
 
 class Metrics:
-    """Counts the results of a recording while it is judged.  *report* distinguishes violations from surprises."""
-
     def __init__(self, report: Report) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
@@ -57,14 +55,12 @@ class Metrics:
         return Counter(f"fsm_{name}", about, labels, registry=self.registry)
 
     def begin(self, judging: Judging) -> None:
-        """Start counting the results of *judging*. *judging* is new, so its own counts are zero."""
         self._names = {
             machine.name: {word: event.name for word, event in machine.words().items()} for machine in judging.machines
         }
         self._judged.clear()
 
     def violation(self, violation: Violation) -> None:
-        """Count *violation*, which was just found."""
         model, seen, clause = violation.machine, violation.observation, violation.clause
         fails = self._report.fails(single(violation))
         state = violation.before[0] if len(violation.before) == 1 else SEVERAL
@@ -73,7 +69,6 @@ class Metrics:
         counter.labels(model, clause.name, clause.level, event, state).inc()
 
     def taken(self, judging: Judging, batch: Batch) -> None:
-        """Update the metrics after *judging* has processed *batch*."""
         for monitor in judging.monitors:
             model = monitor.machine.name
             _add(self._judged, self._observations, monitor.observations, model)
@@ -108,8 +103,7 @@ def _add(known: Tally[tuple[object, ...]], counter: Counter, total: int, *labels
 class _Server(ThreadingHTTPServer):
     """Serves metrics over HTTP.
 
-    At the maximum number of connections, a new connection replaces the oldest connection. Idle clients therefore do
-    not block other clients.
+    A new connection beyond the maximum replaces the oldest one, so that idle clients do not block others.
     """
 
     def __init__(self, metrics: Metrics, address: str, port: int) -> None:
@@ -135,13 +129,12 @@ class _Server(ThreadingHTTPServer):
         self._open.pop(request, None)
         super().shutdown_request(request)
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a client that was silent for too long or has disconnected."""
+    def handle_error(self, request: object, client_address: object) -> None: ...
 
 
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
-    """Serve *metrics* over HTTP, and yield the port. If *port* is 0, use any free port.
+    """Serve *metrics* over HTTP and yield the port, which is any free one if *port* is 0.
 
     Raise ``OSError`` if the address cannot be used.
     """

@@ -27,7 +27,7 @@ from fsm.report.words import grouped, plural, short
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutated:
-    """The mutants of one machine or system, and their outcomes.  In a system, each mutant has at most one killer."""
+    """The mutants of one machine or system, and their outcomes. In a system, each mutant has at most one killer."""
 
     specification: Specification[Machine | System]
     outcomes: tuple[MutationOutcome[Mutant | JointMutant], ...]
@@ -35,7 +35,6 @@ class Mutated:
 
     @property
     def survivors(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
-        """The mutants that are not equivalent to the original and break no property."""
         return tuple(outcome for outcome in self.outcomes if outcome.survives)
 
     @property
@@ -44,27 +43,22 @@ class Mutated:
 
     @property
     def score(self) -> float:
-        """The share of killed mutants among the mutants that are not equivalent."""
         able = len(self.outcomes) - len(self.equivalent)
         return 1 - len(self.survivors) / able if able else 1.0
 
     def kills(self) -> dict[str, int]:
-        """Maps each property to the number of mutants that it kills. Properties are in the order of the file."""
         counted = Counter(name for outcome in self.outcomes for name in outcome.killers)
         return {prop.name: counted[prop.name] for prop in self.specification.properties}
 
     def asked(self, name: str) -> int:
-        """Return the number of mutants on which property *name* was checked."""
         return sum(name in outcome.asked for outcome in self.outcomes)
 
 
 def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
-    """Return the exit code. It is failure if a mutant survives or a property of the original is not as stated."""
     return ExitCode.FAILS if any(mutation.survivors or mutation.unsound for mutation in mutated) else ExitCode.HOLDS
 
 
 def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> str:
-    """Return the report as text, ending in a newline. *listed* selects the mutants that are listed one by one."""
     return "\n\n".join("\n".join(_lines(mutation, layout, listed)) for mutation in mutated) + "\n"
 
 
@@ -134,7 +128,6 @@ def _place(path: str, line: int) -> str:
 
 
 def json(mutated: tuple[Mutated, ...]) -> str:
-    """Return the report as one JSON document. It lists every mutant and ends in a newline."""
     machines: list[Json] = [
         {
             "machine": mutation.specification.machine.name,
@@ -167,27 +160,19 @@ Counts = dict[str, Counter[EditAnswer]]
 
 
 def power_answer(powers: tuple[Power, ...]) -> ExitCode:
-    """Return the exit code.
-
-    It is failure after a missed edit or a false alarm, and unknown if no edit was illegal.
-    """
     if any(power.alarms or power.counts()["missed"] for power in powers):
         return ExitCode.FAILS
     return ExitCode.HOLDS if any(each.planted for each in powers) else ExitCode.UNKNOWN
 
 
 def noticed(powers: tuple[Power, ...]) -> str:
-    """Return the percentage of the illegal edits that the judge notices.
-
-    If there are none, return an empty string.
-    """
+    """Return the percentage of the illegal edits that the judge notices, or an empty string if there are none."""
     illegal = sum(len(power.planted) for power in powers)
     missed = sum(each.counts()["missed"] for each in powers)
     return f"{1 - missed / illegal:.1%}" if illegal else ""
 
 
 def power_tables(power: Power) -> tuple[Counts, Counts]:
-    """Return the judge's answers, grouped by kind of edit and by cell."""
     kinds: Counts = {}
     cells: Counts = {}
     for planted in power.planted:
@@ -198,13 +183,11 @@ def power_tables(power: Power) -> tuple[Counts, Counts]:
 
 
 def missed(power: Power) -> list[Planted]:
-    """Return the missed edits. Edits with the fewest acts come first."""
     found = [planted for planted in power.planted if planted.answer == "missed"]
     return sorted(found, key=lambda each: (len(each.illegality.acts), each.edit.line))
 
 
 def power_text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> str:
-    """Return the report as text. *profiled* is true if the recordings were judged under a profile."""
     lines = [line for power in powers for line in _power_lines(power, layout, profiled=profiled)]
     return "\n".join([f"verdict: {layout.verdict(power_answer(powers))}", *lines]) + "\n"
 
@@ -234,7 +217,6 @@ def _power_lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[st
 
 
 def power_json(powers: tuple[Power, ...]) -> str:
-    """Return the report as one JSON document. It lists every illegal edit and ends in a newline."""
     recordings: list[Json] = [
         {
             **picked(power, recording="name", kind="form.title", edits="edits", tried="tried"),
@@ -259,12 +241,10 @@ WIDEST = 116
 
 
 def suggestions_answer(suggested: Suggested) -> ExitCode:
-    """Return the exit code. It is failure if at least one survivor is left."""
     return ExitCode.FAILS if suggested.left else ExitCode.HOLDS
 
 
 def suggestions(suggested: Suggested, mutated: Mutated) -> str:
-    """Return the suggestions as TOML, best first. If the machine has no property file, return a complete file."""
     machine = mutated.specification.machine.name
     survivors = len(mutated.survivors)
     head = [f"{plural(len(mutated.outcomes), 'mutant')} of {machine}, {plural(survivors, 'survivor')}."]
@@ -303,7 +283,6 @@ def _property(suggestion: Suggestion) -> Iterator[str]:
 
 
 def _cells(mutants: Iterable[str]) -> Iterator[str]:
-    """Yield the changes of *mutants*, grouped by cell. Cells of one event that have the same changes share a line."""
     cells = grouped((where, change) for where, _, change in (mutant.partition(": ") for mutant in mutants))
     places = ((where.rpartition(" in "), tuple(changes)) for where, changes in cells.items())
     alike = grouped(((event, changes), state) for (event, _, state), changes in places)
@@ -312,7 +291,6 @@ def _cells(mutants: Iterable[str]) -> Iterator[str]:
 
 
 def _comment(text: str) -> list[str]:
-    """Return *text* as comments. If a line is indented, its continuation lines are indented by four more spaces."""
     indent = " " * (len(text) - len(text.lstrip()))
     lines = wrap(text, WIDEST, initial_indent=indent, subsequent_indent=f"{indent}    " if indent else "")
     return [f"# {line}" for line in lines]

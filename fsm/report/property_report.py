@@ -22,8 +22,6 @@ _LABEL: Final = 15
 
 @dataclass(frozen=True, kw_only=True)
 class PropertyTestReport:
-    """Test results for properties of the machine ``of`` under its profile."""
-
     results: tuple[PropertyTestResult, ...]
     of: Machine
     sut: str
@@ -33,13 +31,11 @@ class PropertyTestReport:
 
     @cached_property
     def met(self) -> Mapping[tuple[int, int], int]:
-        """Number of times that the tests exercised each reachable pair."""
         pairs = reachable_pairs(tabulate(self.of))
         return {pair: sum(result.cover.cells[pair] for result in self.results) for pair in pairs}
 
     @property
     def reached(self) -> int:
-        """Number of reached pairs."""
         return sum(1 for count in self.met.values() if count)
 
     def status(self, result: PropertyTestResult) -> PropertyStatus:
@@ -54,12 +50,10 @@ class PropertyTestReport:
         return PropertyStatus.UNEXERCISED if why(result) else PropertyStatus.HOLDS
 
     def answer(self) -> ExitCode:
-        """Return the overall answer. It is unknown if no property was tested."""
         below = 100 * self.reached < self.at_least * len(self.met)
         return worst([*(self.status(result).answer for result in self.results), ExitCode.FAILS if below else None])
 
     def text(self, layout: Layout) -> str:
-        """Return the report as text. The text ends in a newline."""
         lines = [f"{layout.style(visible(self.sut), 'bold')}, tested for the properties of {self.of.name}", ""]
         for result in self.results:
             lines += self._item(result, layout)
@@ -86,7 +80,6 @@ class PropertyTestReport:
             yield from layout.row("", known.link)
 
     def cases(self, file: str) -> Cases:
-        """Return a case for each property in the property file *file* that was tested."""
         found = []
         for result in self.results:
             detail = "\n".join([result.of.says, *evidence(result.failure, PLAIN)]) if result.failure else why(result)
@@ -94,7 +87,6 @@ class PropertyTestReport:
         return Cases(command="test", found=tuple(found), answer=self.answer())
 
     def json(self) -> str:
-        """Return the report as one JSON document that ends in a newline."""
         return dumped(
             {
                 "verdict": self.answer().word,
@@ -119,10 +111,6 @@ class PropertyTestReport:
 
 
 def why(result: PropertyTestResult) -> str:
-    """Return the reason why the tests were inconclusive about the property.
-
-    If the tests broke or confirmed the property, return an empty string.
-    """
     if result.unseen:
         return f"the property depends on {result.unseen}, which the SUT does not show; add the method {result.unseen}"
     unmet = f"no test certainly went through {words.either(result.unmet)}" if result.unmet else ""

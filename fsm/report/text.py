@@ -1,7 +1,7 @@
 """The text report: causes with their evidence, then a summary, as wide as the terminal.
 
-The evidence includes the chain of beliefs about an entity: the states that each observation left possible or ruled
-out, and why.
+The evidence includes the chain of beliefs about an entity, that is, the states that each observation left possible or
+ruled out, and why.
 """
 
 import re
@@ -27,15 +27,11 @@ from fsm.trace import Observation
 
 
 def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> str:
-    """Return the complete report, which ends in a newline.
-
-    If *coverage* is true, list every cell of every machine.
-    """
     return "\n".join(_Writer(report, layout, coverage=coverage).lines()) + "\n"
 
 
 def violation_text(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
-    """Describe a new *violation*. If its cause is *known*, use one line. *entity* is the kind of the entities."""
+    """Describe a new *violation*, on a single line if its cause is *known*. *entity* is the kind of the entities."""
     writer = _Writer(report, layout, coverage=False)
     if not known:
         return "\n".join([*writer.finding(single(violation), entity), ""])
@@ -85,7 +81,6 @@ class _Writer:
         yield from self._summary(judged)
 
     def finding(self, finding: Finding, entity: str) -> Iterator[str]:
-        """Yield the evidence for *finding*.  *entity* is the kind of the entities."""
         violation = finding.first[0]
         word = self.report.word(finding)
         head = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
@@ -240,7 +235,7 @@ class _Writer:
 
 
 def noted(judged: Judged, note: str) -> str:
-    """Return *note*, a plural, with its count. For foreign lines, add the known locations of the first few lines.
+    """Return *note*, a plural, with its count. For foreign lines, say where the first few are.
 
     >>> from fsm.trace import Line
     >>> told = dict(name="a", form=HISTORY, judgements=(), version="", notes={FOREIGN: 3})
@@ -272,10 +267,6 @@ _IF: Final = {
 
 
 def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[str]:
-    """Yield lines that describe the beliefs of *story*, and the clauses that these lines cite.
-
-    *file* is the recording.
-    """
     head = f"{story.machine.entity} {words.short(visible(story.entity))}, by {story.machine.name}"
     yield layout.style(head, "bold")
     clauses: dict[Clause | None, None] = {}
@@ -303,12 +294,10 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
 
 
 def cited(clauses: Iterable[Clause | None]) -> list[str]:
-    """Return the text of each clause in *clauses*."""
     return [f"{each.name} ({each.level}): {each.says} [{each.source}] {each.link}" for each in clauses if each]
 
 
 def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, list[str]]]:
-    """Yield labelled texts about the beliefs *found*. If *reasons* is true, say why other states were ruled out."""
     for each in found:
         if each is not found[-1]:
             yield "assumed", [f"{each.event} may have happened unobserved before this"]
@@ -330,7 +319,6 @@ def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, l
 
 
 def _grouped(states: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a text for each reason in *states*. *states* contains (reason, state) pairs."""
     return [f"{_named(those)}{reason}" for reason, those in words.grouped(states).items()]
 
 
@@ -355,7 +343,6 @@ def _chain(uses: Iterable[UsedCell]) -> str:
 
 
 def used(use: UsedCell) -> str:
-    """Describe the step that used a cell. Add the name of the cell's clause."""
     step, deviation = use.step, use.deviation
     moved = f" → {step.target}" if step.target != step.source else ""
     how = f" ({step.outcome})" if step.outcome not in {step.target, "done", "ok", "ignored", "refused"} else ""

@@ -48,20 +48,14 @@ def file(name: str) -> str:
 
 
 def place(line: Line, file: str) -> str:
-    """Return the number of the line. If its file is not *file*, put the name of its file first."""
     return f"{line.file if line.file != file else ''}:{line.number}"
 
 
 def assumed(event: Assumed) -> str:
-    """Describe an assumed event and the time at which it would have happened."""
     return f"a {event.observation.event} {between(event)}"
 
 
 def between(event: Assumed) -> str:
-    """Return words for the time at which an assumed event would have happened.
-
-    The event may have happened between two times, or before a time or a line.
-    """
     seen = event.observation
     if seen.start is not None:
         return f"between {moment(seen.start)} and {moment(seen.end)}"
@@ -69,7 +63,7 @@ def between(event: Assumed) -> str:
 
 
 def moment(at: int | str | None) -> str:
-    """Return the time in RFC 3339 format. If the time is unknown, return an empty string.
+    """Return the time in RFC 3339 format, or an empty string if it is unknown.
 
     >>> moment(1795172600859283083)
     '2026-11-20T11:03:20.859283083Z'
@@ -85,7 +79,6 @@ def moment(at: int | str | None) -> str:
 
 
 def what(violation: Violation) -> str:
-    """Describe the illegal observation."""
     seen = violation.observation
     match violation.cause:
         case Cause.REPLY:
@@ -141,7 +134,7 @@ def seen(observation: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """Return the states that were possible before the observation. If a time limit was exceeded, add when it started.
+    """Return the states that were possible before the observation, and when a time limit that was exceeded began.
 
     The result is empty for fields and properties.
     """
@@ -152,7 +145,7 @@ def before(violation: Violation) -> str:
 
 
 def allowed(violation: Violation) -> str:
-    """Return the legal alternatives, grouped by state if states differ. For a property, return an empty string."""
+    """Return the legal alternatives, by state if states differ, or an empty string for a property."""
     if violation.cause is Cause.PROPERTY:
         return ""
     if violation.limit:
@@ -168,7 +161,6 @@ def _listed(those: tuple[str, ...]) -> str:
 
 
 def reply(name: str) -> str:
-    """Return the words for *name*, which is a reply, a state or an output."""
     return "any error" if name == "error" else name or "nothing"
 
 
@@ -193,7 +185,6 @@ def _instead(repair: Repair, violation: Violation) -> list[str]:
 
 
 def stretch(violation: Violation) -> str:
-    """Describe the stretch of a history that is not linearizable. For a trace, return an empty string."""
     found = violation.stretch
     if found is None or not found.operations:
         return ""
@@ -210,9 +201,9 @@ def stretch(violation: Violation) -> str:
 
 
 def edits(violation: Violation) -> str:
-    """Describe the smallest edit that makes the trace legal. The words are to follow "legal if".
+    """Describe the smallest edit that makes the trace legal, in words that follow "legal if".
 
-    The result is empty if no edit was sought, or if the edit only changes the reply to one of the legal replies.
+    The result is empty if no edit was sought, or if the edit just replaces the reply by a legal one.
     """
     if violation.edits:
         edit = _edit(violation.edits[0], violation)
@@ -222,7 +213,6 @@ def edits(violation: Violation) -> str:
 
 
 def reasons(violation: Violation) -> list[str]:
-    """Return labelled lines with the reasons for *violation* and the smallest edit that makes the trace legal."""
     found = {
         "in state": before(violation),
         "expected": allowed(violation),
@@ -233,14 +223,13 @@ def reasons(violation: Violation) -> list[str]:
 
 
 def places(violation: Violation) -> str:
-    """Return the lines that together break a property or a time limit. For a single line, return an empty string."""
+    """Return the lines that together break a property or a time limit, or an empty string for a single line."""
     files = {each.file for each in violation.lines} - {violation.file}
     places = [place(line, "" if files else violation.file) for line in violation.lines]
     return ", ".join(places) if places[1:] else ""
 
 
 def known(violation: Violation) -> list[str]:
-    """Return the known deviations that *violation* resembles. There are no duplicates."""
     found = []
     for (name, about), those in grouped(((each.name, each.about), each) for each in violation.resembles).items():
         until = [f"{each.profile} (until {each.until})" if each.until else each.profile for each in those]
@@ -249,12 +238,10 @@ def known(violation: Violation) -> list[str]:
 
 
 def tolerated(met: Tolerated) -> str:
-    """Return the names of the deviations that may have occurred."""
     return either(each.name for each in (met.deviation, *met.others))
 
 
 def done(met: Tolerated) -> str:
-    """Describe the behaviour of the implementation in these deviations."""
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
@@ -270,7 +257,7 @@ _PHRASES: Final = {
 
 
 def tally(found: Sequence[str], noun: str = "") -> str:
-    """Return the number of properties with each status in *found*. If *noun* is given, it follows the first number.
+    """Return the number of properties with each status in *found*, the first of them followed by *noun*.
 
     >>> tally(["holds", "known"]), tally(["known", "vacuous"], "property")
     ('1 holds, 1 fails as documented', '1 property fails as documented, 1 vacuous')
@@ -285,7 +272,7 @@ def tally(found: Sequence[str], noun: str = "") -> str:
 
 
 def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: Mapping[str, int]) -> list[str]:
-    """Return phrases that count the severities in *found*, the kinds of thing in *size*, and the notes.
+    """Return phrases that count the severities in *found*, the kinds of things in *size*, and the notes.
 
     >>> tally_of([("surprise", 2), ("violation", 1), ("surprise", 1)], {"pod": 1}, {"lost": 3})
     ['1 violation', '3 surprises', '1 pod', 'lost (3)']
@@ -308,10 +295,6 @@ def often(count: int) -> str:
 
 
 def times(finding: Finding, entity: str) -> str:
-    """Return words for the number of occurrences of *finding* and the number of entities.
-
-    The words also say whether *finding* includes other causes.
-    """
     if finding.count == 1:
         return often(1)
     if finding.others:

@@ -19,4 +19,7 @@ ENTRY_POINTS: Final[Mapping[str, Mapping[str, str]]] = {
         "serve": "fsm.runtimes.live_commands:SERVE",
     },
 }
-"""Entry points that this package contributes, by group. The forms of recordings are tried in this order."""
+"""The entry points that fsm itself registers, by group.
+
+Recording forms are tried in the order in which they are listed here.
+"""

@@ -1,4 +1,4 @@
-"""The domain of container runtimes. Its models are shipped with fsm."""
+"""The container-runtime domain, whose models ship with fsm."""
 
 from typing import Final
 

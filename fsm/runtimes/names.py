@@ -13,10 +13,8 @@ NOT_READY: Final = "SANDBOX_NOTREADY"
 
 FULL: Final = 64
 FULL_ID: Final = re.compile(rf"[0-9a-f]{{{FULL}}}")
-"""Length of a full id, and a pattern that matches full ids."""
 
 MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
-"""Calls that create an entity. Their requests cannot name the new entity, because it has no id yet."""
 
 POD_CALLS: Final = MAKES | {
     "StopPodSandbox",
@@ -42,7 +40,7 @@ CONTAINER_CALLS: Final = frozenset(
     }
 )
 INNER: Final = {"StopPodSandbox": ("StopContainer",), "RemovePodSandbox": ("StopContainer", "RemoveContainer")}
-"""Maps each pod call that affects containers to the calls that it implies on each container of the pod."""
+"""Maps each pod call that affects containers to the calls it amounts to on every container of the pod."""
 
 EVENTS: Final = (
     "RunPodSandbox",
@@ -88,4 +86,4 @@ RELAYED: Final = {
 
 REGISTRATION: Final = 5.0
 REQUEST: Final = 2.0
-"""Default time limits in seconds. A plugin must register within the first, and answer a request within the second."""
+"""Default limits in seconds for registering a plugin and for its answer to a request."""

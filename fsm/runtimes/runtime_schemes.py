@@ -39,7 +39,6 @@ def _repeated(asked: SutRequest, tested: Tested) -> Tested:
 
 @contextmanager
 def _shims() -> Iterator[Callable[[], str]]:
-    """Yield a function that reports the shims that were started within the context and are still running."""
     session = of_extra("fsm.runtimes.live.runtime_session", "fsm test")
 
     before = session.shims()
@@ -72,7 +71,6 @@ def _planned(request: PlanRequest) -> Machine | None:
 
 
 def _check_relayed(request: PlanRequest) -> None:
-    """Raise ``ValueError`` if the events that a plugin receives cannot be judged with the options of *request*."""
     name = request.model
     if name != NODE and name not in RELAYED:
         raise ValueError(

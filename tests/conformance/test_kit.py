@@ -1,7 +1,5 @@
 """The conformance kit: its coverage, the defects that it finds, and the shortest failing test that it shows."""
 
-# ruff: noqa: D101  (SUTs of three lines, and methods that the protocol has told of)
-
 from __future__ import annotations
 
 import json

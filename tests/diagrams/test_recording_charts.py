@@ -477,7 +477,10 @@ def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
         in fsm("draw", "--sequence", str(tmp_path / "notes.txt")).stderr
     )
     assert "[FSM201]" in fsm("draw", "--sequence", str(tmp_path / "none.log")).stderr
-    assert "can be read only once, but must be read twice [FSM204]" in fsm("draw", "--sequence", "-", stdin=CALLS.read_bytes()).stderr
+    assert (
+        "can be read only once, but must be read twice [FSM204]"
+        in fsm("draw", "--sequence", "-", stdin=CALLS.read_bytes()).stderr
+    )
 
 
 def test_options_of_charts_need_a_chart() -> None:

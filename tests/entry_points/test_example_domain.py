@@ -188,7 +188,11 @@ def test_the_page_shows_the_warning(tmp_path: Path) -> None:
 def test_the_rule_on_the_page_accuses(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three running jobs break the rule, and two running jobs do not."""
     page = (ROOT / "docs" / "how-to" / "domain.md").read_text(encoding="utf-8")
-    (rule,) = [code for code in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "class FewAtATime" in code]
+    (rule,) = [
+        code
+        for code in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        if "class FewAtATime" in code
+    ]
     (tmp_path / "page_rules.py").write_text(rule, encoding="utf-8")
     words = [f"{event} mail-{job}" for event in ("submit", "take") for job in "123"]
     log = tmp_path / "queue.log"

@@ -199,7 +199,10 @@ def test_a_summary_is_written_and_merged(tmp_path: Path) -> None:
         ("{}\n{}", "the file is not a summary: "),
         ('{"verdict": "holds"}', "the file is not a summary: Object missing required field `shares`"),
         ('{"shares": [{}]}', "the file is not a summary: Object missing required field `node`"),
-        ('{"format": "container-fsm-summary/9", "shares": []}', "the file is a summary in the format 'container-fsm-summary/9'"),
+        (
+            '{"format": "container-fsm-summary/9", "shares": []}',
+            "the file is a summary in the format 'container-fsm-summary/9'",
+        ),
         (None, "the file cannot be opened: no such file or directory"),
     ],
 )

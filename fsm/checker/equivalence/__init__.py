@@ -29,10 +29,9 @@ from fsm.machine.traversal import LimitError, Numbering
 from fsm.verdict import Unknown
 
 LIMIT: Final = 100_000
-"""Maximum number of moments of both machines together.  It is also the maximum number of pairs of sets of moments."""
+"""Maximum number of moments of both machines together, and of pairs of sets of moments."""
 
 _START: Final = (0, 1)
-"""Numbers of the initial moments of the two machines."""
 
 
 def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceResult:
@@ -66,7 +65,6 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
 
 
 def bisimilar(first: Table, second: Table) -> bool:
-    """Check whether the two machines are weakly bisimilar.  Up to two calls may overlap."""
     pair = _Pair(_observers(first, second))
     pair.explore()
     return not refine(saturated(pair.hidden, pair.seen)).separated(*_START)
@@ -98,10 +96,6 @@ class _Pair:
         return True
 
     def state(self, number: int) -> str:
-        """Return the name of the state at the moment *number*.
-
-        Return an empty string if the specification is silent there.
-        """
         side, moment = self.moments.listed[number]
         return self.observers[side].state(moment)
 
@@ -141,10 +135,7 @@ def _distinguished(pair: _Pair, found: Sequence[Observable]) -> Distinguished:
 
 
 class StepsOf:
-    """The effects of the joint events of a system in every state of *graph*.
-
-    They can be compared with the effects in another system with the same copies.
-    """
+    """Compares the effects of joint events in every state of *graph* with those in other systems."""
 
     def __init__(self, graph: Graph[SystemTable]) -> None:
         self.table = graph.table
@@ -152,11 +143,11 @@ class StepsOf:
         self._samples: dict[tuple[int, ...], tuple[Locals, ...]] = {}
 
     def same(self, other: SystemTable, *, named: bool = False) -> bool:
-        """Check whether each joint event of *other* has the same effects in every state.
+        """Return whether each joint event has the same effects in *other* as in this system, in every state.
 
-        If *named* is true, outcomes must also have the same names.  Joint events that are the same object in both
-        systems are skipped, unless this applies to all joint events.  The running time is linear in the number of
-        states.  The check ends at the first difference.
+        With *named*, outcomes must also have the same names.  Joint events that are the same object in both systems
+        are skipped, unless all of them are.  The check ends at the first difference, and is otherwise linear in the
+        number of states.
         """
         mine, others = self.table.system.events, other.system.events
         if self.table.row.keys() != other.row.keys():
@@ -169,10 +160,6 @@ class StepsOf:
         )
 
     def _alike(self, other: SystemTable, event: str, ways: frozenset[str], *, named: bool) -> bool:
-        """Check whether the outcomes *ways* of *event* have the same effects in both systems.
-
-        If *ways* is empty, check all outcomes.
-        """
         digits = {*self.table.concerns(event, ways), *other.concerns(event, ways)}
         return all(
             _effects(self.table, sample, event, ways, named=named) == _effects(other, sample, event, ways, named=named)
@@ -180,10 +167,6 @@ class StepsOf:
         )
 
     def _sampled(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
-        """Return one reachable state for each combination of states of *digits*.
-
-        These states are enough to compare effects.
-        """
         found = self._samples.get(digits)
         if found is None:
             values = itemgetter(*digits) if digits else lambda _: ()
@@ -192,10 +175,6 @@ class StepsOf:
 
 
 def _differing(one: JointEvent, other: JointEvent) -> frozenset[str]:
-    """Return the names of the outcomes that differ between two joint events.
-
-    Return no names if the conditions of the two events differ.
-    """
     if one.when != other.when:
         return frozenset()
     first, second = ({way.name: way for way in each.ways} for each in (one, other))
@@ -208,10 +187,7 @@ def _effects(of: SystemTable, at: Locals, event: str, ways: frozenset[str], *, n
 
 
 def _observers(first: Table, second: Table) -> tuple[Observer, Observer]:
-    """Return observers of both machines.
-
-    Two events are treated as the same event if they have the same name or RPC name.
-    """
+    """Observe both machines under shared names, which events have if they share a name or an RPC name."""
     ours = first.machine.words()
     own = {name: name for name in first.machine.events}
     theirs = {
@@ -242,7 +218,7 @@ def _observed_codes(
 def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
     """Return the replies that leave open whether a call took effect.
 
-    Return no replies if both machines list the same replies and mention them nowhere else.
+    Return none if both machines list the same replies and mention them nowhere else.
     """
     lists = [table.machine.indefinite for table in both]
     every = tuple(dict.fromkeys(reply for each in lists for reply in each))
@@ -252,7 +228,6 @@ def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
 
 
 def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> bool:
-    """Check whether the two systems are weakly bisimilar."""
     hidden: list[list[int]] = []
     seen: list[list[tuple[int, int]]] = []
     labels = Numbering[tuple[object, ...] | None]([None])

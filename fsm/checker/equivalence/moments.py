@@ -26,17 +26,12 @@ NOWHERE = -1
 
 
 class Moment(NamedTuple):
-    """A state, and the rows of the calls in progress in that state."""
-
     state: int
     calls: tuple[int, ...] = ()
 
 
 class ObservedStep(NamedTuple):
-    """A step to another moment.
-
-    An observer sees one of the observations in ``seen``.  The step is hidden if ``seen`` is empty.
-    """
+    """A step to the moment ``to``, in which an observer sees one of ``seen``, or nothing if ``seen`` is empty."""
 
     seen: tuple[Observable, ...]
     to: Moment
@@ -48,9 +43,9 @@ class ObservedStep(NamedTuple):
 class Observer:
     """One of two machines, observed under names that both machines share.
 
-    ``names`` maps each event to its shared name.  ``codes`` maps shared names to the error codes that are
-    distinguished.  All other error codes are represented by ``error``.  ``indefinite`` holds the replies that leave
-    open whether the call took effect.
+    ``names`` maps each event to its shared name, and ``codes`` maps shared names to the error codes that are
+    distinguished; all other codes are represented by ``error``.  ``indefinite`` holds the replies that leave open
+    whether the call took effect.
     """
 
     rules: Rules
@@ -83,10 +78,6 @@ class Observer:
                 yield from self._goes_on(at, row, ASKED, () if row.event.interrupts else at.calls)
 
     def _goes_on(self, at: Moment, row: Row, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
-        """Yield the steps of *row*.
-
-        Either an event happens, or a call at *stage* continues.  *others* are the other calls in progress.
-        """
         event, ends = row.event, row.ends
         name = self.names[event.name]
         call = self.table.row[event.name]
@@ -125,17 +116,14 @@ class Observer:
         return "" if at.state == NOWHERE else self.table.states[at.state]
 
     def next(self, at: Moment) -> Iterator[Observable]:
-        """Yield every observation that can be the next one, if no hidden step comes before it."""
         for step in self.steps(at):
             yield from step.seen
         yield from self.shows(at)
 
     def after(self, trace: Sequence[Observable]) -> tuple[Moment, ...]:
-        """Return every moment that *trace* may lead to, nearest first."""
         return tuple(at for at, length in self._along(trace).depth if length == len(trace))
 
     def run(self, trace: Sequence[Observable]) -> Run | None:
-        """Return a shortest run with the trace *trace*, or ``None`` if there is none."""
         search = self._along(trace)
         last = next((point for point in search.depth if point[1] == len(trace)), None)
         if last is None:
@@ -162,7 +150,6 @@ class Observer:
 
 
 _Point: TypeAlias = tuple[Moment, int]
-"""A moment, and the number of observations of a trace that were made before it."""
 
 
 class _TraceStep(NamedTuple):
@@ -171,17 +158,16 @@ class _TraceStep(NamedTuple):
 
 
 HIDDEN = 0
-"""Label of a step that cannot be observed."""
 
 Signature: TypeAlias = frozenset[tuple[int, int]]
 """Pairs of a label and a node (or block) that a step with this label may lead to."""
 
 
 def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
-    """Return the weak steps of each node.
+    """Return the weak steps of each node, given its *hidden* and its observable (*seen*) steps.
 
-    *hidden* and *seen* are the hidden and the observable steps of the nodes.  :data:`HIDDEN` leads to the node itself
-    and to every node reachable by hidden steps.  The running time is linear in the size of the result.
+    :data:`HIDDEN` leads to the node itself and to every node reachable by hidden steps.  The running time is linear
+    in the size of the result.
     """
     after: list[frozenset[int]] = [frozenset()] * len(seen)
     found: list[Signature] = [frozenset()] * len(seen)
@@ -211,7 +197,6 @@ class Partition:
     history: list[list[tuple[int, int]]]
 
     def separated(self, one: int, two: int) -> int:
-        """Return the round that separated *one* from *two*, or 0 if they were never separated."""
         if self.block[one] == self.block[two]:
             return 0
         rounds = sorted({at for node in (one, two) for at, _ in self.history[node]})
@@ -222,7 +207,7 @@ class Partition:
 
 
 def refine(weak: Sequence[Signature]) -> Partition:
-    """Return the coarsest partition in which all nodes of a block have equivalent *weak* steps.
+    """Return the coarsest partition whose blocks contain only nodes with equivalent *weak* steps.
 
     Steps are equivalent if they have the same label and lead to the same block.
     """
@@ -254,10 +239,6 @@ def _split(
     known: dict[int, Signature],
     dirty: Iterable[int],
 ) -> dict[int, int]:
-    """Return the new block of each node that leaves its block.
-
-    Only the nodes in *dirty* can have a new signature.
-    """
     again: defaultdict[int, dict[Signature, set[int]]] = defaultdict(dict)
     for node in sorted(dirty):
         signature = frozenset((label, block[to]) for label, to in weak[node])
@@ -279,7 +260,6 @@ def _split(
 
 
 Blocks = frozenset[int]
-"""The blocks of the moments in which a machine may be after a trace."""
 
 
 class _Step(NamedTuple):
@@ -339,8 +319,8 @@ def _all(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blo
 class Play:
     """A play of the bisimulation game that the attacker wins.
 
-    Each of ``rounds`` is a label and the two moments after it.  At the end, only the side ``owner`` has the step
-    ``option``.
+    ``rounds`` holds a label and the two moments after it for each round.  In the end, only the side ``owner`` has a
+    step with the label ``option``.
     """
 
     rounds: tuple[tuple[int, int, int], ...]
@@ -349,9 +329,9 @@ class Play:
 
 
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
-    """Return a play that starts from two separated nodes.
+    """Return a play that the attacker wins from two separated nodes.
 
-    The answer to a step is always the node that was separated last from the target of the step.
+    The defender always answers with the node that was separated last from the target of the attacker's step.
     """
     rounds: list[tuple[int, int, int]] = []
     pair = start
@@ -365,10 +345,6 @@ def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]
 
 
 def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]) -> tuple[int, int, list[int], int]:
-    """Return the side, the label, the possible answers and the target of the attacker's step.
-
-    Every answer was separated from the target before the two nodes of *pair* were separated from each other.
-    """
     left = partition.separated(*pair)
     for side in (0, 1):
         one, two = pair[side], pair[1 - side]

@@ -13,17 +13,13 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 
 Words: TypeAlias = NDArray[np.uint64]
 Width: TypeAlias = tuple[int, ...]
-"""A tuple with one item per word of a state.
-
-The compiler knows the length of the tuple, so loops over the tuple cost nothing.
-"""
+"""A tuple with one item per word of a state.  The compiler knows its length, so looping over it costs nothing."""
 
 ACCEPTED: Final = -1
 REJECTED: Final = -2
-"""Special values that replace the number of the next test: the condition holds, or the condition does not hold."""
+"""Special values in place of the number of the next test: the condition holds, or it does not."""
 
 FULL: Final = -1
-"""Special value that means that there is no room left."""
 
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 FOLD: Final = np.uint64(32)
@@ -65,35 +61,32 @@ class Program(NamedTuple):
 
 
 OFFSETS: Final = len(Program._fields) + 1
-"""Length of the header of a flat program.  The header holds the start of each part and the number of events."""
+"""Length of the header of a flat program, which holds the start of each part and the number of events."""
 
 CHAINS: Final = 2
-"""Length of the header of a chain array.
+"""Length of the header of a chain array, which holds the number of chains and the capacity of the array.
 
-The header holds the number of chains and the capacity of the array.  The name, outputs and reply of a step form a
-linked chain.  A row has two numbers.  The first is the number of the previous row, or ``~name`` in the first row of a
-chain.  The second is an output, or ``~reply`` in the last row.  A hash table of the rows comes after the rows.
+The name, outputs and reply of a step form a linked chain of rows.  A row has two numbers: the number of the previous
+row, or ``~name`` in the first row of a chain, and an output, or ``~reply`` in the last row.  A hash table of the rows
+comes after the rows.
 """
 
 
 def no_chains(size: int) -> Numbers:
-    """Return an empty chain array with room for *size* chains."""
     chains = np.full(CHAINS + 4 * size, FULL, np.int64)
     chains[:CHAINS] = 0, size
     return chains
 
 
 MEMO: Final = 3
-"""Length of the header of a memo.
+"""Length of the header of a memo: the length used, the total length, and the length of the table that follows.
 
-The header holds the length used, the total length, and the length of the table.  The table comes after the header.
 For each combination of states of the copies that an event depends on, the table has the index of the outcomes, or 0.
-The number of outcomes is at that index.  For each outcome, the label and the words of the state follow.
+At that index is the number of outcomes, followed by the label and the words of the state of each one.
 """
 
 
 def no_memo(table: int, size: int) -> Numbers:
-    """Return an empty memo that has a table of length *table* and room for *size* more numbers."""
     memo = np.zeros(MEMO + table + size, np.int64)
     memo[:MEMO] = MEMO + table, len(memo), table
     return memo
@@ -102,20 +95,14 @@ def no_memo(table: int, size: int) -> Numbers:
 def room(size: int, width: int) -> Words:
     """Return scratch space for *size* steps.
 
-    The first three areas hold runs.  Two of them alternately hold the runs before and after a move, and the third
-    holds the runs that have ended.  After these areas come the words of the steps, and then the labels of the steps.
-    A run consists of the words of its state, its chain, and the error that ended it.
+    The first three areas hold runs: two of them alternately hold the runs before and after a move, and the third
+    holds the runs that have ended.  The words of the steps come next, and then their labels.  A run consists of the
+    words of its state, its chain, and the error that ended it.
     """
     return np.zeros(size * (4 * width + 7), np.uint64)
 
 
 class Expansion(NamedTuple):
-    """Data for computing the steps from a state.
-
-    It consists of the program, the chains of labels, the memo and the scratch space.  If there are ``orbits``, the
-    targets of steps are representatives.
-    """
-
     program: Numbers
     chains: Numbers
     memo: Numbers
@@ -125,10 +112,6 @@ class Expansion(NamedTuple):
 
 @lean_inner
 def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
-    """Return the number of steps for which *space* has room.
-
-    Also return the indices at which the words and the labels of the steps begin.
-    """
     part = space.shape[0] // (4 * len(width) + 7)
     words = 3 * part * (len(width) + 2)
     return part, words, words + part * len(width)
@@ -136,7 +119,6 @@ def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
 
 @lean_inner
 def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
-    """Check whether a state passes the test *test*.  The state begins at the index *at* of *words*."""
     tests, members = program[0], program[1]
     while test >= 0:
         row = tests + 6 * test
@@ -147,7 +129,6 @@ def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
 
 @lean_inner
 def chained(chains: Numbers, before: Number, last: Number) -> Number:
-    """Return the number of the chain that extends the chain *before* by *last*, or FULL if there is no room."""
     size = chains[1]
     slots = CHAINS + 2 * size
     mask = 2 * size - 1
@@ -169,7 +150,6 @@ def chained(chains: Numbers, before: Number, last: Number) -> Number:
 
 @lean
 def chained_again(old: Numbers, new: Numbers) -> None:
-    """Insert the chains in *old* into the empty array *new*, in which they get the same numbers."""
     for each in range(old[0]):
         chained(new, old[CHAINS + 2 * each], old[CHAINS + 2 * each + 1])
 
@@ -178,11 +158,6 @@ def chained_again(old: Numbers, new: Numbers) -> None:
 def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are slow)
     expansion: Expansion, part: Number, row: Number, width: Width
 ) -> tuple[Number, Number, Number]:
-    """Take every run of the path in *row* from the state of the first run.
-
-    Return the number of runs that continue, the number of runs that have ended, and the index of the runs that
-    continue.  If there is no room, return FULL three times.
-    """
     program, chains, _, space, _ = expansion
     cells, options, emitted = program[5], program[6], program[7]
     size = len(width) + 2
@@ -249,7 +224,6 @@ def _alike(space: Words, words: Number, labels: Number, first: Number, step: Num
 
 @lean_inner
 def _key(program: Numbers, row: Number, words: Words, here: Number) -> Number:
-    """Return a number for the combined states of the copies on which the event in *row* depends."""
     key: Number = 0
     for read in range(program[8] + 4 * program[row + 4], program[8] + 4 * program[row + 5], 4):
         local = (words[here + program[read]] >> np.uint64(program[read + 1])) & np.uint64(program[read + 2])
@@ -332,7 +306,6 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
 
 @lean_inner
 def _taken(expansion: Expansion, states: Words, here: Number, row: Number, width: Width, step: Number) -> Number:
-    """Like :func:`expand`, but only for the event in *row*, and without use of the memo."""
     program, chains, _, space, _ = expansion
     part, words, labels = written(space, width)
     size = len(width) + 2

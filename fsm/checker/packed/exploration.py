@@ -13,10 +13,10 @@ from fsm.machine.product.reduction import Orbits
 
 
 def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
-    """Encode *orbits* as an array of integers.
+    """Encode *orbits* as an array of integers: the number of groups, and then each group.
 
-    The number of groups comes first.  For each group, the array has the number of members, the number of fields of a
-    member, and the word, shift and mask of each field.
+    A group is encoded as the number of members, the number of fields of a member, and the word, shift and mask of
+    each field.
     """
     groups = orbits.groups if orbits else ()
     found = [len(groups)]
@@ -30,11 +30,6 @@ def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
 
 
 def unfolded(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray[np.uint32]) -> tuple[int, int]:
-    """Return the number of states that the representatives represent, and the number of steps of these states.
-
-    *words* holds the states of the representatives, and *degrees* holds the number of steps of each representative.
-    """
-
     def locals_(digit: int) -> Words:
         at = vector.fields[digit]
         return words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)
@@ -102,7 +97,6 @@ BATCH: Final = 512
 """Number of steps that are looked up together, so that their memory accesses overlap."""
 
 EXACT: Final = 32
-"""Number of bits in a tag."""
 TAG: Final = np.uint64(EXACT)
 NUMBER: Final = np.uint64((1 << EXACT) - 1)
 
@@ -110,32 +104,26 @@ MORE: Final = 0
 DONE: Final = 1
 NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
-"""Reasons why a part of a search has ended.
-
-More is left to search, nothing is left, there is no room for states, or there is no room for steps.
-"""
+"""Reasons why a part of a search ended: more is left, nothing is left, or no room for states or for steps."""
 
 EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL, HELD = range(9)
 """Indices into the numbers that describe the progress of a search.
 
-The first four are the number of expanded states, the number of states found, the number of steps, and the number of
-states found by the end of the current level.  The next two are the depth of this level and the number of states whose
-steps are kept.  Then come the start and the end of the range of states whose steps are in the window.  The last one
-holds the result bits of all steps of a leads-to search.
+They stand for the states expanded, the states found, the steps, the states found by the end of the current level, the
+depth of this level, the states whose steps are kept, the start and the end of the range of states whose steps are in
+the window, and the result bits of all steps of a leads-to search.
 """
 
 
 def no_progress() -> Numbers:
-    """Return the progress of a search that has found only its initial state."""
     return np.array([0, 1, 0, 1, 0, 0, 0, 0, 0], np.int64)
 
 
 class Visited(NamedTuple):
     """States by number, and a hash table of these states.
 
-    A slot holds the number of a state plus one.  The higher bits of the slot are the tag of the state.  If ``exact``
-    is true, a state is a single word of at most :data:`EXACT` bits.  The state is its own tag, so comparing the tags
-    is enough.
+    A slot holds the number of a state plus one and, in its higher bits, the tag of the state.  If ``exact`` is true,
+    a state is a single word of at most :data:`EXACT` bits and serves as its own tag, so comparing the tags is enough.
     """
 
     states: Words
@@ -144,10 +132,7 @@ class Visited(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The steps of consecutive states.
-
-    The steps of state ``n`` begin at the index ``first[n]`` in ``to`` (targets) and ``labels``.
-    """
+    """The steps of consecutive states.  Those of state ``n`` begin at index ``first[n]`` of ``to`` and ``labels``."""
 
     first: NDArray[np.uint32]
     to: NDArray[np.uint32]
@@ -155,8 +140,6 @@ class Steps(NamedTuple):
 
 
 class KnownGraph(NamedTuple):
-    """The part of a graph that has been explored: its states, their recorded steps, and the ``progress``."""
-
     expansion: Expansion
     visited: Visited
     steps: Steps
@@ -166,7 +149,6 @@ class KnownGraph(NamedTuple):
 
 @lean_inner
 def mixed(words: Words, at: Number, width: Width) -> np.uint64:
-    """Return the hash of the state that begins at the index *at* of *words*."""
     found = np.uint64(0)
     for each in range(len(width)):
         found = (found ^ words[at + each]) * SPREAD
@@ -176,19 +158,16 @@ def mixed(words: Words, at: Number, width: Width) -> np.uint64:
 
 @lean_inner
 def slot_of(hashed: np.uint64, slots: Words) -> np.uint64:
-    """Return the first slot to probe for a state with the hash *hashed*."""
     return hashed >> np.uint64(20) & np.uint64(slots.shape[0] - 1)
 
 
 @lean_inner
 def tag_of(hashed: np.uint64, words: Words, at: Number, visited: Visited) -> np.uint64:
-    """Return the tag of the state at the index *at* of *words*.  *hashed* is the hash of the state."""
     return words[at] if visited.exact else hashed >> TAG
 
 
 @lean
 def rehash(visited: Visited, count: Number, width: Width) -> None:
-    """Insert the first *count* states into the hash table, which must be empty."""
     states, slots, _ = visited
     last = np.uint64(slots.shape[0] - 1)
     for state in range(count):
@@ -201,10 +180,6 @@ def rehash(visited: Visited, count: Number, width: Width) -> None:
 
 @lean_inner
 def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, count: Number, width: Width) -> Number:
-    """Return the number of the state at the index *at* of *words*.
-
-    If the state is new, insert it with the number *count*.
-    """
     states, slots, exact = visited
     last = np.uint64(slots.shape[0] - 1)
     tag = tag_of(hashed, words, at, visited)
@@ -227,10 +202,6 @@ def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, coun
 
 @lean_inner
 def count_level(progress: Numbers) -> None:
-    """Start a new level if the next state is farther from the start than the states before it.
-
-    The new level ends with the last state found so far.
-    """
     if progress[EXPANDED] == progress[LEVEL]:
         progress[LEVEL] = progress[MET]
         progress[DEPTH] += 1
@@ -238,10 +209,6 @@ def count_level(progress: Numbers) -> None:
 
 @lean_inner
 def made(expansion: Expansion, states: Words, state: Number, width: Width, step: Number) -> Number:
-    """Write the steps from *state* to the scratch space, beginning at the index *step*.
-
-    If there are orbits, replace the targets by representatives.  Return the index after the last step, or FULL.
-    """
     space = expansion.space
     found = expand(expansion, states, state, width, step)
     if expansion.orbits[0]:
@@ -253,10 +220,6 @@ def made(expansion: Expansion, states: Words, state: Number, width: Width, step:
 
 @lean_inner
 def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, width: Width, free: Number) -> Number:
-    """Compute the steps of *state* again and write them to *steps*, beginning at the index *free*.
-
-    Return the number of these steps.
-    """
     space = expansion.space
     _, words, labels = written(space, width)
     found = made(expansion, visited.states, state, width, ZERO)
@@ -271,7 +234,6 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
 def explore(  # noqa: C901  (one loop: calls of compiled functions are slow)
     expansion: Expansion, visited: Visited, window: Steps, progress: Numbers, ahead: Words, width: Width
 ) -> Number:
-    """Expand states while *window* has room for their steps.  *progress* records the range of the expanded states."""
     states, slots, exact = visited
     space = expansion.space
     part, words, labels = written(space, width)
@@ -320,7 +282,6 @@ def explore(  # noqa: C901  (one loop: calls of compiled functions are slow)
 
 @lean
 def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, width: Width) -> Number:
-    """Return the first state, beginning with the state *state*, that has a step to *to*."""
     space, states = expansion.space, visited.states
     _, words, _ = written(space, width)
     while True:

@@ -30,9 +30,9 @@ from fsm.machine.claims import Counts, Fair, LeadsTo
 class Links(NamedTuple):
     """Links between nodes on which the target stays due.
 
-    The links of node ``n`` begin at the index ``first[n]``.  ``to`` holds the target of each link.  ``take`` holds
-    the bits of the fairness conditions that each link satisfies.  ``enabled`` holds the bits of the fairness
-    conditions that are enabled in each node.
+    The links of node ``n`` begin at the index ``first[n]`` of ``to`` (targets) and ``take`` (the fairness conditions
+    that each link satisfies, as bits).  ``enabled`` holds the bits of the fairness conditions that are enabled in
+    each node.
     """
 
     first: Numbers
@@ -42,7 +42,6 @@ class Links(NamedTuple):
 
 
 def no_links(states: int) -> Links:
-    """Return empty arrays for *states* nodes, with room for two links per node."""
     first, room = np.zeros(states + 1, np.int64), 2 * states + 1
     return Links(first, np.zeros(room, np.uint32), np.zeros(room, np.uint64), np.zeros(states, np.uint64))
 
@@ -60,11 +59,10 @@ def link(
     links: Links,
     width: Width,
 ) -> Number:
-    """Write the links of some waiting states while there is room.
+    """Write the links of the waiting states with indices from *begin* to *end* while there is room.
 
-    The indices of these states are in the range from *begin* to *end*.  *fair* holds the bits of the fairness
-    conditions that each label satisfies.  *number* maps states to their indices in *waiting*.  Return the index of
-    the first state whose links did not fit, or *end* if all links did fit.
+    *fair* holds the bits of the fairness conditions that each label satisfies, and *number* maps states to their
+    indices in *waiting*.  Return the index of the first state whose links did not fit, or *end* if all of them did.
     """
     free = links.first[begin]
     for place in range(begin, end):
@@ -93,9 +91,9 @@ def link(
 def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
     links: Links, alive: NDArray[np.bool_], of: Numbers
 ) -> Number:
-    """Find the strongly connected components of the *alive* nodes (Tarjan, 1972).
+    """Write the strongly connected component of each *alive* node to *of*, and return the number of components.
 
-    Write the component of each node to *of*, and return the number of components.
+    This is Tarjan's algorithm (1972).
     """
     size = links.first.shape[0] - 1
     order, low = np.full(size, -1, np.int64), np.zeros(size, np.int64)
@@ -145,10 +143,10 @@ def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
 
 @compiled
 def circles(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (one loop: calls are slow)
-    """Check whether there is a fair cycle.
+    """Return whether there is a fair cycle.
 
-    A cycle is fair if its component satisfies two requirements.  Each *weakly* fair condition is satisfied by a link
-    or disabled in some node.  Each *strongly* fair condition is satisfied by a link or disabled in every node.
+    In the component of a fair cycle, each *weakly* fair condition is satisfied by a link or disabled in some node,
+    and each *strongly* fair condition is satisfied by a link or disabled in every node.
     """
     size = links.first.shape[0] - 1
     alive, of = np.ones(size, np.bool_), np.zeros(size, np.int64)
@@ -182,12 +180,9 @@ def circles(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # no
 
 
 MOST_FAIR: Final = 64
-"""Maximum number of fairness conditions of a claim, each of which takes one bit."""
 
 
 class Waiting(PackedSearch):
-    """Product of *graph* with one bit, which tells whether the target of *claim* is due."""
-
     def __init__(self, graph: PackedGraph, successors: Successors, claim: LeadsTo, *, due: bool) -> None:
         self._fair = claim.fair
         tests = ConditionTests(graph, labelled(graph, successors), [claim.source.means, claim.target.means])
@@ -196,14 +191,10 @@ class Waiting(PackedSearch):
 
     @property
     def source_met(self) -> bool:
-        """Whether the source has held at some instant of a step."""
         return bool(self.progress[HELD] & SOURCE_MET)
 
     def stays_due(self, limit: Limit) -> bool:
-        """Check whether there is a fair run in which the target stays due.
-
-        The run stops, or it continues forever.
-        """
+        """Return whether the target stays due in some fair run, which may stop or continue forever."""
         links = self._links(limit)
         if not len(links.enabled):
             return False
@@ -244,10 +235,10 @@ def _takes(fair: Fair, event: str, outcome: str) -> bool:
 def holds(
     graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
 ) -> tuple[bool, Counts] | None:
-    """Return whether the source of *claim* ever holds, and the size of the search.
+    """If *claim* holds, return whether its source ever does, and the size of the search.
 
-    Return ``None`` if the claim fails or cannot be decided on packed states.  If calls of the system take time, it
-    cannot be decided, because calls may end in ways that are not steps of the graph.
+    Return ``None`` if the claim fails or cannot be decided on packed states.  It cannot be decided if calls of the
+    system take time, because calls may end in ways that are not steps of the graph.
     """
     conditions = [claim.source.means, claim.target.means]
     if graph.table.takes_time or len(claim.fair) > MOST_FAIR or not supported(graph, conditions):

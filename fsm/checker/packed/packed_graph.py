@@ -42,25 +42,14 @@ from fsm.machine.traversal import Explored, LimitError
 S = TypeVar("S", bound=np.generic)
 
 WINDOW: Final = 1 << 16
-"""Maximum number of states and steps that one call of compiled code handles.
-
-With this maximum, interrupts are handled without delay.
-"""
+"""Maximum number of states and steps per call of compiled code, so that interrupts are handled without delay."""
 
 MOST_KEPT: Final = 1 << 19
-"""Maximum number of steps to keep.
-
-The steps of the first states are kept.  All other steps are recomputed when they are needed.
-"""
+"""Maximum number of steps to keep.  Those of the first states are kept, and all others are recomputed when needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A step without its source and target states.
-
-    It consists of the row of the event, the name of the outcome, the replies and the outputs.
-    """
-
     row: int
     name: str
     reply: tuple[str, ...]
@@ -111,7 +100,6 @@ class PackedGraph:
 
     @property
     def known_part(self) -> KnownGraph:
-        """The known part of the graph, as an argument of compiled code."""
         return KnownGraph(self._expansion, self._visited, self.steps, self.window, self.progress)
 
     @property
@@ -129,10 +117,6 @@ class PackedGraph:
         return self.vector.unpacked(self._visited.states[state * width : (state + 1) * width])
 
     def counts(self, limit: Limit) -> Counts:
-        """Return the size of the reachable graph.
-
-        Raise :class:`LimitError` if the graph has more than *limit* states.
-        """
         while self.met <= limit.states and self.expand(lambda: limit.watch(covered(self.progress))):
             pass
         if self.met > limit.states:
@@ -145,7 +129,6 @@ class PackedGraph:
         return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=depth)
 
     def locals_of(self, digit: int) -> set[int]:
-        """Explore the whole graph and return the reachable states of copy number *digit*."""
         while self.expand():  # earlier searches may not have explored the whole graph
             pass
         words, at = self.states.reshape(self.met, self.vector.width), self.vector.fields[digit]
@@ -157,9 +140,9 @@ class PackedGraph:
         return self.met <= states and int(self.progress[STEPS]) <= steps
 
     def expand(self, watch: Callable[[], None] = lambda: None) -> bool:
-        """Explore until the number of steps has doubled, or until *watch* raises an exception.
+        """Explore until the number of steps has doubled, and return whether there may be more states to explore.
 
-        Return whether there may be more states to explore.
+        *watch* is called regularly, and may raise an exception to stop the exploration.
         """
         end = 2 * int(self.progress[STEPS])
         watch()
@@ -168,7 +151,6 @@ class PackedGraph:
         return not self._over
 
     def further(self) -> bool:
-        """Explore steps until the window is full.  Return whether there may be more to explore."""
         while not self._over:
             before = self.progress.copy()
             answer = explore(self._expansion, self._visited, self.window, self.progress, self._ahead, self.vector.shape)
@@ -189,7 +171,6 @@ class PackedGraph:
         return not self._over
 
     def path(self, state: int) -> list[int]:
-        """Return the states on a shortest path to *state*.  The last one is *state* itself."""
         found = [state]
         while state:
             _, first = self._passed[bisect_right(self._passed, state, key=itemgetter(0)) - 1]
@@ -198,7 +179,6 @@ class PackedGraph:
         return found[::-1]
 
     def _keep(self) -> None:
-        """Keep the steps in the window if there is room for them and all earlier steps were kept."""
         state, until = int(self.progress[RECENT]), int(self.progress[UNTIL])
         first, to, labels = self.window
         count = int(first[until - state])
@@ -265,23 +245,17 @@ class PackedGraph:
 
 
 def covered(progress: Numbers) -> Explored:
-    """Return the size of the part of the graph that a search with the progress *progress* has covered."""
     met = int(progress[MET])
     return Explored(met, int(progress[DEPTH]), met - int(progress[EXPANDED]))
 
 
 def no_steps(states: int, steps: int) -> Steps:
-    """Return empty arrays with room for *states* states and *steps* steps."""
     return Steps(
         first=np.zeros(states + 1, np.uint32), to=np.zeros(steps, np.uint32), labels=np.zeros(steps, np.uint32)
     )
 
 
 def _grown(array: NDArray[S], size: int) -> NDArray[S]:
-    """Resize *array* to at least *size* items.
-
-    The operating system can move a large array without copying its items.
-    """
     if size > len(array):
         array.resize(size, refcheck=False)
     return array

@@ -1,7 +1,7 @@
 """Compile the joint events of a system to arrays of integers.
 
-The arrays encode the moves of :attr:`fsm.machine.product.SystemTable.joint` in the order in which the uncompiled
-search takes them.  Each move has the options from the table of its part.
+The arrays hold the moves of :attr:`fsm.machine.product.SystemTable.joint`, each with the options from the table of
+its part, in the order in which the uncompiled search takes them.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,14 +20,10 @@ from fsm.machine.traversal import Numbering
 
 BITS: Final = 64
 WIDEST: Final = 3
-"""Maximum number of machine words in a packed state."""
 
 
 MOST_REMEMBERED: Final = 1 << 12
-"""Maximum number of combined states of the copies that an event depends on.
-
-If there are more combined states, the event has no memo.
-"""
+"""Maximum number of combined states of the copies that an event with a memo depends on."""
 
 
 class TooWideError(Exception):
@@ -36,8 +32,6 @@ class TooWideError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Location of the state of one copy: the ``word``, and the bits in this word."""
-
     word: int
     shift: int
     mask: int
@@ -79,7 +73,6 @@ class StateVector:
         return np.array(words, np.uint64)
 
     def bare(self, words: Words) -> Words:
-        """Return the states in *words* without the calls in progress in these states."""
         found = words.reshape(-1, self.width).copy()
         for digit, table in self._timed.items():
             at = self.fields[digit]
@@ -99,10 +92,6 @@ class StateVector:
 def first_test(
     condition: Condition, of_atom: Callable[[Atom, int, int], int], yes: int = ACCEPTED, no: int = REJECTED
 ) -> int:
-    """Return the first test of *condition*, which leads to *yes* or *no*.
-
-    ``of_atom(atom, yes, no)`` adds a test for an atom.
-    """
     match condition:
         case Not(of=inner):
             return first_test(inner, of_atom, no, yes)
@@ -119,8 +108,6 @@ def first_test(
 
 
 class Tests:
-    """Compiles conditions on packed states into tests.  Each test names the next test."""
-
     def __init__(self, table: SystemTable, vector: StateVector) -> None:
         self._table = table
         self._vector = vector
@@ -130,7 +117,6 @@ class Tests:
         self._known: dict[int, tuple[Condition, int]] = {}
 
     def of(self, condition: Condition | None) -> int:
-        """Return the first test of *condition*.  Return ACCEPTED if the condition needs no test."""
         condition = self._table.tested(condition)
         if condition is None:
             return ACCEPTED
@@ -140,7 +126,6 @@ class Tests:
         return known[1]
 
     def atom(self, condition: Atom, yes: int = ACCEPTED, no: int = REJECTED) -> int:
-        """Return the first test of *condition*, which is an atom about the states of copies in the cone."""
         if not isinstance(condition, At):
             raise TypeError(f"{condition} is not about the states of parts")
         for digit in reversed(condition.copies):
@@ -149,7 +134,6 @@ class Tests:
         return yes if condition.every else no
 
     def busy(self, no: int = REJECTED) -> int:
-        """Return the first test that checks whether calls are in progress.  Return *no* if no call takes time."""
         for digit, part in self._table.timed.items():
             each, first = self._vector.fields[digit], len(self.members)
             self.members += [not part.idle(local) for local in range(len(part.states))]
@@ -170,8 +154,6 @@ class Tests:
 
 
 class Writing:
-    """Encodes *table* as a program, and keeps the names for the numbers in the program."""
-
     def __init__(self, table: SystemTable, vector: StateVector) -> None:
         self._vector = vector
         self._tests = Tests(table, vector)
@@ -211,10 +193,6 @@ class Writing:
         return self._tests.of(event.joint.when), first, len(self._paths), alike, *self._depends(event)
 
     def _depends(self, event: JointRow) -> tuple[int, int, int, int]:
-        """Return the range of *event* in ``reads``, its start in ``kept``, and its place in the memo.
-
-        The place is -1 if the event has no memo.
-        """
         first, kept, place, size = len(self._reads), len(self._kept), self.memo, 1
         others = [(1 << BITS) - 1] * self._vector.width
         for digit in event.digits:
@@ -229,7 +207,6 @@ class Writing:
         return first, len(self._reads), kept, place
 
     def _path(self, row: int, path: JointPath) -> bool:
-        """Encode the moves of *path*.  Return whether two runs through these moves may have the same outcome."""
         first = len(self._moves)
         alike, branched = False, set[int]()
         for move in path.moves:
@@ -245,11 +222,6 @@ class Writing:
         return alike
 
     def _options_of(self, move: JointMove) -> tuple[int, bool, bool]:
-        """Return the first cell of *move* and two flags.
-
-        The first flag tells whether some state has several options.  The second flag tells whether two options in one
-        state have the same target.
-        """
         if (known := self._known.get(move.key)) is not None:
             return known
         first, most, same = len(self._cells), 0, False
@@ -267,5 +239,4 @@ class Writing:
 
 
 def array(rows: Sequence[tuple[int, ...]], columns: int) -> Numbers:
-    """Return *rows* as an array with *columns* columns."""
     return np.array(rows, np.int64).reshape(len(rows), columns)

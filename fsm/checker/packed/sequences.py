@@ -38,17 +38,13 @@ from fsm.machine.table import Way
 from fsm.machine.traversal import LimitError
 
 MOST: Final = BUSY_BIT
-"""Maximum number of atoms about states, and maximum number of other atoms.
-
-The bits for states are below :data:`BUSY_BIT`.
-"""
+"""Maximum number of atoms about states, whose bits are below :data:`BUSY_BIT`, and of other atoms."""
 MOVED: Final = 2 * (MOST + 1)
-"""Bit for a change of state.  The bits above this bit describe the calls of one event."""
+"""Bit for a change of state.  The bits above it describe the calls of one event."""
 CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
 
 
 def supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
-    """Check whether *conditions* can be tested on *graph*."""
     found = {each for condition in conditions for each in atoms(condition)}
     return (
         len(found) <= MOST
@@ -58,11 +54,6 @@ def supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
 
 
 class LabelledInstants:
-    """The instants of each label of *graph*.
-
-    Their replies include the error codes that *successors* distinguishes.
-    """
-
     def __init__(self, graph: PackedGraph, successors: Successors) -> None:
         self._graph = graph
         self._successors = successors
@@ -77,7 +68,6 @@ class LabelledInstants:
         return len(self._instants)
 
     def grow(self) -> None:
-        """Add the labels that the graph has found since the last call of this method."""
         new = self._graph.labels[len(self._rows) :]
         for label in new:
             if label is None:
@@ -91,7 +81,6 @@ class LabelledInstants:
             self.rows = array(self._rows, 3)
 
     def holding(self, atom: Atom) -> list[bool]:
-        """Return for each instant whether *atom* holds there.  *atom* must not be about states."""
         known = self._holding.setdefault(atom, [])
         if len(known) < len(self._instants):
             known += map(holds(atom, self._successors.table), self._instants[len(known) :])
@@ -99,21 +88,12 @@ class LabelledInstants:
 
 
 def labelled(graph: PackedGraph, successors: Successors) -> LabelledInstants:
-    """Return the instants of the labels of *graph*.
-
-    They are cached for each set of error codes that *successors* distinguishes.
-    """
     if successors.codes not in graph.known:
         graph.known[successors.codes] = LabelledInstants(graph, successors)
     return cast("LabelledInstants", graph.known[successors.codes])
 
 
 class ConditionTests:
-    """Bit tests for *conditions*, and facts about the states and labels of *graph*.
-
-    The conditions must be :func:`supported`.
-    """
-
     def __init__(
         self, graph: PackedGraph, instants: LabelledInstants, conditions: Sequence[Condition], event: str = ""
     ) -> None:
@@ -146,7 +126,6 @@ class ConditionTests:
         return len(self._rows) - 1
 
     def facts(self) -> Facts:
-        """Return the facts about all states and labels that are known so far."""
         graph, known = self._graph, self._labelled
         known.grow()
         for each, tests in enumerate(self._at):
@@ -187,30 +166,19 @@ class ConditionTests:
 
 
 def is_at(atom: Atom, *, before: bool) -> bool:
-    """Check whether *atom* is about the states of copies after a step.
-
-    If *before* is true, check whether it is about the states before a step.
-    """
     return isinstance(atom, At) and atom.before == before
 
 
 CHUNK: Final = 1 << 20
-"""Maximum number of steps that one call of compiled code takes.
-
-With this maximum, interrupts are handled without delay.
-"""
+"""Maximum number of steps per call of compiled code, so that interrupts are handled without delay."""
 
 PackedNode: TypeAlias = tuple[Locals, int]
-"""The states of the copies, and the state of the automaton."""
 
 __all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
 class PackedSearch:
-    """A search of the product of *graph* and *automaton*.
-
-    The automaton has *size* states.  It begins in the state *start*.
-    """
+    """A search of the product of *graph* and *automaton*, which has *size* states and begins in the state *start*."""
 
     def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
         self.graph, self.automaton, self.size = graph, automaton, size
@@ -222,15 +190,10 @@ class PackedSearch:
         self._grow()
 
     def _part(self, limit: int) -> Number:
-        """Search up to :data:`CHUNK` more steps in the known part of the graph.
-
-        Return the reason why this part of the search ended.
-        """
         product = PackedProduct(self.facts, self.automaton, self.nodes, self.progress)
         return walk(self.graph.known_part, product, self.graph.vector.shape, CHUNK, limit)
 
     def _grow(self) -> None:
-        """Make room for the nodes of all known states."""
         met, size = int(self.progress[MET]), self.graph.met * self.size
         nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
         for old, new, known in zip(self.nodes, nodes, (met, met, len(self.nodes.seen)), strict=True):
@@ -241,10 +204,6 @@ class PackedSearch:
         self.graph.expand(lambda: limit.watch(covered(self.progress)))
 
     def succeeds(self, limit: Limit) -> bool:
-        """Search the whole product, and return whether the search succeeded.
-
-        Raise :class:`LimitError` if the limit is reached.
-        """
         while True:
             limit.watch(covered(self.progress))
             match self._part(limit.states):
@@ -260,14 +219,13 @@ class PackedSearch:
                     return False
 
     def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
-        """Return the nodes of a shortest run, except the last node.
+        """Return the nodes of a shortest run without its last node, or ``None`` if there is no run.
 
-        Return ``None`` if there is no run.  Raise :class:`LimitError` if the limit is reached.
+        Raise :class:`LimitError` if the limit is reached.
         """
         return tuple(self._path()) if self.succeeds(limit) else None
 
     def counts(self, path: Sequence[PackedNode] | None = None) -> Counts:
-        """Return the size of the search that found *path*.  If *path* is ``None``, the search found nothing."""
         depth = int(self.progress[DEPTH]) if path is None else len(path)
         return Counts(states=int(self.progress[MET]), transitions=int(self.progress[STEPS]), depth=depth)
 
@@ -284,8 +242,6 @@ class PackedSearch:
 
 
 class PackedScan(PackedSearch):
-    """A search for an instant at which a single condition holds.  The nodes of this search are simply the states."""
-
     def _part(self, limit: int) -> Number:
         product = self.facts, self.automaton, self.progress
         return scan(self.graph.known_part, *product, self.graph.vector.shape, CHUNK, limit)
@@ -307,9 +263,9 @@ def through(
     until: Condition | None,
     start: int = 0,
 ) -> PackedSearch:
-    """Return a search for a run through *conditions*.
+    """Return a search for a run through *conditions*, which start over when *until* holds.
 
-    *until* resets the conditions.  The first *start* conditions have already held.
+    The first *start* conditions have already held.
     """
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
     first = np.array(tests.first[: len(conditions)], np.int64)
@@ -319,9 +275,9 @@ def through(
 
 
 def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
-    """Return a search for two successive calls of *event*.
+    """Return a search for a call of *event* that directly repeats a successful call and still has an effect.
 
-    The first call replies ok and makes *once* hold.  The second call directly follows it, and has an effect.
+    The first call must make *once* hold.
     """
     tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
     automaton = Automaton(TWICE, tests.tests, np.zeros(0, np.int64), until=tests.first[0])

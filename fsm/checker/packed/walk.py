@@ -25,39 +25,26 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 FOUND: Final = 4
 TOO_MANY: Final = 5
 UNKNOWN: Final = 6
-"""Further reasons why a part of a search has ended.
-
-The search has succeeded, has reached its limit, or has reached a state whose steps are not known yet.
-"""
+"""Further reasons why a part of a search ended: success, the limit, or a state whose steps are not known yet."""
 
 ALL_HELD: Final = -1
 NEVER: Final = -3
-"""Special values.  They mean that all conditions have held, or that there is no condition to test."""
+"""Special values: all conditions have held, or there is no condition to test."""
 
 SEQUENCE: Final = 0
 TWICE: Final = 1
 LEADS_TO: Final = 2
-"""Kinds of automata.
-
-The automaton looks for conditions that hold in order, for an event called twice in a row, or for a target that
-becomes due.
-"""
+"""Kinds of automata: for conditions in order, for an event called twice in a row, and for leads-to claims."""
 
 DUE: Final = 1
 TARGET_MET: Final = 2
 SOURCE_MET: Final = 4
-"""Bits of the result of a step in a leads-to search.
-
-The bits mean that the target is due, that the target has held, and that the source has held.
-"""
+"""Bits of the result of a step in a leads-to search: the target is due, it has held, the source has held."""
 
 ONE: Final = np.uint64(1)
 
 BUSY_BIT: Final = 29
-"""Bit for states with calls in progress.
-
-It is set only if a claim depends on these calls.  The lower bits are for atoms.
-"""
+"""Bit for states with calls in progress, which is set only if a claim depends on them.  Atoms use the lower bits."""
 
 BUSY: Final = np.uint64(1 << BUSY_BIT)
 
@@ -65,11 +52,10 @@ BUSY: Final = np.uint64(1 << BUSY_BIT)
 class Facts(NamedTuple):
     """Facts about instants, with one bit per atom.
 
-    A step has the facts in ``after`` for its target and the facts in ``before`` for its source.  It also has the fact
-    ``moved`` if the state changes.  ``before`` is empty if no atom needs it.  The facts about the instants of label
-    ``n`` begin at the index ``first[n]`` in ``instants``.  The label has ``replies[n]`` replies, and ``outputs[n]``
-    instants for each reply.  If calls take time and a claim needs it, ``bare`` holds every state without its calls in
-    progress.
+    A step has the facts in ``after`` for its target and those in ``before`` for its source, and the fact ``moved`` if
+    the state changes; ``before`` is empty if no atom needs it.  The facts about the instants of label ``n`` begin at
+    the index ``first[n]`` in ``instants``.  The label has ``replies[n]`` replies, and ``outputs[n]`` instants for
+    each reply.  If calls take time and a claim needs it, ``bare`` holds every state without its calls in progress.
     """
 
     after: NDArray[np.uint32]
@@ -102,9 +88,9 @@ class Automaton(NamedTuple):
 class Nodes(NamedTuple):
     """Nodes in the order in which they were found, and the indices of their ``parents``.
 
-    A node is encoded as its state times the size of the automaton, plus the state of the automaton.  The state of the
-    automaton depends on the kind of the automaton.  It is the number of conditions that have held, or whether the
-    first call led to the state, or whether the target is due.
+    A node is encoded as its state times the size of the automaton, plus the state of the automaton.  Depending on the
+    kind of automaton, the latter is the number of conditions that have held, or tells whether the first call led to
+    the state, or whether the target is due.
     """
 
     nodes: NDArray[np.uint32]
@@ -113,11 +99,6 @@ class Nodes(NamedTuple):
 
 
 class PackedProduct(NamedTuple):
-    """The product of a graph with an ``automaton``.
-
-    It has the ``nodes`` found so far and the ``progress`` of the search.
-    """
-
     facts: Facts
     automaton: Automaton
     nodes: Nodes
@@ -134,10 +115,6 @@ def mark(
     count: Number,
     facts: NDArray[np.uint32],
 ) -> None:
-    """For each state from *done* to *count*, set the bits of the *tests* that the state passes.
-
-    A row of *tests* has the number of a first test, and a bit.
-    """
     for state in range(done, count):
         found = np.uint32(0)
         for test in range(tests.shape[0]):
@@ -148,7 +125,6 @@ def mark(
 
 @lean_inner
 def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
-    """Check whether *facts* pass *test*."""
     while test >= 0:
         test = tests[test, 1] if facts >> np.uint64(tests[test, 0]) & ONE else tests[test, 2]
     return test == ACCEPTED
@@ -156,7 +132,6 @@ def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
 
 @lean_inner
 def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
-    """Return the facts that hold at all instants of a step from *state* to *to*."""
     before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
     base = np.uint64(before | facts.after[to])
     return base | facts.moved if to != state and _differ(facts.bare, state, to) else base
@@ -164,10 +139,6 @@ def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
 
 @lean_inner
 def _differ(bare: Words, state: Number, to: Number) -> bool:
-    """Check whether two states differ in more than their calls in progress.
-
-    ``bare[0]`` is the number of words per state.
-    """
     if not bare.shape[0]:
         return True
     width = np.int64(bare[0])
@@ -179,10 +150,6 @@ def _differ(bare: Words, state: Number, to: Number) -> bool:
 
 @lean_inner
 def advanced(automaton: Automaton, held: Number, base: np.uint64, facts: Facts, at: Number, count: Number) -> Number:
-    """Return how many conditions have held after *count* more instants.
-
-    The facts of these instants begin at index *at*.  *base* holds the facts common to all of them.
-    """
     conditions = automaton.conditions
     last = conditions.shape[0] - 1
     for each in range(at, at + count):
@@ -198,7 +165,6 @@ def advanced(automaton: Automaton, held: Number, base: np.uint64, facts: Facts, 
 
 @lean_inner
 def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit: Number) -> Number:
-    """Count an edge from *node* to *following*.  Add *following* if it is new."""
     progress[STEPS] += 1
     if nodes.seen[following]:
         return MORE
@@ -243,10 +209,6 @@ def called_twice(
 
 @lean_inner
 def after(facts: Facts, automaton: Automaton, due: Number, base: np.uint64, at: Number, count: Number) -> Number:
-    """Return the result bits of *count* instants in a leads-to search.
-
-    *due* tells whether the target was due before these instants.
-    """
     found: Number = 0
     for each in range(at, at + count):
         here = base | facts.instants[each]
@@ -264,10 +226,6 @@ def after(facts: Facts, automaton: Automaton, due: Number, base: np.uint64, at: 
 def steps_of(
     graph: KnownGraph, state: Number, width: Width
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Number, Number]:
-    """Return the array of targets and the array of labels that contain the steps of *state*.
-
-    Also return the range of these steps in the arrays.
-    """
     expansion, visited, steps, window, explored = graph
     if state < explored[KEPT]:
         return steps.to, steps.labels, np.int64(steps.first[state]), np.int64(steps.first[state + 1])
@@ -288,7 +246,6 @@ def scan(
     most: Number,
     limit: Number,
 ) -> Number:
-    """Like :func:`walk`, but for a single condition.  In this case, the product is the graph itself."""
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
         if progress[STEPS] >= end:
@@ -321,7 +278,6 @@ def scan(
 
 @lean
 def walk(graph: KnownGraph, product: PackedProduct, width: Width, most: Number, limit: Number) -> Number:
-    """Search about *most* more edges of *product*.  The search stays within the known part of *graph*."""
     facts, automaton, nodes, progress = product
     size = automaton.conditions.shape[0] if automaton.kind == SEQUENCE else 2
     end = progress[STEPS] + most

@@ -22,11 +22,11 @@ SHOWN: Final = 200  # maximum number of characters of a line of standard error, 
 AT_ONCE: Final = 1 << 16
 
 FOLDER: Final = "FSM_FOLDER"
-"""Environment variable with the name of a folder. Files in this folder survive the process of the command."""
+"""The environment variable that tells the command where to keep files that outlive its process."""
 
 
 class TalkError(Exception):
-    """Raised if the command breaks the protocol. The message completes a sentence such as *NAME does not answer*."""
+    """Raised if the command breaks the protocol. The message follows its name, as in *NAME does not answer*."""
 
     def __init__(self, text: str, right: str = "") -> None:
         super().__init__(text)
@@ -34,7 +34,7 @@ class TalkError(Exception):
 
 
 class EndedError(TalkError):
-    """Raised if the command has exited."""
+    pass
 
 
 class Process:
@@ -79,7 +79,6 @@ class Process:
         self._error = b""
 
     def write(self, line: bytes, *, timeout: float) -> None:
-        """Send *line*, which must end with a newline."""
         until = time.monotonic() + timeout
         poll = select.poll()  # Do not use self._poll here, because another thread may be using it to read.
         poll.register(self._in, select.POLLOUT)
@@ -119,7 +118,6 @@ class Process:
         return line
 
     def _read_available(self, file: int) -> bool:
-        """Read the available data from standard output or standard error. Return false at the end of the file."""
         try:
             some = os.read(file, AT_ONCE)
         except BlockingIOError:
@@ -143,12 +141,12 @@ class Process:
         return EndedError(f"the process {self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
-        """Return the last lines of standard error. After a panic, put the line with its reason first."""
+        """Return the last lines of standard error, beginning with the reason if the command panicked."""
         last = (*self._errors, *filter(None, [self._error.decode(errors="replace").strip()]))
         return last if not self._panic or self._panic in last else (self._panic, "…", *last)
 
     def ended(self) -> str:
-        """Describe how the command ended. This method may be called only after the command has ended."""
+        """Describe how the command ended, which it must have done."""
         code = self._reaper.returncode or 0
         if code >= 0:
             return f"ended with exit code {code}"
@@ -158,10 +156,10 @@ class Process:
             return f"was killed by signal {-code}"
 
     def end(self, *, gently: bool) -> None:
-        """End the command and every process that it has started. Further calls of this method do nothing.
+        """End the command and every process that it has started. Calling this again does nothing.
 
-        If *gently* is true, first close the standard input of the command and wait for the grace period. If the
-        command has not exited by then, send SIGTERM. If it does not exit within another grace period, kill it.
+        If *gently* is true, the command is first asked to leave: its standard input is closed, and it receives
+        SIGTERM if it is still running after the grace period. It is killed after another grace period.
         """
         reaper = self._reaper
         if reaper.stdin is None or reaper.stdin.closed:
@@ -181,7 +179,6 @@ class Process:
                     each.close()
 
     def _exits_within(self, seconds: float) -> bool:
-        """Wait up to *seconds* for the command to exit. Discard its output. Return whether it exited."""
         until = time.monotonic() + seconds
         poll = select.poll()
         left = {self._out, self._err}

@@ -33,10 +33,7 @@ Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap",
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The meaning of a child's exit during an event.
-
-    If ``shows`` is missing, the next process is asked for the state.
-    """
+    """What it means when a child exits during an event. Without ``shows``, the next process shows the state."""
 
     reply: str = ""
     shows: str | None = None
@@ -44,16 +41,12 @@ class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line from a child: the protocol version, its optional abilities, and the meaning of its exit."""
-
     fsm: int
     can: frozenset[Ability] = frozenset()
     dies: Death | None = None
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request to a child. ``id`` is set when the request is sent."""
-
     id: int = 0
     reset: bool = False
     restart: bool = False
@@ -71,8 +64,6 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An answer from a child. Every field except ``id`` is optional."""
-
     id: int
     reply: str | None = None
     shows: str | None = None
@@ -85,11 +76,11 @@ class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def child(
     command: str | Sequence[str], *, timeout: float = TIMEOUT, start: float = START, grace: float = GRACE
 ) -> Child:
-    """Start *command* and return it as a SUT. The SUT has the abilities that the command's greeting lists.
+    """Start *command* and return it as a SUT with the abilities that its greeting lists.
 
-    If *command* is a string, it is split into words by the rules of a shell, but no shell runs it. The command has
-    *start* seconds to send its greeting, *timeout* seconds for each answer, and *grace* seconds to exit by itself.
-    Raise :class:`OSError` if the command does not exist, and :class:`BrokenError` if it does not send a greeting.
+    A string is split into words by the rules of a shell, but no shell runs it. The command has *start* seconds to
+    send its greeting, *timeout* seconds for each answer, and *grace* seconds to exit by itself. Raise
+    :class:`OSError` if it does not exist, and :class:`BrokenError` if it does not send a greeting.
 
     >>> from fsm.sut import ArrangingStages
     >>> code = 'echo \\'{"fsm":1}\\'; while read -r line; do echo \\'{"id":1,"shows":"SHUT"}\\'; done'
@@ -114,12 +105,12 @@ def child(
 
 
 class Talk:
-    """Sends requests to *command* and reads its answers. The command is started if it is not running.
+    """The conversation with *command*: sends requests and reads answers, and starts the command when needed.
 
-    Several threads may send requests concurrently. One of the waiting threads reads the answers for all of them.
-    ``shows`` is the state in the last answer, or ``None`` if another request was in progress at the time. ``outputs``
-    contains the outputs that have not been taken yet. ``arranged`` contains the arrangements for the next event.
-    ``died`` is true if the process answered the last request by exiting.
+    Any number of threads may send requests at once; one of the waiting threads reads the answers for all of them.
+    ``shows`` is the state in the last answer, or ``None`` if another request was in progress at the time.
+    ``arranged`` collects the outcomes to arrange for the next event. ``died`` is true if the last answer was that the
+    process exited.
     """
 
     def __init__(self, command: tuple[str, ...], *, timeout: float, start: float, grace: float) -> None:
@@ -240,10 +231,6 @@ class Talk:
         return answer
 
     def _answer_by_exit(self, request: ChildRequest, broken: BrokenError, *, alone: bool) -> ChildAnswer:
-        """Return the answer that the exit of the process means.
-
-        Raise *broken* if the exit does not answer *request*.
-        """
         if request.crash and ((request.point or 0) < WHOLE or request.crash in self._deadly):
             self.died = True
             return ChildAnswer(id=request.id)
@@ -289,10 +276,6 @@ class Talk:
         self.greeting = greeting
 
     def _end_broken(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
-        """End the process.
-
-        Return an error with a description of the *problem* and of the answer that would be *right*.
-        """
         process, self._process = self._process, None
         self._waiting = {}
         errors = ""
@@ -308,8 +291,8 @@ class Talk:
 class Child:
     """A child process as a SUT.
 
-    If the child lacks an ability, its methods are ``None``, so that ``isinstance`` checks for its protocol fail.
-    Several threads may call the methods concurrently if the child can answer requests in parallel.
+    The methods of abilities that the child lacks are ``None``, so that ``isinstance`` checks for their protocols
+    fail. Several threads may call the methods at once if the child can answer requests in parallel.
     """
 
     def __init__(self, talk: Talk) -> None:
@@ -322,7 +305,6 @@ class Child:
         return self._replied(ChildRequest(do=event), event) or ""
 
     def shows(self) -> str:
-        """Return the state from the last answer. If that answer had no state, ask the child for the state."""
         if self._talk.shows is None:
             return self._talk.ask(ChildRequest(shows=True)).shows or ""
         return self._talk.shows
@@ -366,7 +348,6 @@ class Child:
 
 
 _METHODS: Final[dict[Ability, tuple[str, ...]]] = {"arrange": ("arrange_stage",), "overlap": ("begin", "end")}
-"""Maps abilities to their methods. An ability is left out if its method has the same name."""
 
 _GREETING: Final = msgspec.json.Decoder(Greeting)
 _ANSWER: Final = msgspec.json.Decoder(ChildAnswer)

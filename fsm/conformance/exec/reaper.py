@@ -26,13 +26,11 @@ REQUESTS: Final = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}  # signals that
 
 
 def control(option: int, value: int) -> None:
-    """Call ``prctl`` if the system has it."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def start(command: list[str]) -> int:
-    """Start *command* as the leader of a new session. Return its process id."""
     child = os.fork()
     if child:
         return child
@@ -50,7 +48,6 @@ def start(command: list[str]) -> int:
 
 
 def descendants() -> set[int]:
-    """Return the process ids of all live descendants of this process."""
     parents = {}
     for each in Path("/proc").iterdir():
         if each.name.isdecimal():
@@ -65,9 +62,9 @@ def descendants() -> set[int]:
 
 
 def reap(child: int, status: int | None) -> tuple[bool, int | None]:
-    """Reap exited processes.
+    """Reap every process that has exited.
 
-    Return whether any process is left, and the *status* of *child* if *child* has exited.
+    Return whether any process is left, and the exit status of *child*, which is *status* if it has not just exited.
     """
     with suppress(ChildProcessError):
         while True:
@@ -80,10 +77,6 @@ def reap(child: int, status: int | None) -> tuple[bool, int | None]:
 
 
 def end(child: int, status: int | None, grace: float) -> int | None:
-    """Wait up to *grace* seconds for *child* and its group to exit.
-
-    Kill the rest, and return the status of *child*.
-    """
     if status is None:
         with suppress(OSError):
             os.killpg(child, signal.SIGTERM)
@@ -101,7 +94,6 @@ def end(child: int, status: int | None, grace: float) -> int | None:
 
 
 def leave(status: int | None) -> NoReturn:
-    """Exit with the exit code or signal of the command."""
     number = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else 0
     if number:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -113,7 +105,6 @@ def leave(status: int | None) -> NoReturn:
 
 
 def main(parent: int, grace: float, command: list[str]) -> NoReturn:
-    """Run *command* until it exits, *parent* is gone, or a signal asks this process to exit."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     control(SUBREAPER, 1)
     outer = os.getpid()

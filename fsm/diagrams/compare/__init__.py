@@ -31,10 +31,7 @@ ANY: Final = "any state"  # the name that `fsm draw` uses for the source of an a
 
 
 def _without_label_sources(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
-    """Remove the source of each arrow that starts at its own label.
-
-    ``fsm draw`` draws left-out events in this way.
-    """
+    """Remove the source of each arrow that starts at its own label, as ``fsm draw`` draws left-out events."""
     written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
     states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}
     words = {
@@ -53,10 +50,6 @@ def _without_label_sources(drawing: Drawing, found: Mapping[str, tuple[str, ...]
 
 
 def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Map each drawn name to its states.
-
-    Merge names for the same state, and add names for states that are not drawn.
-    """
     merged: dict[str, tuple[str, ...]] = {}
     names: dict[str, str] = {}
     for name, states in found.items():
@@ -70,10 +63,7 @@ def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str,
 
 
 class Matching:
-    """Compares *machine*, the first side, with *drawing*.
-
-    :func:`~fsm.diagrams.compare.compare` explains *complete*.
-    """
+    """Compares *machine*, the first side, with *drawing*. :func:`compare` explains *complete*."""
 
     def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
         self.known = LabelMeanings(machine)
@@ -152,7 +142,6 @@ class Matching:
         self.moves.append(ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=ways, places=places))
 
     def _add_machine_move(self, key: Move, acts: list[Act]) -> None:
-        """Record the move *key* if the drawing lacks it. Record also whether a drawing may leave out the move."""
         drawn = self.drawn.get(key)
         ends = self.abstraction.ends.get(key)
         if drawn is not None:
@@ -167,7 +156,6 @@ class Matching:
             self.moves.append(ComparedMove(**key._asdict(), where=where, outcomes=outcomes))
 
     def _shows_where_call_ends(self, ends: set[Move]) -> bool:
-        """Check whether the drawing shows the state in which a call ends instead of the state in which it begins."""
         seen = [end for end in ends if end.source != end.target]
         return all(end in self.drawn for end in seen) and any(end not in self.abstraction.must for end in seen)
 
@@ -197,7 +185,7 @@ _OTHER = {where: where for where in Where} | {Where.FIRST: Where.SECOND, Where.S
 
 
 def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bool = False) -> Comparison:
-    """Return the states and moves of *first* and *second*. For each of them, say which sides have it.
+    """Return the states and moves of *first* and *second*, and say which sides have each of them.
 
     If *complete* is true, a drawing must show the whole machine, even if the model does not mention drawings.
 
@@ -228,11 +216,10 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
 def choose(
     first: Machine | tuple[Drawing, ...], second: Machine | tuple[Drawing, ...], *, complete: bool = False
 ) -> Comparison:
-    """Compare two sides as :func:`compare` does. Each side is a machine or the drawings found in a file.
+    """Compare two sides, each of which is a machine or the drawings found in a file.
 
-    If there are several drawings, choose one that does not differ from the other side.  If all of them differ, choose
-    the only one that shares a state with the other side.  Raise :class:`InputError` if the choice is ambiguous, or if
-    a candidate drawing cannot be read.
+    Of several drawings, choose the one that does not differ from the other side, or else the only one that shares a
+    state with it. Raise :class:`InputError` if that leaves a choice, or if a candidate cannot be read.
     """
     compared = [compare(one, other, complete=complete) for one in _readable(first) for other in _readable(second)]
     for comparison in compared:
@@ -261,7 +248,7 @@ def _several(side: tuple[Drawing, ...]) -> Problem:
 
 
 def _compare_machines(first: Machine, second: Machine) -> Comparison:
-    """Compare two machines. Two states or events are the same if they have a common name, RPC name or alias."""
+    """Compare two machines, whose states and events are the same if they share a name, RPC name or alias."""
     states = _common(first.states.values(), second.states.values())
     events = _common(first.events.values(), second.events.values())
     mine = _moves(first, {name: name for name in first.states}, {name: name for name in first.events})
@@ -283,7 +270,6 @@ def _compare_machines(first: Machine, second: Machine) -> Comparison:
 
 
 def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
-    """Map each name in *theirs* to its counterpart in *mine*. A name without a counterpart is mapped to itself."""
     taken = list(mine)
     called = {name: step.name for step in reversed(taken) for name in _names(step)}
     called |= {each.name: each.name for each in taken}
@@ -300,9 +286,9 @@ def _names(each: State | Event) -> tuple[str, ...]:
 
 
 def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -> dict[ComparedMove, tuple[str, ...]]:
-    """Map each move of *one* to the names of its outcomes. A cell has one move for each outcome and reply.
+    """Map each move of *one*, translated to the names of the first machine, to the names of its outcomes.
 
-    States and events are translated to the first machine's names.
+    A cell has one move for each outcome and reply.
     """
     table = tabulate(one)
     found: dict[ComparedMove, tuple[str, ...]] = {}

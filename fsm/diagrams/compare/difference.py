@@ -8,18 +8,14 @@ from fsm.diagrams.drawing import Location
 
 
 class Where(Enum):
-    """The sides of a comparison that have a certain state or move."""
-
     BOTH = "both"
     FIRST = "first"
     SECOND = "second"
     UNDRAWN = "not drawn"
-    """The machine has the state or move, but drawings may leave it out. It is therefore not a difference."""
+    """The machine has it, but drawings may leave it out, so it is not a difference."""
 
 
 class Why(Enum):
-    """The known reason why a drawn state or arrow does not match the machine."""
-
     STATE = "unknown state"
     EVENT = "unknown event"
     UNLABELLED = "no label"
@@ -29,8 +25,6 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedState:
-    """A state under its drawn name, the states of the machine that it denotes, and the place where it is drawn."""
-
     name: str
     where: Where
     stands_for: tuple[str, ...] = ()
@@ -40,9 +34,9 @@ class ComparedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedMove:
-    """A move, which is an event that leads from one state to another.
+    """An event that leads from one state to another.
 
-    The moves of two machines may also differ in their reply or outputs, or because only one of them begins a call.
+    The moves of two machines may also differ in their reply or outputs, or in that only one of them begins a call.
     """
 
     source: str  # empty for an arrow without a source
@@ -61,10 +55,7 @@ class ComparedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All states and moves of two named lifecycles.
-
-    ``initial`` is the initial state that both have, if it is known.
-    """
+    """All states and moves of two named lifecycles, and the ``initial`` state if both have the same."""
 
     first: str
     second: str
@@ -73,10 +64,6 @@ class Comparison:
     initial: str = ""
 
     def near(self, move: ComparedMove) -> Location | None:
-        """Return the location of *move*.
-
-        If the move is not drawn, return the location of its source or its target.
-        """
         place = move.places[0] or move.places[1]
         if place is None:
             drawn = {state.name: state.place for state in self.states}
@@ -85,13 +72,11 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether both sides have the same parts. Parts that drawings may leave out do not count."""
         wheres = {state.where for state in self.states} | {move.where for move in self.moves}
         return wheres <= {Where.BOTH, Where.UNDRAWN}
 
 
 def side_of(key: object, first: Container[object], second: Container[object]) -> Where:
-    """Return the sides that contain *key*. At least one side must contain it."""
     if key in first:
         return Where.BOTH if key in second else Where.FIRST
     return Where.SECOND

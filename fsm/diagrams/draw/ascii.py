@@ -1,12 +1,12 @@
 """Draw ASCII box-and-arrow diagrams. A user can paste one into a comment, where fsm checks it.
 
-States are stacked from top to bottom.  An arrow from a state to the state directly below it is a straight line. Loops
-are on the left.  Every other arrow leaves and enters on its own row and runs down its own column on the right.
-Events without a source are vertical trunks with branches on the far right.  States that no line connects are placed
-side by side. :mod:`fsm.diagrams.read` reads these diagrams.
+States are stacked from top to bottom. An arrow to the state directly below is a straight line, and loops are on the
+left. Every other arrow leaves and enters on its own row and runs down its own column on the right. Events without a
+source are vertical trunks with branches on the far right. States that no line connects are placed side by side.
+:mod:`fsm.diagrams.read` reads these diagrams.
 
 A diagram contains exactly what :mod:`fsm.diagrams.compare` requires of a complete diagram: states under their drawn
-names, and arrows with their labels. If it contained more, the details of the table would hide the lifecycle.
+names, and arrows with their labels. More detail would hide the lifecycle.
 """
 
 from collections import Counter
@@ -29,8 +29,6 @@ _STEP: Final = 3  # number of columns from one vertical line to the next
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlineArrow:
-    """An arrow from one state to another, the labels of the arrow, and the text that joins the labels."""
-
     source: str
     target: str
     labels: tuple[str, ...]
@@ -39,16 +37,12 @@ class OutlineArrow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trunk:
-    """Arrows without a source that have the same labels."""
-
     targets: tuple[str, ...]
     labels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """The states of a drawing in the machine's order, and the arrows between them."""
-
     initial: str
     states: tuple[str, ...]
     lines: tuple[OutlineArrow, ...]
@@ -115,7 +109,6 @@ def ascii_drawing(machine: Machine) -> str:
 
 
 def drawn(shown: Outline) -> str:
-    """Return *shown* as an ASCII diagram. The text ends in a newline."""
     cells: dict[tuple[int, int], str] = {}
     left = 0
     for states in _connected_groups(shown):
@@ -128,10 +121,6 @@ def drawn(shown: Outline) -> str:
 
 
 def _connected_groups(shown: Outline) -> list[list[str]]:
-    """Group the states that lines connect.
-
-    The group of the initial state comes first. The others have the outline's order.
-    """
     states = sorted(shown.states, key=lambda state: state != shown.initial)
     joined = [{line.source, line.target} for line in shown.lines] + [set(trunk.targets) for trunk in shown.trunks]
 
@@ -143,8 +132,6 @@ def _connected_groups(shown: Outline) -> list[list[str]]:
 
 
 class _Page:
-    """Connected states laid out from top to bottom. Their left border is in column 0."""
-
     def __init__(self, shown: Outline, states: list[str]) -> None:
         self.shown = shown
         self.states = states
@@ -247,7 +234,6 @@ class _Page:
             self._put(start + number, -_LOOP - 1 - len(label), label)
 
     def _draw_right(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow]) -> int:
-        """Draw the vertical parts of the arrows on the right. Return the first free column beyond them."""
         inner = [self.width + len(line.joined) + 3 for line in around]
         inner += [self._middle + 2 + len(label) for line in straight.values() for label in line.labels]
         start = max([self.width, *inner]) + _STEP

@@ -1,10 +1,10 @@
 """Write a picture as Graphviz DOT.
 
-If edges lead back to the initial state, that state is drawn twice, at the top and at the bottom. If it were drawn
-once, half of the edges would run up the page. Some edges represent edges from every state, or from states that are
-not drawn. Such an edge starts from a word beside its target. Several edges from every state share a word.
+If edges lead back to the initial state, that state is drawn twice, at the top and at the bottom; otherwise, half of
+the edges would run up the page. An edge from every state, or from states that are not drawn, starts at a word beside
+its target, which several such edges share.
 
-Nodes and edges have an ``id``, so that a page can find them in the SVG.
+Nodes and edges have an ``id``, by which a page finds them in the SVG.
 """
 
 import hashlib
@@ -99,7 +99,6 @@ def dot(picture: Picture) -> str:
 
 
 def identity(picture: Picture, *parts: str) -> str:
-    """Return a unique id for a drawn part.  Names never contain a colon."""
     return ":".join((picture.name, *parts))
 
 
@@ -170,10 +169,7 @@ def _word(edge: PictureEdge) -> str:
 
 
 def labelled(edge: PictureEdge) -> list[list[str]]:
-    """Return the rows of each label of *edge*.
-
-    A label has one row, or two rows if its outputs make it long. Its count adds one row.
-    """
+    """Return the rows of each label of *edge*: one, or two if its outputs make it long, and one for its count."""
     found = []
     for label, count in zip(edge.labels, times(edge), strict=True):
         own = OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
@@ -219,18 +215,18 @@ DARK: Final = {
 
 
 class NoDotError(Exception):
-    """Raised if Graphviz's ``dot`` program is not installed."""
+    pass
 
 
 class DotFailedError(Exception):
-    """Raised if Graphviz's ``dot`` program fails."""
+    pass
 
 
 def svg(picture: Picture) -> bytes:
     """Return *picture* as SVG that suits light and dark pages.
 
-    The ``data-source`` attribute is the digest of the DOT text.  The digest shows whether the image is up to date, so
-    that ``dot`` need not run.
+    The ``data-source`` attribute is a digest of the DOT text, which shows whether an image is up to date without
+    running ``dot``.
     """
     text = dot(picture)
     ET.register_namespace("", _SVG)
@@ -283,10 +279,6 @@ def _group_cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None
 
 
 def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Element]]:
-    """Split the text elements by label.
-
-    Each label of an edge has its own rows. A word has one comma-separated row.
-    """
     if edge.source == ELSEWHERE:
         found: list[list[ET.Element]] = [[]]
         for text in words:
@@ -299,19 +291,17 @@ def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Elemen
 
 
 def png(picture: Picture) -> bytes:
-    """Return *picture* as PNG on a white background, at the resolution for print."""
     return image(dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144", 1), "png")
 
 
 def digest(text: str) -> str:
-    """Return the digest of the text from which an image is made."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def image(text: str, form: str) -> bytes:
     """Return the image that ``dot`` makes of *text*.
 
-    Raise :class:`NoDotError` if ``dot`` is not installed, or :class:`DotFailedError` if ``dot`` fails.
+    Raise :class:`NoDotError` if Graphviz is not installed, and :class:`DotFailedError` if it fails.
     """
     # Do not use a pipe. If dot exits before it has read all of its input, a process that does not catch SIGPIPE is
     # killed without a message.

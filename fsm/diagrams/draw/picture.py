@@ -1,13 +1,13 @@
-"""Choose the contents of a machine's picture: nodes and edges. An edge bundles all moves from one node to another.
+"""Choose what a machine's picture shows. An edge bundles all moves from one node to another.
 
-A picture of the whole table would be unreadable, so a picture shows each change of state once.  Some things are drawn
-only on request. These are outcomes that stay in the state, events that interrupt every state (such as a restart), and
-states that only a profile reaches. If another outcome leads to the same state, outcomes that fail or take a short cut
-are also left out.
+A picture of the whole table would be unreadable, so a picture shows each change of state once. Some things are drawn
+only on request: outcomes that stay in the state, events that interrupt every state (such as a restart), and states
+that only a profile reaches. If another outcome leads to the same state, outcomes that fail or take a short cut are
+also left out.
 
-An event that does the same in every state is drawn as one arrow from *any state*.  If no other edge leads out of the
-initial state or back to it, the event is also drawn from one particular state. Without that edge, readers could not
-follow the lifecycle. States that are drawn alike become one node.  Deviations of a profile are always drawn.
+An event that does the same in every state is drawn as one arrow from *any state*. If no other edge leads out of the
+initial state or back to it, the event is also drawn from one particular state, so that readers can follow the
+lifecycle. States that are drawn alike become one node. Deviations of a profile are always drawn.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from fsm.machine.traversal import closure
 
 
 def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
-    """Map each state that is reached only under profiles to these profiles. Unreachable states are not included.
+    """Map each state that is reached only under profiles to these profiles, leaving out unreachable states.
 
     >>> from fsm.language.library import load
     >>> only_under(load("examples/models/washer.toml"))
@@ -56,8 +56,6 @@ Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureNode:
-    """A drawn state, which may stand for several states of the machine."""
-
     name: str  # the first of these states
     states: tuple[str, ...]
     shows: str = ""
@@ -72,8 +70,6 @@ class PictureNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeLabel:
-    """One event on an edge: the outcome if the event has several, the error reply, and the outputs."""
-
     event: str
     kind: Kind
     outcome: str = ""
@@ -86,10 +82,10 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """The number of times that the cell of a label was used. ``met`` is this number.
+    """How often recordings used the cell of a label.
 
     Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. An arrow for the end
-    of a call never shows it, because the call was counted at its beginning.
+    of a call never does, because the call was counted at its beginning.
     """
 
     met: int
@@ -99,7 +95,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureEdge:
-    """All moves from one node to another node. The source may also be :data:`ANY` or :data:`ELSEWHERE`."""
+    """All moves from one node, or from :data:`ANY` or :data:`ELSEWHERE`, to another node."""
 
     source: str
     target: str
@@ -111,8 +107,6 @@ class PictureEdge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """The contents of a picture."""
-
     name: str
     title: str
     initial: str  # empty if the initial state is not drawn
@@ -125,8 +119,6 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """The additions that a run or recordings make to a picture."""
-
     steps: frozenset[tuple[str, str, str]] = frozenset()  # steps of the run, by event, source and target
     states: frozenset[str] = frozenset()  # states that the run visited
     failed: frozenset[str] = frozenset()  # states in which the run may have failed
@@ -137,7 +129,7 @@ class Marks:
 def picture(
     machine: Machine, *, show: Collection[Extra] = (), events: Collection[str] | None = None, marks: Marks | None = None
 ) -> Picture:
-    """Return the parts of *machine* to draw: its moves and the extras in *show*. If given, *events* limits both.
+    """Return what to draw of *machine*: its moves and the extras in *show*, both limited to *events* if given.
 
     >>> from fsm.language.library import load
     >>> [(each.source, each.target) for each in picture(load("examples/models/door.toml")).edges][0]
@@ -167,10 +159,6 @@ class _PictureBuilder:
 
     @property
     def states(self) -> list[str]:
-        """The drawn states.
-
-        A state that only a profile reaches is drawn if it is requested or was met, or under a profile.
-        """
         met = {state for (_, state), count in self.marks.counts.items() if count}
         kept = met | self.marks.states | self.marks.failed
         every = bool(self.machine.profile) or "profiles" in self.show
@@ -192,10 +180,7 @@ class _PictureBuilder:
             self.left_out[event.name] = None
 
     def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Return each pair of a target and a label such that every other state has this arrow to the target.
-
-        There must be at least two other states.
-        """
+        """Return the target and label of each arrow that every other state has, if there are at least two others."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
@@ -230,11 +215,10 @@ class _PictureBuilder:
             yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
 
     def connect_lifecycle(self) -> None:
-        """Draw some edges from any state a second time, as edges from one particular state.
+        """Repeat some edges from any state as edges from one particular state, so that readers see a lifecycle.
 
-        Without them, readers could not follow a lifecycle.  If no edge leads out of the initial state, draw the edges
-        from the state that is listed before their target. If no edge leads back to the initial state, draw the edges
-        from the last final state.
+        If no edge leads out of the initial state, an edge is repeated from the state listed just before its target.
+        If none leads back to the initial state, it is repeated from the last final state.
         """
         initial, states = self.machine.initial, self.states
         final = [state for state in states if self.machine.states[state].kind == "final"]
@@ -284,10 +268,6 @@ class _PictureBuilder:
         )
 
     def _edges_from_elsewhere(self) -> Iterator[PictureEdge]:
-        """Yield edges to states that no drawn edge leads to.
-
-        Their labels are the left-out events that lead to the states.
-        """
         # The edges start from a word. Readers must not mistake it for a state of that name.
         named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
         events = self.machine.events
@@ -314,10 +294,6 @@ class _PictureBuilder:
 
 
 def _reached_by_call(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
-    """Map each state in which a call of *event* from *state* may end to a flag.
-
-    The flag is true if the reply is an error.
-    """
     found: dict[str, set[bool]] = {}
     first = [way.to for way in ways if way.begins] or [state]
     for between in closure(first, lambda at: [way.to for way in _ends(event, at) if way.begins]):
@@ -332,7 +308,7 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 
 
 def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
-    """Return *labels* with each event once. If a label succeeds, drop the event's errors. Keep all deviations."""
+    """Drop the errors of an event from *labels* if it also succeeds there. Deviations always stay."""
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str], EdgeLabel] = {}
     for label in labels:
@@ -355,7 +331,6 @@ def _counts_shown_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
 
 
 def _without_isolated_states(drawn: Picture) -> Picture:
-    """Remove the states without edges. If there are no edges at all, keep all states."""
     touched = {name for edge in drawn.edges for name in (edge.source, edge.target)}
     nodes = tuple(node for node in drawn.nodes if node.name in touched) or drawn.nodes
     initial = drawn.initial if any(node.name == drawn.initial for node in nodes) else ""
@@ -363,7 +338,6 @@ def _without_isolated_states(drawn: Picture) -> Picture:
 
 
 def _merge_alike(drawn: Picture) -> Picture:
-    """Merge states that are drawn alike into one node."""
     leads: dict[str, set[tuple[object, ...]]] = {node.name: set() for node in drawn.nodes}
     for edge in drawn.edges:
         rest = (edge.labels, edge.marked, edge.failed, edge.counts)

@@ -1,7 +1,7 @@
-"""Make sequence charts. A chart has participants and, in each row, a message between them.
+"""Make sequence charts: participants, and rows with a message between two of them.
 
 This module makes the chart of a run and writes charts as Mermaid. :mod:`fsm.diagrams.recorded_chart` makes the chart
-of a recording. :mod:`fsm.diagrams.draw.sequence_svg` draws both kinds of chart as SVG.
+of a recording, and :mod:`fsm.diagrams.draw.sequence_svg` draws both as SVG.
 """
 
 import re
@@ -31,10 +31,7 @@ MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assume
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One row of a chart.
-
-    A call has a bar at its target from the row that begins the call to the row that ends it.
-    """
+    """One row of a chart. A call has a bar at its target, from the row that begins it to the row that ends it."""
 
     kind: RowKind
     text: str
@@ -50,8 +47,6 @@ class ChartRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceChart:
-    """Participants from left to right, and rows from top to bottom."""
-
     participants: tuple[str, ...]
     rows: tuple[ChartRow, ...]
     title: str = ""  # description for readers who cannot see the chart
@@ -59,11 +54,9 @@ class SequenceChart:
     heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # lines above a participant, if not its name
 
     def head(self, participant: str) -> tuple[str, ...]:
-        """Return the lines above *participant*."""
         return self.heads.get(participant, (participant,))
 
     def bars(self) -> list[tuple[str, int, int]]:
-        """Return the bar of each call: its participant, and the numbers of its first and last rows."""
         open_: dict[int, tuple[str, int]] = {}
         found = []
         for number, row in enumerate(self.rows):
@@ -78,11 +71,11 @@ class SequenceChart:
 
 
 def chart(run: Run, model: Machine | System, broken: Property | None = None) -> SequenceChart:
-    """Return the chart of *run* of *model*. If *model* is a system, show only parts that act or that wait at the end.
+    """Return the chart of *run* of *model*. In a system, it shows only parts that act or that wait at the end.
 
-    The last step breaks the property *broken* and is marked. No step is marked if the run breaks the property by
-    repeating forever or by stopping.  If a system stops, the chart shows for which part each part waits, according to
-    the property's fair events.
+    The last step, which breaks the property *broken*, is marked, unless the run breaks it by repeating forever or by
+    stopping. If a system stops, the chart shows for which part each part waits, according to the property's fair
+    events.
 
     >>> from fsm.language.library import load
     >>> stop = RunStep(event="stop", source="idle", target="idle", outcome="ignored", reply="ok")
@@ -113,10 +106,7 @@ def chart(run: Run, model: Machine | System, broken: Property | None = None) -> 
 
 
 def breaks_at(run: Run) -> int:
-    """Return the number of the step that breaks a property.
-
-    Return 0 if *run* breaks the property by repeating or stopping.
-    """
+    """Return the number of the step that breaks a property, or 0 if *run* breaks it by repeating or stopping."""
     return 0 if run.cycle or run.stopped else len(run.steps)
 
 
@@ -164,13 +154,11 @@ def _system_rows(start: str, step: RunStep, system: System) -> Iterator[ChartRow
 
 
 def _recipient(done: Done, system: System) -> str:
-    """Return the only copy that decides whether the output is delivered, or ``OUTSIDE`` if there is no such copy."""
     asked = read(system.parts[system.copies[done.digit].part].heard)
     return system.copies[min(asked)].name if len(asked) == 1 else OUTSIDE
 
 
 def mermaid(shown: SequenceChart) -> str:
-    """Return *shown* as a Mermaid sequence diagram. The text ends in a newline."""
     names = {name: f"p{number}" for number, name in enumerate(shown.participants)}
     lines = ["sequenceDiagram"]
     lines += [f"  accTitle: {_text(shown.title)}"] if shown.title else []
@@ -196,6 +184,5 @@ _ARROWS: Final = {"call": "->>", "reply": "-->>", "lost": "--x", "waits": "--)",
 
 
 def _text(words: str) -> str:
-    """Replace characters of Mermaid and HTML syntax in *words* with character codes, which begin with ``#``."""
     coded = re.sub(r"[^\w \-./,():='…?✗~→µ·]", lambda found: f"#{ord(found[0])};", words)
     return re.sub("^((?:no)?wrap):", r"\1#58;", coded) if coded.strip() else "#32;"

@@ -47,7 +47,6 @@ text { font: 12px sans-serif; fill: #1f2328; text-anchor: middle; paint-order: s
 
 
 def svg(shown: SequenceChart) -> bytes:
-    """Return *shown* as SVG."""
     return bytes(ET.tostring(_SvgBuilder(shown).drawn(), encoding="utf-8"))
 
 
@@ -189,10 +188,6 @@ class _SvgBuilder:
         _add(group, "text", x=(source + target) // 2, y=y - 5).text = fitting(row.text, max(room, _NEAREST - 20))
 
     def _edge(self, name: str, number: int, *, right: bool) -> int:
-        """Return the column where an arrow ends.
-
-        It ends at the lifeline of *name* or at the outermost bar on that side.
-        """
         levels = [level for at, first, last, level in self.levels if at == name and first <= number <= last]
         if not levels:
             return self.at[name]
@@ -209,6 +204,5 @@ def _marker(root: ET.Element, name: str, middle: int) -> ET.Element:
 
 
 def _add(parent: ET.Element, tag: str, **attributes: str | int) -> ET.Element:
-    """Add an element to *parent*.  *kind* becomes its ``class`` attribute."""
     named = {"class" if name == "kind" else name: f"{value}" for name, value in attributes.items()}
     return ET.SubElement(parent, tag, named)

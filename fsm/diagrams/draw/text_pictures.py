@@ -53,9 +53,9 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
 
 
 def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iterator[tuple[PictureEdge, str, str]]:
-    """Yield each edge, a word, and a caption. The edge starts from the word if its source is not a node.
+    """Yield each edge with its caption, and with the word that it starts from if its source is not a node.
 
-    ``line(text)`` formats a label with its count if the count is known. *separator* joins the lines.
+    ``line(text)`` formats a label whose count is known. *separator* joins the lines.
     """
     told: set[str] = set()
     for edge in picture.edges:
@@ -70,10 +70,6 @@ def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iter
 
 
 def times(edge: PictureEdge) -> list[str]:
-    """Return a text with the use count for each label of an edge.
-
-    The text is empty if the count is unknown or 0, or if another edge shows it.
-    """
     if not edge.counts:
         return [""] * len(edge.labels)
     return [
@@ -83,13 +79,11 @@ def times(edge: PictureEdge) -> list[str]:
 
 
 def remarks(node: PictureNode) -> list[str]:
-    """Return the lines below the name of *node*: the value it shows, the profiles that reach it, and its visits."""
     only = f"only under {' or '.join(node.only)}" if node.only else ""
     return [*filter(None, (node.shows, only, "" if node.count is None else f"met {node.count:,}"))]
 
 
 def footer(picture: Picture) -> list[str]:
-    """Return the lines of text below a picture."""
     labels = [label for edge in picture.edges for label in edge.labels]
     lines = []
     if any(caption(label).endswith(OWN) for label in labels):
@@ -116,9 +110,9 @@ def footer(picture: Picture) -> list[str]:
 
 
 def identifiers(picture: Picture) -> dict[str, str]:
-    """Return a unique name for each node and for each source that is not a node.
+    """Return a unique identifier for each node and each source that is not a node.
 
-    A name has only letters, digits and underscores.
+    Identifiers consist of letters, digits and underscores.
     """
     names: dict[str, str] = {}
     wanted = {node.name: node.name for node in picture.nodes}
@@ -136,20 +130,18 @@ def identifiers(picture: Picture) -> dict[str, str]:
 
 
 def origin(edge: PictureEdge, picture: Picture) -> str:
-    """Return the node or word where *edge* starts. If many edges start from any state, they share one word."""
     gathered = sum(each.source == ANY for each in picture.edges) >= GATHERED
     alone = edge.source == ELSEWHERE or (edge.source == ANY and not gathered)
     return f"{edge.source} {edge.target}" if alone else edge.source
 
 
 def _letters(name: str) -> str:
-    """Reduce *name* to letters and digits, so that ``StopWash`` and ``stop-wash`` compare equal."""
     return "".join(filter(str.isalnum, name)).lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Style of a box. An empty ``style`` means square corners. ``line`` describes the border in a legend."""
+    """The style of a box. An empty ``style`` means square corners, and ``line`` describes the border in a legend."""
 
     fill: str
     dark: str
@@ -176,18 +168,15 @@ PASSING: Final = Look("#f6f8fa", "#161b22", "rounded,dashed", mermaid="stroke-da
 
 
 def look(node: PictureNode) -> Look:
-    """Return the style of *node*."""
     return LOOKS[node.kind] if node.kind else PASSING if node.passing else UNSTATED
 
 
 def legend(picture: Picture) -> tuple[StateKind, ...]:
-    """Return the kinds of state to explain. If all nodes have no kind or are initial, there is nothing to explain."""
     met = {node.kind for node in picture.nodes}
     return tuple(kind for kind in LOOKS if kind in met) if met - {"initial", None} else ()
 
 
 def ink(picture: Picture) -> bool:
-    """Check whether the fill of a state shows how often the state was met instead of its kind."""
     return any(node.count is not None for node in picture.nodes)
 
 
@@ -199,7 +188,7 @@ LEGEND = (
 
 
 def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: Marks | None = None) -> str:
-    """Return all cells of *machine* as a table with a row for each event. *marks* adds the number of uses.
+    """Return all cells of *machine* as a table with a row for each event. *marks* adds how often each was used.
 
     >>> from fsm.language.library import load
     >>> markdown(load("examples/models/door.toml")).splitlines()[0]
@@ -311,7 +300,6 @@ def mermaid(picture: Picture) -> str:
 
 
 def _mermaid_text(words: str) -> str:
-    """Replace characters of Mermaid's syntax in *words* with character codes, which begin with ``#``."""
     return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)
 
 

@@ -1,12 +1,11 @@
 """Find and read drawings of lifecycles in text files, without guessing.
 
-fsm finds ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs in any text. The text may be a document,
-a source file, or a file with nothing but the drawing.  Anything ambiguous is reported as a problem with its location.
+Any text may contain ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs, whether it is a document, a
+source file, or nothing but the drawing. Anything ambiguous is reported as a problem with its location.
 
-A missing space, or a tab that is expanded too wide, separates all lines and boxes that meet there. Each of these
-breaks would be reported as a separate problem.  fsm therefore tries to find the common cause. If the drawing can be
-read with narrower tabs or with one more space, only this problem is reported.  The result of the trial is not used
-for anything else.
+A missing space, or a tab that is expanded too wide, breaks all the lines and boxes that meet there, which would cause
+a flood of problems. If the drawing can be read with narrower tabs or with one more space, only this cause is
+reported. What was read in this trial is not used for anything else.
 """
 
 import re
@@ -41,7 +40,7 @@ _GAP: Final = re.compile(r"(?<=\S)(?=[ ])|^")
 
 
 def find(path: str) -> tuple[Drawing, ...]:
-    """Return all drawings in the file at *path* in the order of their lines. If *path* is ``-``, read standard input.
+    """Return all drawings in the file at *path*, or in standard input for ``-``, in the order of their lines.
 
     Raise :class:`InputError` if the file cannot be read or has no drawing.
     """
@@ -54,10 +53,6 @@ def find(path: str) -> tuple[Drawing, ...]:
 
 
 def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
-    """Return the drawings in *found* that include *line* of the file at *path*.
-
-    If *line* is 0, return all drawings.
-    """
     here = tuple(each for each in found if each.line <= line <= each.last) if line else found
     if not here:
         places = ", ".join(f"{each.line} to {each.last}" for each in found)
@@ -68,7 +63,7 @@ def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
 
 
 def parse(text: str, path: str) -> tuple[Drawing, ...]:
-    """Return all drawings in *text*.  Problems are reported with *path* as the file name.
+    """Return all drawings in *text*. *path* is the file name for problems.
 
     >>> [found.states.keys() for found in parse("digraph { A -> B }", "x.dot")]
     [dict_keys(['A', 'B'])]
@@ -98,7 +93,6 @@ _parsed = lru_cache(maxsize=4)(parse)
 
 
 def _no_drawing_problem(sheet: Canvas, lines: list[str]) -> Problem:
-    """Return a problem that says why there is no drawing. For example, the boxes may not be closed."""
     drawn = {within: strokes(sheet, within) for within in sheet.paragraphs}
     pieces = [cell for cells in drawn.values() for cell in cells]
     for line, text in enumerate(lines, 1):
@@ -124,10 +118,6 @@ def _no_drawing_problem(sheet: Canvas, lines: list[str]) -> Problem:
 
 
 def _with_common_causes(found: Sequence[Drawing], sheet: Canvas, lines: Sequence[str]) -> Iterator[Drawing]:
-    """Yield the drawings in *found*.
-
-    If all problems of a drawing have a known common cause, report only this cause.
-    """
     broken = sum(bool(each.problems) for each in found)
     for each in found:
         if each.problems:
@@ -156,10 +146,6 @@ def _tab_problem(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | 
 
 
 def _lost_blank_problem(sheet: Canvas, lines: Sequence[str], rows: range, found: Drawing, most: int) -> Problem | None:
-    """Return the problem of a missing space near the problems of *found*.
-
-    Give up and return None after *most* characters.
-    """
     own = lines[rows.start : rows.stop]
     size = sum(len(line) - line.count(" ") for line in own)
     near = sorted({row for each in found.problems for row in range(each.line - 2, each.line + 1) if row in rows})
@@ -174,6 +160,5 @@ def _lost_blank_problem(sheet: Canvas, lines: Sequence[str], rows: range, found:
 
 
 def _is_readable(lines: Sequence[str]) -> bool:
-    """Check whether *lines* contain drawings without problems."""
     found = list(characters.drawings(canvas("\n".join(lines), "")))
     return bool(found) and not any(each.problems for each in found)

@@ -1,11 +1,10 @@
 """Read ASCII box-and-arrow diagrams in any text.
 
-A drawing is a paragraph with boxes and arrows in it. Nothing is guessed. If a line ends nowhere, a label could belong
-to two lines, or a box is not closed, fsm reports a problem with its location. The reader therefore never invents an
-arrow.
+A drawing is a paragraph with boxes and arrows in it. Nothing is guessed: if a line ends nowhere, a label could belong
+to two lines, or a box is not closed, this is a problem with a location, and no arrow is invented.
 
-An arrow is a path along a line from its beginning to an arrowhead.  A line that branches has one arrow to each head.
-The labels of an arrow are the labels along its path. If its line begins at no state, the arrow has no source.
+An arrow is a path along a line from its beginning to an arrowhead, so a line that branches has an arrow to each head.
+Its labels are those along the path. If its line begins at no state, it has no source.
 """
 
 import itertools
@@ -28,7 +27,7 @@ _GAP: Final = 2  # maximum number of empty rows between a drawing and a stretch 
 
 
 def drawings(sheet: Canvas) -> Iterator[Drawing]:
-    """Yield the drawing in each paragraph that has boxes and lines. Its problems are sorted from top to bottom."""
+    """Yield the drawing in each paragraph that has boxes and lines, with its problems from top to bottom."""
     left = LARGEST
     for within in sheet.paragraphs:
         inner, around = boxes(sheet, within)
@@ -136,7 +135,6 @@ def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
 def _net_fault(
     net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires
 ) -> tuple[GridCell, str, str, str] | None:
-    """Return the cell, code, description and hint for the fault in *net*. Return ``None`` if *net* has no fault."""
     top = min(net.nodes).cell
     first = tails[0].cell if tails else top
     if sum(len(lines.links[node]) for node in net.nodes) >= 2 * len(net.nodes):
@@ -169,7 +167,6 @@ def _between_ends(ends: list[NetEnd], lines: Wires) -> str:
 
 
 def _report_contested_labels(arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabel], lines: Wires) -> None:
-    """Add a problem for each label that also touches an unlabelled line."""
     rivals: dict[Stroke, list[PlacedLabel]] = defaultdict(list)
     for label in labels:
         for rival in label.rivals:
@@ -184,7 +181,6 @@ def _report_contested_labels(arrows: list[tuple[Arrow, list[Stroke]]], labels: l
 
 
 def _row_range(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]:
-    """Return the first and last row of boxes, their lines, and vertical lines nearby. Ignore arrows in prose."""
     first, last = min(box.top for box in found), max(box.bottom for box in found)
     upright = []
     for net in pieces:

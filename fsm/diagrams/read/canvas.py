@@ -68,7 +68,7 @@ def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:
 def reaches(char: str, to: Direction) -> bool:
     """Check whether a line continues from *char* in direction *to*.
 
-    An arrowhead continues only in the direction opposite to the one in which it points.
+    An arrowhead continues only away from where it points.
 
     >>> reaches("+", "N"), reaches("|", "E"), reaches("v", "N"), reaches("v", "S")
     (True, False, True, False)
@@ -88,8 +88,6 @@ _WORD: Final = re.compile(r"(?<=[\w.])(?:-+(?=[\w.])|[vV])|[vV](?=[\w.])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """The grid of a text."""
-
     path: str
     rows: tuple[str, ...]
     columns: tuple[Sequence[int], ...]  # for each row and column, the index of the character in its line
@@ -97,11 +95,9 @@ class Canvas:
     paragraphs: tuple[range, ...]  # runs of rows that are not empty
 
     def at(self, cell: GridCell) -> str:
-        """Return the character at *cell*. Beyond the edges of the grid, return a blank."""
         return _at(self.rows, cell)
 
     def stroke(self, cell: GridCell) -> str:
-        """Return the character at *cell*. If the character is part of a word, return a blank."""
         return _at(self.drawn, cell)
 
     def place(self, cell: GridCell) -> Location:
@@ -110,7 +106,6 @@ class Canvas:
         return Location(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)
 
     def text(self, row: int, first: int, last: int) -> str:
-        """Return the text in *row* from column *first* to column *last*, both included."""
         return self.rows[row][first : last + 1].replace(_FILL, "")
 
 
@@ -201,14 +196,12 @@ class Box:
     right: int
 
     def holds(self, cell: GridCell) -> bool:
-        """Check whether *cell* is inside the box or on its border."""
         return self.top <= cell[0] <= self.bottom and self.left <= cell[1] <= self.right
 
     def cells(self) -> Iterator[GridCell]:
         return product(range(self.top, self.bottom + 1), range(self.left, self.right + 1))
 
     def sides(self) -> Iterator[tuple[GridCell, Direction]]:
-        """Yield the cells of the border except the corners. Each cell comes with its outward direction."""
         for column in range(self.left + 1, self.right):
             yield (self.top, column), "N"
             yield (self.bottom, column), "S"
@@ -217,27 +210,20 @@ class Box:
             yield (row, self.right), "E"
 
     def corners(self) -> tuple[GridCell, ...]:
-        """Return the corners in clockwise order from the top left."""
         return (self.top, self.left), (self.top, self.right), (self.bottom, self.right), (self.bottom, self.left)
 
 
 class _Edge(NamedTuple):
-    """An unbroken horizontal stroke that could be the top or the bottom of a box."""
-
     row: int
     first: int
     last: int
 
     def sides(self) -> tuple[_Sides, _Sides, _Sides]:
-        """Return the possible columns of both sides of a box.
-
-        They are the ends of the edge or, if a corner is missing, the columns next to the ends.
-        """
+        """Where the sides of a box may be: at the ends of the edge, or just beyond them if a corner is missing."""
         return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
 
 
 def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
-    """Return the boxes in the rows *within*, from top to bottom. Return boxes that contain other boxes separately."""
     edges = [edge for row in within for edge in _edges(sheet, row)]
     bottoms: dict[_Sides, list[_Edge]] = defaultdict(list)
     for edge in edges:
@@ -260,10 +246,6 @@ def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
 
 
 def _contains_another(box: Box, rows: Mapping[int, list[Box]]) -> bool:
-    """Check whether *box* contains another box.
-
-    *rows* maps each row to the boxes that begin there, from left to right.
-    """
     for row in range(box.top, box.bottom + 1):
         those = rows.get(row, ())
         for at in range(
@@ -275,7 +257,6 @@ def _contains_another(box: Box, rows: Mapping[int, list[Box]]) -> bool:
 
 
 def strokes(sheet: Canvas, within: range) -> list[GridCell]:
-    """Return the beginnings of strokes that may have been the top or the bottom of a box."""
     return [
         (edge.row, edge.first)
         for row in within
@@ -285,7 +266,6 @@ def strokes(sheet: Canvas, within: range) -> list[GridCell]:
 
 
 def _edges(sheet: Canvas, row: int) -> Iterator[_Edge]:
-    """Yield the maximal runs of strokes in *row*.  They may include vertical arrowheads."""
     text = sheet.rows[row]
     for piece in _PIECE.finditer(text):
         for first, last in runs(_is_horizontal(text[column], text, column) for column in range(*piece.span())):
@@ -301,7 +281,6 @@ def _is_horizontal(char: str, text: str, column: int) -> bool:
 
 
 def _box_below(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> Box | None:
-    """Return the box that has the top *top* and these *sides*. The first fitting edge in *bottoms* closes the box."""
     left, right = sides
     row = top.row + 1
     # No line continues downward from the corners of a bottom edge. The sides therefore extend past at most one of
@@ -320,7 +299,6 @@ def _box_below(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -
 
 
 def _is_table(sheet: Canvas, box: Box) -> bool:
-    """Check whether *box* is a table. In a table, lines cross the box from side to side or from top to bottom."""
     rows, columns = range(box.top, box.bottom + 1), range(box.left, box.right + 1)
     rules = any(_RULE.fullmatch(sheet.rows[row], box.left, box.right + 1) for row in rows[1:-1])
     return rules or any(all(_is_vertical(sheet.at((row, column))) for row in rows) for column in columns[1:-1])
@@ -331,7 +309,6 @@ def _is_vertical(char: str) -> bool:
 
 
 def _has_clean_corners(sheet: Canvas, row: int, sides: _Sides, up: Direction) -> bool:
-    """Check that no corner of an edge of a box is an arrowhead or continues outward."""
     left, right = sides
     return (
         right - left >= NARROWEST - 1 and _turns(sheet, (row, left), up, "W") and _turns(sheet, (row, right), up, "E")
@@ -347,10 +324,6 @@ def _turns(sheet: Canvas, corner: GridCell, up: Direction, out: Direction) -> bo
 
 
 def _name(sheet: Canvas, rows: range, first: int, last: int) -> tuple[str, GridCell]:
-    """Return the name in a box and the cell where it begins.
-
-    The lines in the box are joined by spaces. Remarks in parentheses are left out.
-    """
     lines = {row: sheet.text(row, first, last) for row in rows}
     named = {row: line for row, line in lines.items() if line.strip() and not _REMARK.fullmatch(line.strip())}
     row = next(iter(named), rows[0])

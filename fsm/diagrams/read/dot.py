@@ -1,8 +1,8 @@
-"""Read DOT graphs. Nodes are states, and edges are arrows.
+"""Read DOT graphs, whose nodes are states and whose edges are arrows.
 
-The name of a state is the first line of the node's label. If the node has no label, it is the node's name.  An arrow
-from a point, or from a node with an empty label, has no source.  https://graphviz.org/doc/info/lang.html describes
-the grammar. In addition, unquoted names may contain dots and begin with a digit.
+The name of a state is the first line of the node's label, or the node's name if it has no label. An arrow from a
+point, or from a node with an empty label, has no source. https://graphviz.org/doc/info/lang.html describes the
+grammar; in addition, unquoted names may contain dots and begin with a digit.
 """
 
 import itertools
@@ -38,7 +38,6 @@ _TAG: Final = re.compile(r"<[^<>]*>")
 
 
 def drawings(text: str, path: str) -> Iterator[Drawing]:
-    """Yield the graphs in *text*. A graph extends from its heading to its closing brace or to the end of *text*."""
     starts, end = [0, *(found.end() for found in re.finditer("\n", text))], 0
     for heading in _HEADING.finditer(text):
         if heading.start() >= end:
@@ -56,8 +55,6 @@ class _NotDotError(Exception):
 
 
 class _Token(NamedTuple):
-    """A token. Its ``kind`` is a keyword, a mark, ``name``, ``quoted`` for a quoted name, or a description."""
-
     kind: str
     text: str
     at: int
@@ -190,7 +187,6 @@ class _Graph:
             raise _NotDotError(what, "remove the parts that are not needed", "FSM411")
 
     def _end(self, node: _Token | None = None) -> tuple[str, ...]:
-        """Return the nodes at one end of an edge, without ports. An end is a group, *node*, or the next name."""
         if node is None and self.token.kind in _GROUPS:
             if self._take("subgraph"):
                 self._take(*_NAMES)

@@ -1,6 +1,6 @@
-"""Find nets. A net consists of connected lines, their beginnings and their ends.
+"""Find nets, which are sets of connected lines with their beginnings and ends.
 
-A net has one beginning and at least one end, or several beginnings and one end. A beginning is a point where a line
+A net has one beginning and any number of ends, or several beginnings and one end. A beginning is a point where a line
 leaves a box without an arrowhead, or where a line starts away from all boxes. An end is an arrowhead at a box, or at
 a word without a box.
 """
@@ -20,8 +20,6 @@ NEAR: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetEnd:
-    """A beginning or end of a net. If it is not at a state, ``state`` is ``None``."""
-
     state: str | None
     node: Stroke
     cell: GridCell
@@ -30,7 +28,7 @@ class NetEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """Connected lines. ``broken`` is true if a beginning or end of the lines has a problem."""
+    """Connected lines. ``broken`` is true if there is a problem with one of their beginnings or ends."""
 
     nodes: tuple[Stroke, ...]
     ends: tuple[NetEnd, ...]
@@ -39,8 +37,6 @@ class Net:
 
 @dataclass(slots=True)
 class Nets:
-    """Finds the nets among the lines of a paragraph, and the words that are part of them."""
-
     wires: Wires
     phrases: dict[GridCell, Phrase]  # phrases that are not part of any line
     words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by the stroke at which they are
@@ -49,7 +45,6 @@ class Nets:
     )  # phrases that interrupt the broken line joined by a node
 
     def find(self) -> list[Net]:
-        """Return the nets from top to bottom. Remove phrases that are part of a net from ``phrases``."""
         for node in self.wires.links:
             to = HEADS.get(self.wires.sheet.at(node.cell))
             touched = any(touch.head for touch in self.wires.touches.get(node, ()))
@@ -78,7 +73,6 @@ class Nets:
             self.phrases.pop(cell, None)
 
     def _join_broken_lines(self) -> None:
-        """Join the two parts of each line that a label interrupts."""
         for node in list(self.wires.links):
             for to in ("E", "S"):
                 found = self._continuation(node, to) if self._is_open(node, to) else None
@@ -100,7 +94,6 @@ class Nets:
         return any(touch.border == beyond(node.cell, to) for touch in self.wires.touches.get(node, ()))
 
     def _continuation(self, node: Stroke, to: Direction) -> tuple[list[Phrase], Stroke] | None:
-        """Return the label that interrupts the line from *node*. Return also the stroke where the line continues."""
         label: list[Phrase] = []
         if to == "E":
             cells = [beyond(node.cell, to, far) for far in range(1, NEAR + 1)]
@@ -140,7 +133,6 @@ class Nets:
                 yield from self._beginning(node, named)
 
     def _beginning(self, node: Stroke, named: Mapping[GridCell, Phrase]) -> Iterable[NetEnd]:
-        """Yield the beginning of a line that has no arrowhead or box. *named* maps cells to states without a box."""
         (back,) = self.wires.links[node] or [to for to in OPPOSITE if self._touches_box(node, to)]
         to = OPPOSITE[back]
         for far in range(1, NEAR + 1):
@@ -172,8 +164,6 @@ _JUNCTION: Final = 3  # minimum number of lines at a junction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedLabel:
-    """A label and the stroke at which it is placed. The label may also touch strokes of other lines."""
-
     step: ArrowLabel
     at: Stroke
     rivals: tuple[Stroke, ...] = ()
@@ -181,7 +171,7 @@ class PlacedLabel:
 
 @dataclass(slots=True)
 class Labels:
-    """Finds the line to which each phrase belongs. ``stretch`` numbers the stretches of line between junctions."""
+    """Finds the line to which each phrase belongs. A *stretch* is a part of a line between junctions."""
 
     wires: Wires
     stretch: dict[Stroke, int] = field(default_factory=dict)
@@ -189,8 +179,7 @@ class Labels:
     def find(self, nets: Nets, first: int, last: int) -> list[PlacedLabel]:
         """Return the labels of a drawing that extends from row *first* to *last*.
 
-        Labels are all phrases of *nets* in these rows, and the phrases between the two parts of a broken line.  A
-        phrase directly above or below the drawing may be a sentence about it.  It is a label only if it is next to an
+        A phrase directly above or below may be a sentence about the drawing. It is a label only if it is next to an
         outermost line that has no label.
         """
         # Each stretch between two junctions, or between a junction and an end, has at most one label.
@@ -250,7 +239,6 @@ class Labels:
         return found
 
     def _stretches_beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Stroke]]:
-        """Map each stretch beside *stack* to its nearest stroke and the number of blanks before this stroke."""
         found: dict[int, tuple[int, Stroke]] = {}
         for phrase in stack:
             sides: tuple[tuple[int, Direction], ...] = ((phrase.first, "W"), (phrase.last, "E"))

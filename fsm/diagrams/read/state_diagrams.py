@@ -1,10 +1,9 @@
-"""Read state diagrams of Mermaid and PlantUML. They may be in a file, between Markdown fences, or in a comment.
+"""Read state diagrams of Mermaid and PlantUML in a file, between Markdown fences, or in a comment.
 
-Only the parts of these languages that define states and transitions are read.  The name of a state is its text
-(``state "TEXT" as id``). If it has no text, the name is its id.  Text after a colon is a remark.  Colours, notes and
-directions are skipped.  Nested states, choices and forks have no meaning in a flat lifecycle, and are reported as
-problems.  https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram describe the
-grammars.
+Only the parts of these languages that define states and transitions are read. The name of a state is its text
+(``state "TEXT" as id``), or else its id. Text after a colon is a remark. Colours, notes and directions are skipped.
+Nested states, choices and forks have no meaning in a flat lifecycle, and are reported as problems.
+https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram describe the grammars.
 """
 
 import re
@@ -35,8 +34,6 @@ _CODES: Final = {"quot": '"', "lt": "<", "gt": ">", "amp": "&", "colon": ":", "s
 
 @dataclass(frozen=True, slots=True)
 class StateDiagram:
-    """Collects the states and arrows of a diagram in the file at ``path``."""
-
     path: str
     problems: list[Problem] = field(default_factory=list)
     states: dict[str, Location] = field(default_factory=dict)
@@ -44,7 +41,6 @@ class StateDiagram:
     arrows: list[tuple[str, str, str, Location]] = field(default_factory=list)
 
     def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> Drawing:
-        """Parse the diagram with the heading on line *heading*. *lines* are the lines below the heading."""
         note, line = False, heading
         for line, text in lines:
             statement = text.strip().rstrip(";").strip()
@@ -115,8 +111,7 @@ def blocks(
 ) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
     """Yield the line number of each *heading* in *text*, with the numbered lines below it up to *end*.
 
-    If the block is in a comment, blanks replace the comment mark. The comment mark is the group ``mark`` of
-    *heading*.
+    In a comment, blanks replace the comment mark, which is the group ``mark`` of *heading*.
     """
     rows = iter(enumerate(text.split("\n"), 1))
 
@@ -133,7 +128,6 @@ def blocks(
 
 
 def mermaid_drawings(text: str, path: str) -> Iterator[Drawing]:
-    """Yield the diagrams in *text*. A diagram ends at the end of its fence, its comment, or the file."""
     for line, lines in blocks(text, _HEADING, _FENCE, ends_with_comment=True):
         yield StateDiagram(path).read(line, lines)
 
@@ -157,7 +151,6 @@ _BLOCK_ENDS: Final = re.compile(r"^(?:\}|end ?\w+|</style>)$|'/$")
 
 
 def plantuml_drawings(text: str, path: str) -> Iterator[Drawing]:
-    """Yield the state diagrams in *text*."""
     for line, below in blocks(text, _STARTUML, _ENDUML, ends_with_comment=False):
         lines = list(below)
         if any(_OF_STATES.match(row) for _, row in lines):
@@ -165,7 +158,6 @@ def plantuml_drawings(text: str, path: str) -> Iterator[Drawing]:
 
 
 def _statements(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the statements in *lines* that define states and arrows. Each is translated to Mermaid's syntax."""
     inside = False
     for number, line in lines:
         statement = line.strip()

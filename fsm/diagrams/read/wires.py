@@ -1,7 +1,7 @@
 """Lines: the cells that are strokes of a line, and the directions in which the line continues from each cell.
 
-Strokes join at a joint (``+``). They also join if one stroke ends at the side of another stroke (``|---``). If a
-stroke continues on both sides (``--|--``), the lines cross without joining.
+Strokes join at a joint (``+``), and where one of them ends at the side of another (``|---``). If a stroke continues
+on both sides (``--|--``), the lines cross without joining.
 """
 
 from __future__ import annotations
@@ -34,23 +34,17 @@ _AXES: Final[Mapping[str, tuple[Direction, ...]]] = {"": tuple(OPPOSITE), "h": (
 
 
 class Stroke(NamedTuple):
-    """A stroke, given by its cell. If two lines cross at the cell, ``axis`` says which of them is meant."""
-
     cell: GridCell
     axis: str = ""
 
 
 class Touch(NamedTuple):
-    """A place where a line meets a box. The line may have an arrowhead there."""
-
     box: Box
     border: GridCell
     head: bool
 
 
 class Wires:
-    """The lines in the rows *within*, with the strokes that form them and the *boxes* that they meet."""
-
     def __init__(self, sheet: Canvas, within: range, boxes: Iterable[Box]) -> None:
         self.sheet = sheet
         self.within = within
@@ -70,10 +64,6 @@ class Wires:
         self.problems.append((cell, Problem(path=self.sheet.path, line=place.line, code=code, what=what, hint=hint)))
 
     def components(self, among: Callable[[Stroke], bool] = lambda _: True) -> Iterator[tuple[Stroke, ...]]:
-        """Yield the groups of connected strokes from top to bottom.
-
-        A group has only strokes with a true ``among(stroke)``.
-        """
         seen: set[Stroke] = set()
         for root in sorted(self.links):
             if root not in seen and among(root):
@@ -82,18 +72,12 @@ class Wires:
                 yield found
 
     def strokes_at(self, cell: GridCell, axes: str = "hv") -> Iterator[Stroke]:
-        """Return the stroke at *cell*. If lines cross at *cell*, return the strokes along *axes*."""
         return (node for node in (Stroke(cell), *(Stroke(cell, axis) for axis in axes)) if node in self.links)
 
     def char(self, cell: GridCell) -> str:
-        """Return the character at *cell* if it could be part of a line. Otherwise, return a blank."""
         return self.chars.get(cell, " ")
 
     def _turns(self, cell: GridCell, char: str) -> bool:
-        """Check whether a line turns at *char* if *char* is a dot or a quotation mark.
-
-        Return True for other characters.
-        """
         if char not in ROUND:
             return True
         near = {to: self.sheet.at(beyond(cell, to)) for to in OPPOSITE if reaches(char, to)}
@@ -120,7 +104,6 @@ class Wires:
         return self.node(there, to) if onward else None
 
     def node(self, cell: GridCell, to: Direction) -> Stroke:
-        """Return the stroke at *cell* that belongs to a line in direction *to*."""
         return Stroke(cell, "h" if to in "EW" else "v") if self.crossed(cell) else Stroke(cell)
 
     def _link(self, cell: GridCell) -> None:
@@ -134,10 +117,6 @@ class Wires:
                     links[to] = there
 
     def _record_border(self, box: Box, border: GridCell, out: Direction) -> None:
-        """Record the line that meets the box at *border*.
-
-        If there is no line at an arrowhead or a joint, report a problem.
-        """
         mark, outside = self.sheet.at(border), beyond(border, out)
         char, back = self.char(outside), OPPOSITE[out]
         leads = reaches(char, back)
@@ -173,10 +152,7 @@ _WORDS: Final = re.compile(r"[^ \n]+(?: [^ \n]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
-    """Words on one line that are separated by single blanks.
-
-    ``first`` and ``last`` are the columns of the phrase's ends.
-    """
+    """Words on one line, separated by single blanks, in the columns from ``first`` to ``last``."""
 
     text: str
     row: int
@@ -192,7 +168,6 @@ class Phrase:
 
 
 def phrases(lines: Wires) -> Iterator[Phrase]:
-    """Yield the phrases of a paragraph line by line.  A phrase is text that is not part of any line or box."""
     sheet, drawn = lines.sheet, {*lines.owners, *(node.cell for node in lines.links)}
     for row in lines.within:
         rest = "".join("\n" if (row, column) in drawn else char for column, char in enumerate(sheet.rows[row]))
@@ -202,7 +177,6 @@ def phrases(lines: Wires) -> Iterator[Phrase]:
 
 
 def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
-    """Group the phrases *those* into stacks. In a stack, phrases on consecutive lines are one above the other."""
     at = {cell: phrase for phrase in those for cell in phrase.cells()}
 
     def touched(phrase: Phrase) -> Iterator[Phrase]:
@@ -218,7 +192,9 @@ def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
 
 
 def names(stack: Iterable[Phrase]) -> tuple[str, ...]:
-    """Return the names in a stack, one for each line. Text in parentheses belongs to the previous name.
+    """Return the names in a stack, one for each line.
+
+    Text in parentheses, which may span several lines, belongs to the name before it.
 
     >>> lines = ["Start", "(failed", "and left)", "Stop"]
     >>> names(Phrase(text=text, row=row, first=0, last=9) for row, text in enumerate(lines))

@@ -1,12 +1,11 @@
-"""Export a machine to Promela, the language of the model checker SPIN.
+"""Export a machine, with or without a property, to Promela, the language of the model checker SPIN.
 
-A property of the machine can be exported with it.  A single process repeatedly takes one of the machine's steps.
-Each step is a ``d_step``, so that SPIN stores only the states of the machine.  A step prints its name, so that
-``spin -t`` shows a readable counterexample.  A claim adds variables besides ``state``, which are updated in the same
-``d_step``.  If a claim about finite runs is violated, an assertion fails.  If a claim about infinite runs is
-violated, SPIN finds an acceptance cycle.
+A single process repeatedly takes one of the machine's steps.  Each of them is a ``d_step``, so that SPIN stores only
+the states of the machine, and prints its name, so that ``spin -t`` shows a readable counterexample.  A claim adds
+variables besides ``state``, which are updated in the same ``d_step``.  If a claim about finite runs is violated, an
+assertion fails; if a claim about infinite runs is violated, SPIN finds an acceptance cycle.
 
-Each step of the machine remains one step in SPIN.  SPIN and :mod:`fsm.checker` therefore count the same states and find
+Since each step of the machine remains one step in SPIN, SPIN and :mod:`fsm.checker` count the same states and find
 counterexamples of the same length.
 """
 
@@ -40,8 +39,8 @@ MOST: Final = 30  # maximum number of items that take one bit each
 class Product:
     """A machine combined with a claim.
 
-    ``others`` are options in addition to the steps of the machine.  ``cases`` is the number of parts of the claim,
-    each of which is checked separately.  ``lasting`` is true if the claim is about infinite runs.
+    ``others`` are options in addition to the steps of the machine.  The claim has ``cases`` parts, which are checked
+    one at a time, and is about infinite runs if ``lasting`` is true.
     """
 
     options: Callable[[ExportedStep], Iterable[str]]
@@ -52,7 +51,6 @@ class Product:
 
 
 def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = "") -> str:
-    """Return the option that takes *step*, with an additional *guard* and additional *effects*."""
     asked, calls = words.calls(step)
     when = " && ".join([f"state == {words.states[step.source]}", *asked, *([guard] if guard else [])])
     changes = (f"{words.begun[event]} = {number}" for event, number in calls.items())
@@ -66,7 +64,7 @@ def sequence_product(
 ) -> Product:
     """Return the product for runs through *sequences*.
 
-    ``held`` counts the conditions that have held in order.  *until* resets the count.
+    ``held`` counts the conditions that have held in order, and is reset by *until*.
     """
     several = len(sequences) > 1
     lines = [f"#define UNTIL({INSTANT}) {words.expression(until) if until else 'false'}", f"#define BROKEN {BROKEN}"]
@@ -87,10 +85,6 @@ def sequence_product(
 
 
 def _next(length: int) -> str:
-    """Return an expression for the number of conditions that have held by the end of an instant.
-
-    *length* is the number of all conditions.  The number grows by at most one per instant.
-    """
     last = length - 1
     parts = [f"held == BROKEN || (held == {last} && HOLDS_{length}({INSTANT})) -> BROKEN"]
     if last:
@@ -102,8 +96,7 @@ def _next(length: int) -> str:
 def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     """Return the product for a call and its repetition.
 
-    ``between`` is the state after the first call.  ``stage`` is 1 after the first call, and 2 while the second call
-    is in progress.
+    ``stage`` is 1 after the first call, which leads to the state ``between``, and 2 while the second is in progress.
     """
 
     def options(step: ExportedStep) -> Iterator[str]:
@@ -146,13 +139,14 @@ def _call_options(words: PromelaNames, step: ExportedStep, guard: str, *, first:
 def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     """Return the product for a leads-to claim.
 
-    It has a bit that tells whether the target is due, and rounds for the fairness conditions.  Infinite runs are
-    decided by acceptance cycles.  In a run that violates the claim, there is an instant after which the target is due
-    forever.  SPIN guesses that instant (``committed``) and from then on takes only steps that do not meet the target.
-    Each fairness condition is then awaited in its ``turn``, and each round ends at an accepting label.  The turn of a
-    weakly fair event is over when it is taken or disabled.  The turn of a strongly fair event is over when it is
-    taken, or when it was guessed to be disabled forever (``spared``), after which no step may enable it.  If a run
-    stops, its rounds continue without steps.
+    Infinite runs are decided by acceptance cycles, and a bit tells whether the target is due.  In an infinite run
+    that violates the claim, there is an instant after which it is due forever.  SPIN guesses that instant
+    (``committed``), and from then on takes only steps that do not meet the target.
+
+    Meanwhile it goes through the fairness conditions in rounds.  Each condition has its ``turn``, and each round ends
+    at an accepting label.  The turn of a weakly fair event is over when the event is taken or disabled.  That of a
+    strongly fair event is over when it is taken, or guessed to be disabled forever (``spared``), after which no step
+    may enable it.  If a run stops, its rounds go on without steps.
     """
     if len(claim.fair) > MOST:
         raise CannotExportError(f"the property assumes that more than {MOST} events are fair; state it with fewer")
@@ -219,9 +213,9 @@ def _concerns(fair: Fair, step: ExportedStep) -> bool:
 def follows_product(words: PromelaNames, other: Machine) -> Product:
     """Return the product with ``belief``, a bit set of the possible states of *other* (subset construction).
 
-    The outputs of the machine, and the signals that both machines have, count as events of *other*.  Sets of states
-    are closed under hidden events.  The construction is independent of :mod:`fsm.monitor` and does not support calls
-    of *other* that take time.
+    Outputs of the machine, and signals that both machines have, count as events of *other*.  The sets of states are
+    closed under hidden events.  The construction is independent of :mod:`fsm.monitor`, and calls of *other* must not
+    take time.
     """
     if len(other.states) > MOST:
         what = f"'{other.name}' has more than {MOST} states, and each needs a bit"
@@ -275,10 +269,10 @@ WIDTH: Final = 100
 
 
 def promela(machine: Machine, stated: claims.Property | None = None, *, file: str = "") -> str:
-    """Return *machine* in Promela, ending in a newline.
+    """Return *machine*, with the claim of *stated* if it is given, in Promela, ending in a newline.
 
-    If *stated* is given, the claim of this property is included.  The commands in the header use the file name
-    *file*.  Raise :class:`CannotExportError` for a claim that SPIN cannot decide.
+    The commands in the header use the file name *file*.  Raise :class:`CannotExportError` for a claim that SPIN
+    cannot decide.
 
     >>> from fsm.language.library import load
     >>> print(promela(load("examples/models/door.toml")).splitlines()[0])
@@ -308,10 +302,6 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
 
 
 def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: bool) -> Iterator[str]:
-    """Yield the options for each step.
-
-    If *codes* is true, there is one option for each reply that the claim distinguishes.
-    """
     event = ""
     for step in steps(machine, words.codes if codes else None):
         if step.event != event:
@@ -350,7 +340,6 @@ def _product(claim: claims.Claim, words: PromelaNames) -> Product:
 
 
 def _head(machine: Machine, stated: claims.Property | None, product: Product, file: str) -> Iterator[str]:
-    """Yield the lines of the header: a description, the commands to run, and the expected result."""
     yield f"{machine.name}: {machine.title}"
     if stated is None:
         yield "Every state that can be reached, for SPIN (https://spinroot.com)."

@@ -16,10 +16,7 @@ from fsm.machine.conditions import Atom, Condition, atoms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedStep:
-    """An outcome of an event in a state or, if ``ends`` is true, of a call in progress.
-
-    ``reply`` is empty if the outcome has no reply.
-    """
+    """An outcome of an event in a state or, if ``ends`` is true, of a call in progress.  ``reply`` may be empty."""
 
     event: str
     ends: bool
@@ -36,10 +33,10 @@ class ExportedStep:
 
 
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
-    """Yield every step of *machine* in the model's order.  Silent cells have no steps.
+    """Yield every step of *machine* in the model's order.  Silent cells have none.
 
-    If *codes* are given, there is one step for each reply, and "any error" includes each of *codes*.  If no codes are
-    given, there is one step for each outcome.
+    There is one step for each outcome or, if *codes* are given, for each reply of each outcome, where "any error"
+    includes each of *codes*.
     """
     for event in machine.events.values():
         for ends, cells in ((False, event.cells), (True, event.ends)):
@@ -51,10 +48,7 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
 
 
 def reached(machine: Machine) -> tuple[list[frozenset[tuple[str, frozenset[str]]]], int]:
-    """Return the reachable pairs of a state and the begun calls, and the total number of steps.
-
-    The pairs are grouped by their distance from the initial state.
-    """
+    """Return the reachable (state, begun calls) pairs by distance from the initial state, and the number of steps."""
     start = (machine.initial, frozenset[str]())
     layers, met, taken, every = [frozenset({start})], {start}, 0, list(steps(machine))
     while layers[-1]:
@@ -82,7 +76,6 @@ def _replies(replies: tuple[str, ...], codes: Collection[str] | None) -> tuple[s
 
 
 def silent(machine: Machine, event: str) -> tuple[str, ...]:
-    """Return the states in which the specification is silent about *event*."""
     return tuple(state for state, cell in machine.events[event].cells.items() if isinstance(cell, Silent))
 
 
@@ -96,10 +89,7 @@ class CannotExportError(Exception):
 
 
 class PromelaNames:
-    """Promela names for *machine* and for the conditions in *stated*.
-
-    ``codes`` are the error replies in these conditions.
-    """
+    """Promela names for *machine* and for the conditions in *stated*, which mention the error replies ``codes``."""
 
     def __init__(self, machine: Machine, stated: Iterable[Condition]) -> None:
         mentioned = [atom for condition in stated for atom in atoms(condition)]
@@ -122,7 +112,6 @@ class PromelaNames:
         self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 
     def definitions(self) -> Iterator[str]:
-        """Yield a line for each name.  The numbers of states begin with 0, and all other numbers begin with 1."""
         yield "/* states; s_none is before the first */"
         yield from (f"#define {name} {number}" for number, name in enumerate(self.states.values()))
         yield f"#define {NOWHERE} {len(self.states)}"
@@ -132,11 +121,9 @@ class PromelaNames:
             yield from (f"#define {name} {number}" for number, name in enumerate(names.values(), 1))
 
     def first(self) -> str:
-        """Return the macro arguments for the first instant of a run."""
         return f"{NOWHERE}, {self.states[self.machine.initial]}, e_none, e_none, r_none, o_none, 0"
 
     def instants(self, step: ExportedStep) -> tuple[str, ...]:
-        """Return the macro arguments for each instant of *step*.  A step has one instant for each output."""
         event = self.events[step.event]
         # The end of a call is only a reply.  It does not count as another occurrence of the event.
         happens = "e_none" if step.ends else event
@@ -147,7 +134,6 @@ class PromelaNames:
         return tuple(f"{place}, {happens}, {replies}, {output}, {all_}" for output in outputs)
 
     def calls(self, step: ExportedStep) -> tuple[list[str], dict[str, int]]:
-        """Return the guard of *step* on calls in progress, and the values that it assigns to the flags of calls."""
         own, event = self.begun.get(step.event, ""), self.machine.events[step.event]
         if step.ends:
             return [own], {} if step.way.begins else {step.event: 0}
@@ -156,16 +142,11 @@ class PromelaNames:
         return [], dict.fromkeys(self.begun, 0) if event.interrupts else {}
 
     def any_of(self, states: Iterable[str], of: str) -> str:
-        """Return an expression that tests whether the variable *of* is one of *states*.
-
-        The states are in the model's order.
-        """
         wanted = frozenset(states)
         found = [f"{of} == {word}" for state, word in self.states.items() if state in wanted]
         return f"({' || '.join(found)})" if found else "(false)"
 
     def expression(self, condition: Condition) -> str:
-        """Return *condition* as a Promela expression about one instant."""
         match condition:
             case conditions.Not(of=inner):
                 return f"(!{self.expression(inner)})"
@@ -200,5 +181,4 @@ class PromelaNames:
 
 
 def size(numbers: int) -> str:
-    """Return the Promela type for the numbers from 0 to *numbers*."""
     return "byte" if numbers <= SMALL else "short" if numbers < 1 << 15 else "int"

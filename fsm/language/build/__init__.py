@@ -1,8 +1,7 @@
 """Build a well-formed machine from a written model, or report every error in the model.
 
-The engines rely on the rules that this module checks.  Every cell exists, and every name is defined.  A call has a
-reply, and a signal has none.  A call that begins can end.  The rules and their codes are in
-:mod:`fsm.language.codes`.
+This module checks the rules that the engines rely on: every cell exists, every name is defined, calls have replies
+and signals have none, and a call that begins can end.  :mod:`fsm.language.codes` has the rules and their codes.
 """
 
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ __all__ = ["LARGEST_TABLE", "build"]
 LARGEST_TABLE: Final = 500_000
 """Maximum number of outcomes in the table of a machine.
 
-For this limit, the number of outcomes of a cell is the number in the largest cell of its event.
+For this limit, every cell of an event counts as much as the largest one.
 """
 
 
@@ -56,7 +55,6 @@ def _outcomes(event: Cells) -> int:
 
 
 def _machine(problems: Problems[Written], sets: Sets) -> Machine:
-    """Return the machine that the model describes, without its profiles."""
     written, header = problems.model.written, problems.model.written.machine
     problems.known("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
@@ -161,10 +159,6 @@ def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
 
 
 def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[str, str, int, str]]:
-    """Yield every alias of an event, and then every alias of an outcome.
-
-    Each alias comes with the event, a description and the line.
-    """
     for event in machine.events.values():
         for index, alias in enumerate(event.aliases):
             line = problems.model.lines.find("event", event.name, "aliases", index)

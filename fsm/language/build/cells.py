@@ -30,19 +30,12 @@ _PLAIN: Final[Mapping[Group, type[Ignores | Cannot | Silent]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Cells as ``written`` at the path ``at``.  ``clauses`` maps each state to the clause that justifies its cell."""
-
     written: Cells
     clauses: Mapping[str, Clause]
     at: Keys
 
 
 class _Mention(NamedTuple):
-    """A mention of a state, or of ``*``, in a group of cells of a part.
-
-    ``key`` is the written word: the state itself, or a set that contains it.
-    """
-
     part: Part
     group: Group
     key: str
@@ -52,10 +45,7 @@ class _Mention(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The cells of the event ``name``, which are written in several ``parts``.
-
-    The parts may refer to the ``sets`` of states.
-    """
+    """Builds the cells of the event ``name``, which may be spread over several ``parts`` of the model."""
 
     problems: Problems[Written]
     name: str
@@ -64,7 +54,6 @@ class Groups:
     sets: Sets
 
     def cells(self) -> dict[str, Cell]:
-        """Return the cells by state, with ``*`` and sets expanded.  Cells for unknown states are left out."""
         mentions = self._mentions("cells", [group for group in GROUPS if group != "ends"])
         named = {mention.state for mention in mentions}
         rest = [state for state in self._states() if state not in named]
@@ -80,7 +69,6 @@ class Groups:
         return cells
 
     def ends(self) -> dict[str, Moves]:
-        """Map each state in which a call in progress can end, in model order, to the outcomes of that end."""
         if self.kind != "call":
             for part in self.parts:
                 if part.written.ends:
@@ -95,11 +83,6 @@ class Groups:
         return self.problems.model.written.states
 
     def _mentions(self, what: str, groups: Sequence[Group]) -> list[_Mention]:
-        """Return the mentions of known states in *groups*.
-
-        Report unknown states, and states that are mentioned twice.  *what* is the noun for the contents of *groups*
-        in messages, such as ``cells``.
-        """
         found = [
             _Mention(part, group, key, state, (*part.at, group, key if isinstance(keys, Mapping) else index))
             for part in self.parts
@@ -219,13 +202,11 @@ class Groups:
 
 
 def keys(written: Cells) -> Iterator[str]:
-    """Yield every state, set of states or ``*`` for which *written* has cells or ends."""
     for group in GROUPS:
         yield from getattr(written, group)
 
 
 def ways(cells: Iterable[Cell]) -> Iterator[Outcome]:
-    """Yield every outcome of *cells*, in the order of the cells."""
     for cell in cells:
         if isinstance(cell, Moves):
             yield from cell.outcomes
@@ -243,17 +224,11 @@ _OF_THE_OTHER: Final = ("kind", "MUST", "SHOULD", "MAY", "observed", "clause", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Builds the events of a machine.  ``known`` are the clauses of the machine, and ``sets`` its sets of states."""
-
     problems: Problems[Written]
     known: Mapping[str, Clause]
     sets: Sets
 
     def by_name(self) -> dict[str, Event]:
-        """Return every event, in file order.
-
-        An event with ``like`` inherits the cells that it lacks from the event that ``like`` names.
-        """
         making = self.problems.model.written.event
         made = {name: self._event(name, each) for name, each in making.items() if each.like is None}
         for name, each in making.items():
@@ -290,7 +265,6 @@ class Events:
         )
 
     def _like(self, name: str, written: WrittenEvent, model: Event | None) -> Event:
-        """Return the event *name*.  For each state for which *written* has no cell, use the cell of *model*."""
         at = ("event", name)
         others = self.problems.model.written.event
         if model is None:
@@ -347,10 +321,7 @@ class Events:
 
 
 def check_ends(problems: Problems[Written], machine: Machine) -> None:
-    """Report every call of *machine* that begins but cannot end.
-
-    Also report every end of a call in a state in which the call can never be in progress.
-    """
+    """Report every call that begins but cannot end, and every end in a state where the call is never in progress."""
     for event in machine.events.values():
         begun = begun_in(event)
         for state, line in begun.items():
@@ -376,7 +347,6 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
 
 
 def endless(event: Event) -> list[str]:
-    """Return the states from which a call of *event* never ends, because it only begins again."""
     ending: set[str] = set()
 
     def leaves(end: Moves) -> bool:
@@ -390,6 +360,5 @@ def endless(event: Event) -> list[str]:
 
 
 def in_progress(machine: Machine, event: Event) -> set[str]:
-    """Return the states that a call of *event* may be in after it has begun and before it ends."""
     begun = begun_in(event)
     return {*begun} if event.ends.keys() <= begun.keys() else {*begun, *found_in(machine, event)}

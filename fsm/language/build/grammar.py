@@ -36,8 +36,6 @@ _TOKEN: Final = re.compile(r"([A-Za-z0-9_.-]+|[(),])|(\S)")
 
 
 class ConditionError(Exception):
-    """An error in the text of a condition, with a description of the error and a hint."""
-
     def __init__(self, what: str, hint: str, at: tuple[str, ...] = ()) -> None:
         self.what = what
         self.hint = hint
@@ -47,9 +45,10 @@ class ConditionError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Grammar(ABC):
-    """Parses ``text``.  ``define`` has the names that the text may use.
+    """A parser of conditions that subclasses extend by the words of their models.
 
-    Subclasses parse all other words, or raise :class:`ConditionError` if they do not know a word.
+    ``define`` has the names that ``text`` may use.  A subclass parses all other words, and raises
+    :class:`ConditionError` for a word that it does not know.
     """
 
     text: str
@@ -62,7 +61,6 @@ class Grammar(ABC):
         self.words = _tokens(self.text)
 
     def sequence(self) -> Sequence:
-        """Read the whole text as conditions separated by ``then``."""
         found = self._separated("then", self.written)
         if self.peek():
             hint = "insert 'and', 'or' or 'then' before it"
@@ -70,25 +68,21 @@ class Grammar(ABC):
         return tuple(found)
 
     def condition(self) -> WrittenCondition:
-        """Read the whole text as one condition."""
         found = self.sequence()
         if len(found) > 1:
             raise ConditionError(f"the condition {self.text!r} is about several instants", "leave out 'then'")
         return found[0]
 
     def peek(self) -> str:
-        """Return the next word, or an empty string at the end of the text."""
         return self.words[self.next][0] if self.next < len(self.words) else ""
 
     def take(self, word: str) -> bool:
-        """Skip *word* if it is the next word.  Return whether it was."""
         if self.peek() != word:
             return False
         self.next += 1
         return True
 
     def written(self) -> WrittenCondition:
-        """Read a condition and return it together with its text."""
         start = self.words[self.next - 1][1] if self.next else 0
         means = self._some()
         return WrittenCondition(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
@@ -134,7 +128,6 @@ class Grammar(ABC):
         """Read a condition that begins with *word*, if it is neither a defined name nor composed of conditions."""
 
     def word(self, expected: str) -> str:
-        """Read the next word.  If there is none, the error calls it *expected*."""
         word = self.peek()
         if not word:
             what = f"the condition {self.text!r} ends where {expected} is expected"
@@ -143,11 +136,9 @@ class Grammar(ABC):
         return word
 
     def emitted(self) -> list[str]:
-        """Read the outputs after ``emits only``."""
         return self._separated(",", lambda: self.word("an output"))
 
     def reply(self, event: str, kind: Kind) -> str:
-        """Read the reply after ``replies`` in a condition on the event *event*."""
         if kind != "call":
             raise ConditionError(f"'{event}' is not a call and has no reply", "leave out 'replies'")
         word = self.word("a reply")
@@ -261,7 +252,6 @@ class MachineGrammar(Grammar):
 
 
 def outputs(machine: Machine) -> tuple[str, ...]:
-    """Return every output of *machine* and of its profiles, in the model's order."""
     rows = [
         *((event.cells, event.ends) for event in machine.events.values()),
         *((each.cells, each.ends) for profile in machine.profiles.values() for each in profile.overrides),
@@ -278,10 +268,7 @@ PART_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The copies and joint events of ``system`` that a condition may mention.
-
-    ``meant`` maps each part to its copies.  ``events`` maps each word for an event to joint events.
-    """
+    """What a condition may mention: the copies of each part, and the joint events by each of their names."""
 
     system: System
     meant: Mapping[str, tuple[Copy, ...]]
@@ -289,7 +276,6 @@ class Scope:
 
 
 def scope(system: System, copy: Copy | None) -> Scope:
-    """Return the scope of a condition on *system* that is about *copy* or, if it is ``None``, the whole system."""
     meant = {name: system.related(name, copy) for name in system.parts}
     those = {each for copies in meant.values() for each in copies}
     events: dict[str, list[str]] = {}
@@ -302,8 +288,6 @@ def scope(system: System, copy: Copy | None) -> Scope:
 
 @dataclass(slots=True, kw_only=True)
 class SystemGrammar(Grammar):
-    """Parses conditions about the copies and joint events in the scope ``scope``."""
-
     scope: Scope
 
     def atom(self, word: str) -> Condition:
@@ -350,7 +334,6 @@ class SystemGrammar(Grammar):
         return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")
 
     def _emits_only(self, words: list[str]) -> Condition:
-        """Return the condition that *words* are emitted in order and are the only outputs of their emitters."""
         found: list[str] = []
         among: set[str] = set()
         for word in words:

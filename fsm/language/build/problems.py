@@ -16,31 +16,27 @@ from fsm.machine.traversal import closure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems(Generic[F]):
-    """Collects the errors in the file ``model`` below the path ``at``.  Duplicates are left out."""
+    """Collects the errors in the file ``model`` below the path ``at``, each of them once."""
 
     model: File[F]
     at: Keys = ()
     _found: dict[Problem, None] = field(default_factory=dict)
 
     def below(self, *at: str | int) -> Self:
-        """Return a view of this collection for errors below the path *at*."""
         return replace(self, at=(*self.at, *at))
 
     @property
     def table(self) -> str:
-        """The header of the table at the path of this collection."""
         return f"[{'.'.join(map(str, self.at))}]"
 
     def say(self, code: str, what: str, hint: str, *at: str | int) -> None:
-        """Add an error at the path *at*."""
         self.say_at(self.model.lines.find(*self.at, *at), code, what, hint)
 
     def say_at(self, line: int, code: str, what: str, hint: str) -> None:
-        """Add an error on *line*."""
         self._found[Problem(path=self.model.path, line=line, code=code, what=what, hint=hint)] = None
 
     def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
-        """Check that *word* is ``None`` or in *names*.  If not, add an error.
+        """Add an error unless *word* is ``None`` or in *names*, and return whether there was no error.
 
         *what* is the start of the message, such as ``unknown state``.
         """
@@ -50,13 +46,11 @@ class Problems(Generic[F]):
         return False
 
     def refuse(self) -> None:
-        """Raise :class:`InputError` if the collection contains an error."""
         if self._found:
             raise InputError(sorted(self._found, key=lambda problem: problem.line))
 
 
 def citation(problems: Problems[F], written: Cited) -> tuple[Level, str] | None:
-    """Return the level and source of *written*, or ``None`` if it has neither."""
     sources = zip(reversed(LEVELS), (written.MUST, written.SHOULD, written.MAY, written.observed), strict=True)
     given = [(level, source) for level, source in sources if source is not None]
     if len(given) > 1:
@@ -66,7 +60,6 @@ def citation(problems: Problems[F], written: Cited) -> tuple[Level, str] | None:
 
 
 def clause_of(problems: Problems[F], name: str, written: Cited, says: str, link: str) -> Clause:
-    """Return the clause *name* with the level and source of *written*.  Report an error if it has neither."""
     found = citation(problems, written)
     if found is None:
         hint = "add one of MUST, SHOULD, MAY and observed, with the source as its value: MUST = …"
@@ -76,10 +69,6 @@ def clause_of(problems: Problems[F], name: str, written: Cited, says: str, link:
 
 
 def implied(problems: Problems[F], header: Header | SystemHeader, name: str, about: str, written: Happening) -> Clause:
-    """Return the clause that is implied by the event *name*.
-
-    *about* is the text of the clause.  The level is the level in *written* or, if it has none, the level of the file.
-    """
     given = citation(problems.below("event", name), written) if written.clause is None else None
     level, source = given or (header.level, header.source)
     return Clause(name=name, says=about, level=level, source=source)
@@ -88,10 +77,6 @@ def implied(problems: Problems[F], header: Header | SystemHeader, name: str, abo
 def clauses_of(
     problems: Problems[F], separate: Mapping[str, WrittenClause], events: Mapping[str, Happening]
 ) -> dict[str, Clause]:
-    """Return every clause by name.
-
-    A clause is defined separately, or together with an event that rests on the clause.
-    """
     found = {
         name: clause_of(problems.below("clause", name), name, clause, clause.says, clause.link)
         for name, clause in separate.items()
@@ -117,7 +102,6 @@ def clauses_of(
 
 
 def check_used(problems: Problems[F], clauses: Iterable[str], used: Collection[str | None], what: str, by: str) -> None:
-    """Report the *clauses* that are not in *used*.  *what* and *by* are parts of the message."""
     for name in clauses:
         if name not in used:
             problems.say(
@@ -126,10 +110,6 @@ def check_used(problems: Problems[F], clauses: Iterable[str], used: Collection[s
 
 
 def _with_events(events: Mapping[str, Happening]) -> Iterator[tuple[Keys, str, WrittenRest | Happening]]:
-    """Yield each place where *events* name a clause.
-
-    Each place comes with the name of the clause and the table that may define the clause.
-    """
     for event, written in events.items():
         if written.clause is not None:
             yield ("event", event), written.clause, written
@@ -140,7 +120,6 @@ def _with_events(events: Mapping[str, Happening]) -> Iterator[tuple[Keys, str, W
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 Definitions: TypeAlias = "Mapping[str, str | tuple[str, ...]]"
-"""Maps each name to its definition: the text of a condition, or all states of a set."""
 
 
 def definitions(
@@ -151,12 +130,11 @@ def definitions(
     taken: Mapping[str, Collection[str]],
     texts: Iterable[str],
 ) -> dict[str, str | tuple[str, ...]]:
-    """Return the definitions.
+    """Return the valid definitions in *define*, and report the others.
 
-    Conditions are returned as written.  Sets within a set are replaced by their states.  *taken* maps a kind, such as
-    ``event``, to the names that are already used for this kind.  A definition with such a name is reported and left
-    out.  Other errors are reported, too: a definition that none of *texts* uses, a set with a member that is not a
-    state, and a circular definition.
+    Conditions are returned as written, and sets within a set are replaced by their states.  *taken* maps a kind, such
+    as ``event``, to the names that are already used for it; a definition with such a name is left out.  A definition
+    that none of *texts* uses, a member of a set that is not a state, and a circular definition are reported, too.
     """
     members = (*states, *(name for name, value in define.items() if not isinstance(value, str)))
     needs = {name: _words(value) & define.keys() for name, value in define.items()}

@@ -19,17 +19,11 @@ _TEXT: Final[tuple[FieldKind, ...]] = ("text",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """Reads requirements on fields.
-
-    ``kinds`` maps each field to its kind.  ``sets`` maps the names of sets to the ``states`` in them.
-    """
-
     states: Collection[str]
     sets: Mapping[str, Collection[str]]
     kinds: Mapping[str, FieldKind]
 
     def requirement(self, problems: Problems[F], clause: Clause, written: WrittenDemand) -> Requirement:
-        """Build the requirement of *clause* from *written*."""
         self._check(problems, written)
         return Requirement(
             clause=clause,
@@ -79,7 +73,6 @@ class Demands:
 
 
 def requirements(problems: Problems[Written], demands: Demands, clauses: Collection[str]) -> dict[str, Requirement]:
-    """Return every clause on fields by name.  Report a name that *clauses* already contains."""
     found = {}
     for name, written in problems.model.written.requires.items():
         here = problems.below("requires", name)
@@ -94,7 +87,6 @@ def requirements(problems: Problems[Written], demands: Demands, clauses: Collect
 def exemptions(
     problems: Problems[Written], demands: Demands, profile: str, requires: Mapping[str, Requirement]
 ) -> Iterator[Exemption]:
-    """Yield the exemptions that the profile *profile* itself declares."""
     for name, written in problems.model.written.profile[profile].exempt.items():
         here = problems.below("profile", profile, "exempt", name)
         demands.check_values(here.below("when"), written.when)
@@ -104,7 +96,6 @@ def exemptions(
 
 
 def kinds_of_fields(problems: Problems[Written]) -> dict[str, FieldKind]:
-    """Map each field of a model to its kind."""
     found: dict[str, FieldKind] = {}
     listed = problems.model.written.fields
     for kind, names in zip((*_NUMBERS, *_TEXT), (listed.time, listed.int, listed.text), strict=True):
@@ -122,13 +113,11 @@ def _values(written: Mapping[str, list[int | str]]) -> Values:
 def deviation(
     name: str, profile: str, clause: Clause, written: WrittenExemption | WrittenOverride, event: str = ""
 ) -> Deviation:
-    """Return the deviation *name* of *profile* from *clause*.  If *event* is empty, the clause is about fields."""
     words = written.model_dump(include={"about", "since", "until", "link"})
     return Deviation(name=name, event=event, clause=clause, profile=profile, **words)
 
 
 def profiles(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[str, Profile]:
-    """Return the profiles of *machine* by name, in file order.  In each profile, inherited overrides come first."""
     written = problems.model.written.profile
     made: dict[str, Profile] = {}
     for name in _parents_first(problems):
@@ -160,10 +149,6 @@ def _parents_first(problems: Problems[Written]) -> list[str]:
 
 
 def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[Override]:
-    """Yield the overrides that the profile *name* inherits from *parent*.
-
-    A cell is left out if *own* replaces it for every version.
-    """
     named = {each.name for each in own}
     own = [each for each in own if each.deviation or not (each.since or each.until)]
     cells = {(each.event, state) for each in own for state in each.cells}
@@ -180,18 +165,12 @@ def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overriding:
-    """Builds the profile ``name`` of ``machine``, and reports its errors."""
-
     problems: Problems[Written]
     machine: Machine
     sets: Sets
     name: str
 
     def profile(self, written: WrittenProfile, parent: Profile | None) -> Profile:
-        """Return the profile, which extends *parent* if a parent is given.
-
-        Overrides of unknown events are left out.
-        """
         overrides = []
         for key, override in written.cell.items():
             at = ("profile", self.name, "cell", key, "event")
@@ -251,10 +230,7 @@ class Overriding:
         return made
 
     def _check_changes(self, made: Override, event: Event, *, deviates: bool) -> None:
-        """Check that an override names the clause that it breaks if it allows more than the machine.
-
-        An override that allows nothing more must not name a clause.
-        """
+        """Check that an override names the clause that it breaks if it allows more than the machine, or else none."""
         cells: list[tuple[str, Cell, Cell | None]]
         cells = [(state, cell, event.cells[state]) for state, cell in made.cells.items()]
         cells += [(state, end, event.ends.get(state)) for state, end in made.ends.items()]
@@ -278,7 +254,6 @@ class Overriding:
             self.problems.say_at(made.line, "FSM116", what, "name the cells that differ, or remove the override")
 
     def _check_once(self, overrides: Iterable[Override]) -> None:
-        """Check that a cell with several overrides is overridden only by deviations."""
         meeting: defaultdict[tuple[str, str, bool], list[tuple[Override, int]]] = defaultdict(list)
         for override in overrides:
             for state, cell in override.cells.items():

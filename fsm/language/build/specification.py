@@ -44,16 +44,10 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
     "matches-diagram": frozenset(),
     "requires": frozenset(),
 }
-"""Maps each kind of claim to the words that may accompany it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimBuilder:
-    """Builds the claim of the property ``name``.
-
-    ``of`` is the machine that the claim is about, or the scope of a system.
-    """
-
     problems: Problems[Stated]
     of: Machine | Scope
     find: Callable[[str], Machine | System]
@@ -62,7 +56,6 @@ class ClaimBuilder:
     define: Definitions
 
     def claim(self) -> claims.Claim | None:
-        """Return the claim.  If the claim makes no sense, report the error and return ``None``."""
         values = self.written.model_dump(by_alias=True, exclude_defaults=True)
         kinds = [kind for kind in KINDS if kind in values]
         if len(kinds) != 1:
@@ -188,8 +181,8 @@ class ClaimBuilder:
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
         """Parse a fairness assumption: ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.
 
-        In a system, the assumption cannot have ``.ends``.  The assumption applies to the events of every copy, even
-        if the claim is about a single copy.
+        A system has no ``.ends``.  There, the assumption covers the events of every copy, even if the claim is about
+        only one.
         """
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
@@ -237,7 +230,6 @@ class ClaimBuilder:
 
 
 def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, Keys]]:
-    """Return the texts of a claim and the place of each text in the property."""
     if isinstance(value, str):
         return [(value, (kind,))]
     return [(text, (kind, index)) for index, text in enumerate(value or ())]
@@ -250,10 +242,6 @@ def _starting_in(state: str, sequence: Sequence) -> Sequence:
 
 
 def subject(problems: Problems[Stated], machine: Machine | System, part: str | None, copy: int) -> Machine | Scope:
-    """Return the subject of a property: *machine* or, for a system, a scope.
-
-    The scope has copy number *copy* of *part*, or everything if *part* is ``None``.
-    """
     if isinstance(machine, Machine):
         if part is not None:
             problems.say("FSM302", "only a property of a system can have 'for'", "leave out 'for'", "for")
@@ -268,11 +256,10 @@ AnyModel: TypeAlias = Machine | System
 
 
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
-    """Return the specification in *file*.
+    """Return the specification in *file*, or raise :class:`InputError` with every semantic error in it.
 
-    *find* returns the machine or system with a name that the file mentions.  In a system, claims about each copy of a
-    part are made about copy number *copy*.  If *copy* is not 0, all other claims are left out.  Raise
-    :class:`InputError` with every semantic error in the file.
+    *find* returns the machine or system that the file refers to by a name.  In a system, claims about each copy of a
+    part are made about copy number *copy*; unless that is 0, all other claims are left out.
     """
     problems = Problems(model=file)
     written = file.written
@@ -379,10 +366,6 @@ def _failures(
 
 
 def _inherited(machine: AnyModel, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
-    """Return *stated*, with the values that profiles inherit.
-
-    A profile inherits the value of its nearest ancestor that has one, unless that ancestor is in *alone*.
-    """
     if isinstance(machine, System):
         return stated
     nearest = {name: next((each for each in machine.lineage(name) if each in stated), "") for name in machine.profiles}

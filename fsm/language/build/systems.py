@@ -1,7 +1,7 @@
 """Build a well-formed system from a written one, or report every error in it.
 
-This module enumerates copies.  A joint event that is *of* a part becomes one event for each copy of that part.  A
-step with ``every`` becomes one step for each copy.  Each condition is bound to the copies that it is about.
+This is where copies are enumerated: a joint event that is *of* a part becomes one event for each copy of that part, a
+step with ``every`` becomes one step for each copy, and each condition is bound to the copies that it is about.
 """
 
 import re
@@ -35,7 +35,6 @@ _STEP: Final = re.compile(
 
 
 def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, WrittenJoint]:
-    """Return the joint events of *file* by name.  The changes of *profile* are applied if it is given."""
     joints, changes = file.written.event, dict[str, WrittenChange]()
     for own in meant(profile, file.written.profile).values():
         changes |= file.written.profile[own].event
@@ -54,10 +53,7 @@ def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
 
 
 def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
-    """Return the path to *rest* in the joint event *name*.
-
-    The path leads into *profile* if that profile contains *rest*, and into the event itself otherwise.
-    """
+    """Return the path to *rest* in the joint event *name*, inside *profile* if the profile contains it."""
     for variant in meant(profile, file.written.profile).values():
         own = ("profile", variant, "event", name, *rest)
         if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
@@ -68,7 +64,6 @@ def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest
 def means(
     problems: Problems[WrittenSystem], text: str, within: Scope, define: Definitions, at: Keys
 ) -> Condition | None:
-    """Return the meaning of the condition *text*.  If the text has an error, report the error and return ``None``."""
     try:
         return SystemGrammar(text=text, scope=within, define=define).condition().means
     except ConditionError as error:
@@ -78,8 +73,6 @@ def means(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointEventBuilder:
-    """Builds the joint event ``name`` for each copy of its part."""
-
     problems: Problems[WrittenSystem]
     profile: str | None
     system: System
@@ -88,10 +81,6 @@ class JointEventBuilder:
     define: Definitions
 
     def joints(self) -> Iterator[JointEvent]:
-        """Yield the joint event once for each copy of its part.
-
-        If the joint event has no part, yield it only once.
-        """
         of = self.written.of
         if not self.problems.known("FSM701", "unknown part", of, self.system.parts, *self._at("of")):
             return
@@ -220,7 +209,6 @@ class JointEventBuilder:
 
 
 def conditions(written: WrittenSystem) -> Iterator[str]:
-    """Yield the text of every condition in *written*."""
     yield from (part.heard for part in written.part.values() if part.heard is not None)
     changes = [change for profile in written.profile.values() for change in profile.event.values()]
     joints: list[WrittenJoint | WrittenChange] = [*written.event.values(), *changes]

@@ -1,8 +1,7 @@
 """Read a TOML file as a written model, with the line of every word in it.
 
-:mod:`fsm.language.read.toml` handles bytes and lines.  The vocabulary is in :mod:`fsm.language.machine_file`.
-:mod:`fsm.language.build` checks whether every name in a model is defined.  All errors of a file are reported
-together.
+:mod:`fsm.language.read.toml` handles bytes and lines, and the vocabulary is in :mod:`fsm.language.machine_file`.
+Whether every name is defined is left to :mod:`fsm.language.build`.  All errors of a file are reported together.
 """
 
 import codecs
@@ -27,7 +26,6 @@ _LARGE: Final = 2**64
 
 
 def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterator[Problem]:
-    """Yield a problem for each name or text in *value* that contains a terminal control character."""
     for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield from controls(each, path, lines, (*where, key))
         if found := control_character(f"{key}{each if isinstance(each, str) else ''}"):
@@ -39,10 +37,7 @@ def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterat
 def misfits(
     errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines, vocabulary: Vocabulary
 ) -> tuple[Problem, ...]:
-    """Convert pydantic's errors about *document* to problems.
-
-    Each place in the document has only one problem.  The problems are sorted by line.
-    """
+    """Convert pydantic's errors about *document* to problems, sorted by line, with only one for each place."""
     places = [(error, *place(error, document)) for error in errors]
     around = {where[:length] for _, where, _ in places for length in range(len(where))}
     found: dict[tuple[Keys, bool], Problem] = {}
@@ -59,8 +54,8 @@ def misfits(
 def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]:
     """Return the path of the error in *document*, and whether the error is about the name at that path.
 
-    pydantic adds words of its own to the path, such as ``<table>`` for one of several forms.  A part of the path is a
-    key only if it leads further into the document.
+    pydantic mixes words of its own into the path, such as ``<table>`` for one of several forms.  A part of the path
+    is a key only if it leads further into the document.
     """
     loc = error["loc"]
     named = error["type"] != "extra_forbidden" and loc[-1] == "[key]" and error["input"] == loc[-2]
@@ -73,7 +68,6 @@ def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]
 
 
 def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, named: bool) -> tuple[str, str, str]:
-    """Return the code, the description and the hint of the problem."""
     table, last = where[:-1], where[-1] if where else ""
     match error["type"]:
         case "extra_forbidden":
@@ -130,8 +124,6 @@ F = TypeVar("F", bound=Form)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File(Generic[F]):
-    """A file as written, and the line of each of its words."""
-
     path: str
     written: F
     lines: Lines
@@ -144,7 +136,6 @@ _document = lru_cache(maxsize=1)(document)
 
 
 def form_of(data: bytes, *, path: str) -> type[Form]:
-    """Return the form of the TOML in *data*: a machine, a system, or properties."""
     found = _document(data.removeprefix(codecs.BOM_UTF8), path)
     if "property" in found or isinstance(found.get("machine"), str):
         return Stated
@@ -193,9 +184,9 @@ def with_meaning(
 ) -> InputError:
     """Return *error* extended with the semantic errors in the valid parts of *data*.
 
-    *make* finds the semantic errors.  Invalid parts are dropped first.  Some errors may only be due to the dropped
-    parts, and are not reported.  These are errors that mention a word from a dropped part, errors about the same
-    table as a dropped part, and errors about the whole file.
+    The invalid parts are dropped before *make* looks for semantic errors.  Errors that may only be due to what was
+    dropped are not reported: those that mention a word from a dropped part, those about the same table, and those
+    about the whole file.
     """
     if not {each.code for each in error.problems} <= _FORM:
         return error
@@ -216,10 +207,7 @@ def with_meaning(
 
 
 class _Rest:
-    """A file without its invalid parts.
-
-    It also knows the words in the dropped parts, and the tables that contained these parts.
-    """
+    """A document without its invalid parts, which remembers their words and the tables that they were in."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self.document: Any = document(data, path)
@@ -229,10 +217,7 @@ class _Rest:
         self._touched: set[str | int] = set()
 
     def repair(self, error: ErrorDetails) -> bool:
-        """Drop the invalid part, or insert a stand-in for a missing part.
-
-        Return whether the rest of the file can be checked.
-        """
+        """Drop the invalid part, or put a stand-in for a missing part.  Return whether the rest can be checked."""
         at, _ = place(error, self.document)
         if not at:  # the parts around the error were dropped earlier
             return False
@@ -260,7 +245,6 @@ class _Rest:
         return found if isinstance(found, dict) else {}
 
     def is_certain(self, problem: Problem) -> bool:
-        """Check whether *problem* remains, no matter what replaces the dropped parts."""
         like = {name for name, each in self.document.get("event", {}).items() if each.get("like") in self._touched}
         near = {line for key, line in self.lines.of.items() if not (self._touched | like).isdisjoint(key)}
         quoted = {word for text in re.findall("'([^']*)'", problem.what) for word in _words(text)}

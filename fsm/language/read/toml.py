@@ -74,7 +74,6 @@ _TOKEN: Final = re.compile(
 
 
 def _nesting(text: str) -> Iterator[tuple[int, int, int]]:
-    """After each token, yield the line, the number of open brackets, and the number of parts of the current key."""
     line, brackets, parts = 1, 0, 1
     for token in _TOKEN.finditer(text):
         line += token[0].count("\n")
@@ -95,10 +94,7 @@ def _deepest_line(text: str) -> int:
 
 
 def _depth(document: Mapping[str, Any]) -> int:
-    """Return the nesting depth of *document*.
-
-    The function uses no recursion, because the document may be nested too deeply for it.
-    """
+    """Return the nesting depth of *document*, which may be too deep for recursion."""
     deepest = 0
     stack: list[tuple[Any, int]] = [(document, 1)]
     while stack:
@@ -111,15 +107,10 @@ def _depth(document: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """Maps paths of keys to line numbers."""
-
     of: Mapping[Keys, int]
 
     def find(self, *path: str | int) -> int:
-        """Return the line of *path*.
-
-        If the line is not known, return the line of the nearest enclosing table, or 1 if no line is known.
-        """
+        """Return the line of *path* or, if it is unknown, of the nearest enclosing table; or 1 if none is known."""
         for length in range(len(path), 0, -1):
             if (line := self.of.get(path[:length])) is not None:
                 return line
@@ -129,8 +120,8 @@ class Lines:
 def locate(data: bytes) -> Lines:
     """Map every key and entry of the valid TOML document *data* to its line.
 
-    An implied table, such as ``event`` in ``[event.push]``, has the line on which it is first mentioned.  Any other
-    table has the line of its header.
+    The line of a table is that of its header, or of its first mention if it has none, like ``event`` in
+    ``[event.push]``.
     """
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(data)
     walk = _Walk(implied={}, written={}, entries={})
@@ -140,8 +131,6 @@ def locate(data: bytes) -> Lines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """The lines of implied tables, the lines of written keys, and the number of ``[[…]]`` entries found so far."""
-
     implied: dict[Keys, int]
     written: dict[Keys, int]
     entries: dict[Keys, int]

@@ -55,9 +55,10 @@ _ACTING: Final = frozenset({ASKED, BEGUN, LOST, LOST_BEGUN})
 
 
 class CallInstant(NamedTuple):
-    """One instant of an event or call: the ``way`` taken in ``row``, or ``None`` if it is unspecified.
+    """An instant at which an event happens or a call makes progress.
 
-    ``stage`` is the resulting stage of a call: begun, free, ended, or the index of the way that ended it.
+    ``way`` is ``None`` if the specification leaves the effect open.  ``stage`` is the stage that the call has
+    reached: a constant such as :data:`BEGUN`, or the index of the way that ended it.
     """
 
     row: int
@@ -91,20 +92,18 @@ class Rules:
         self._moves = cache(self._moves_within)
 
     def _instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
-        """Return the instants that are possible in *state* for an event of *row* or for a call at *stage*.
+        """Return the instants that are possible in *state*, in model order, for an event or a call at *stage*.
 
-        The instants are in model order.  Return an empty tuple if the event cannot happen or the call can have no
-        further effect.
+        There are none if the event cannot happen, or if the call can have no further effect.
         """
         return self._found(state, row, begun=stage in {BEGUN, LOST_BEGUN}) if stage in _ACTING else ()
 
     def _moving(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
-        """Return the instants, except those at which an asked or lost call ends without changing the state."""
+        """Like :attr:`instants`, but without those at which an asked or lost call ends where it is."""
         left_out = self._staying(state, row) if stage in {ASKED, LOST} else ()
         return tuple(each for each in self.instants(state, row, stage) if each not in left_out)
 
     def _staying(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        """Return the instants at which an asked call of *row* ends immediately and does not change *state*."""
         found = self.instants(state, row)
         return tuple(each for each in found if each.way is not None and each.stage >= 0 and each.to == state)
 
@@ -137,23 +136,22 @@ class Rules:
         return self.table.rows[row].event.interrupts
 
     def indefinite(self, reply: str) -> bool:
-        """Check whether a call with the reply *reply* may or may not have taken effect.
+        """Check whether *reply* leaves open whether the call took effect.
 
         An empty *reply* means that the reply was not observed.
         """
         return not reply or reply in self.table.machine.indefinite
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Check whether a call at *stage* may have the reply *reply*."""
         if stage >= 0:
             return self.indefinite(reply) or self.table.ways[stage].replies(reply)
         return stage in {FREE, ENDED} or (stage in {ASKED, CUT} and self.indefinite(reply))
 
 
 def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:
-    """Return the ways in which an event of *row* that happens in *state* may end, or ``None`` if any end is possible.
+    """Return the ways in which an event that happens in *state* may end, or ``None`` if it may end in any way.
 
-    If *displaced* is true, other events may have moved the entity while the call was in progress.
+    With *displaced*, other events may have moved the entity while the call was in progress.
     """
     ways = table.step(state, row)
     if ways is None or not any(way.begins for way in ways):
@@ -171,7 +169,6 @@ def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tu
 
 
 def begun_in(event: Event) -> dict[str, int]:
-    """Return the states that a call of *event* enters when it begins.  Map each of them to its line in the model."""
     found: dict[str, int] = {}
     for cell in (*event.cells.values(), *event.ends.values()):
         for way in cell.outcomes if isinstance(cell, Moves) else ():
@@ -183,7 +180,7 @@ def begun_in(event: Event) -> dict[str, int]:
 def found_in(machine: Machine, event: Event) -> set[str]:
     """Return the states that the entity may be in during a call of *event*.
 
-    The result includes states that other events lead to in the meantime.
+    Other events may move the entity meanwhile, so these are not only the states in which the call begins.
     """
     begun = begun_in(event)
     alone = _reached(machine, event, begun, twice=False)
@@ -193,11 +190,6 @@ def found_in(machine: Machine, event: Event) -> set[str]:
 
 
 def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
-    """Return the states reachable from *begun* while a call of *event* is in progress.
-
-    If *twice* is true, another call of *event* may end in the meantime.
-    """
-
     def leads(state: str) -> Iterator[str]:
         for cell, other in _beside(machine, event, state, twice=twice):
             ways = outcomes(cell, state, other.kind)
@@ -207,7 +199,6 @@ def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: boo
 
 
 def _beside(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
-    """Yield the cells that may apply in *state*, and their events, while a call of *event* stays in progress."""
     for other in machine.events.values():
         if not other.interrupts:
             yield other.cells[state], other

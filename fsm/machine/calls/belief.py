@@ -32,11 +32,11 @@ from fsm.trace import ABSENT, Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """Result of an observation.
+    """What remains possible after an observation.
 
-    ``configurations`` are the configurations that remain.  ``cells`` are the (row, state) cells that certainly
-    explain the observation.  ``unspecified`` is true if the observation is legal only because the specification is
-    silent.  After a whole call, ``passed`` is the bit set of states that the entity may have been in during the call.
+    ``cells`` are the (row, state) cells that must have been used.  ``unspecified`` is true if the observation is
+    legal only because the specification is silent.  After a whole call, ``passed`` is the bit set of the states that
+    the entity may have been in during the call.
     """
 
     configurations: Configurations
@@ -47,13 +47,11 @@ class Remainder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dynamics(Unobserved):
-    """The effect of observations on sets of configurations."""
-
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
-        """Return the configurations in *before* that explain the observation *seen*, and all that follow from them.
+        """Return the configurations in *before* that explain *seen*, and all that may follow unobserved.
 
-        The set *before* must be closed, and the resulting set is closed, too.  *since* is the bit set of states in
-        which an unrecorded call may have taken effect.  If *since* is 0, the states of *before* are used.
+        *before* must be closed, and the result is closed, too.  *since* is the bit set of states in which a call that
+        was not recorded may have taken effect.  If it is 0, the states of *before* are used.
         """
         row, phase, shows, output = self.row(seen.event), seen.phase, seen.shows, seen.output
         before = self.started(before)
@@ -105,31 +103,26 @@ class Dynamics(Unobserved):
         return Remainder(configurations=left, cells=cells if certain else frozenset())
 
     def row(self, event: str) -> int:
-        """Return the row of *event*, a model name or RPC name, or -1 if the machine has no such event."""
         return self.names.get(event, -1)
 
     def calls(self, row: int) -> bool:
         return row >= 0 and self.table.rows[row].event.kind == "call"
 
     def understood(self, met: str) -> str:
-        """Return *met*, or an empty string if it is :data:`ABSENT` and no state of this machine shows that word."""
+        """Return the state that a call met, or an empty string if that is :data:`ABSENT` and no state shows it."""
         return "" if met == ABSENT and met not in self.table.shows else met
 
     def asked(self, before: Configurations, row: int) -> Configurations:
-        """Return the closure of *before* with another call of *row* in progress."""
         return self.closed(self.requested(before, row))
 
     def requested(self, before: Iterable[Configuration], row: int) -> Iterator[Configuration]:
-        """Yield each configuration in *before* with one more call of *row*, which has not taken effect yet."""
         for state, pending, queue, deviations, due in before:
             yield Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, due)
 
     def waits(self, before: Iterable[Configuration], row: int) -> bool:
-        """Check whether a call of *row* is waiting for its reply in any of the configurations *before*."""
         return any(call.row == row and call.stage > LOST for each in before for call in each.pending)
 
     def unasked(self, before: Configurations, seen: Key) -> bool:
-        """Check whether *seen* is the end of a call whose request was not observed."""
         row = self.row(seen.event)
         return seen.phase in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
@@ -149,10 +142,10 @@ class Dynamics(Unobserved):
     def ended(
         self, here: Configuration, row: int, seen: Key, known: dict[tuple[Pending, int, bool], Fit | None]
     ) -> Iterator[tuple[Fit, Configuration]]:
-        """Yield each way in which a call of *row* may have ended as *seen*.
+        """Yield each way in which a call of *row* may have ended as *seen*, and what remains without the call.
 
-        Each way comes with the configuration that remains without the call.  *here* is the configuration before the
-        end of the call, and *known* is a cache.
+        *here* is the configuration before the end, and *known* caches explanations for the calls of several
+        configurations.
         """
         alone = bool(self.limits) and self.alone(here)
         state, pending, queue, deviations, due = here
@@ -170,10 +163,7 @@ class Dynamics(Unobserved):
                     yield fit, resting_on(left, deviation)
 
     def _fits(self, here: Configuration, call: Pending, seen: Key) -> Fit | None:
-        """Return the ways in which *call* may have ended with the response *seen*.
-
-        Return ``None`` if the call cannot have ended with this response.
-        """
+        """Explain *seen* as the end of *call*, or return ``None`` if the call cannot have ended like this."""
         reply, met, emits = seen.reply, self.understood(seen.met), seen.emits
         # If only an indefinite reply was seen, the call need not have taken effect. A whole call without a known
         # reply has taken effect.
@@ -210,14 +200,9 @@ class Dynamics(Unobserved):
         return Fit(cells=certain, deviations=_required_deviations(way for _, way in stays), ways=ways)
 
     def _lost(self, before: Configurations, row: int) -> Configurations:
-        """Return *before* updated for a caller of *row* that gave up.
-
-        The call may take effect now, later or never.
-        """
         return self.closed(left for each in self.closed(before) for left in self.given_up(each, row))
 
     def given_up(self, here: Configuration, row: int) -> Iterator[Configuration]:
-        """Yield *here* updated for a caller of *row* that gave up, before the call takes any further effect."""
         if not self.waits([here], row):
             yield here  # an interruption has already ended the call
         for call, others in each_of(here.pending):
@@ -246,7 +231,7 @@ class Dynamics(Unobserved):
     def occurrences(
         self, here: Configuration, row: int, emits: tuple[str, ...] | None, phase: str
     ) -> Iterator[tuple[CallInstant | None, Configuration]]:
-        """Yield each instant of the observed event of *row* in *here*, and the configuration after the instant.
+        """Yield what an observed event of *row* may have done in *here*: an instant, and what follows it.
 
         The instant is ``None`` if the event need not have taken effect.
         """
@@ -268,7 +253,7 @@ class Dynamics(Unobserved):
     def after(self, before: Configurations, seen: Key) -> Configurations:
         """Return *before* updated by *seen*, or an empty set if the result is too large.
 
-        If *seen* is the end of a call whose request was not observed, add that request first.
+        If a call ends whose request was not observed, the request is assumed to have come just before.
         """
 
         def left() -> Configurations:
@@ -278,9 +263,9 @@ class Dynamics(Unobserved):
         return tried(left)
 
     def answering(self, states: Iterable[int], seen: Key) -> Iterator[tuple[int, Way | None]]:
-        """Yield each state in *states* with each way in which a call there may have the reply in *seen*.
+        """Yield each of *states* with each way in which a call there may have got the reply in *seen*.
 
-        The way is ``None`` if a call in this state may end in any way with this reply.
+        The way is ``None`` where the call may have ended in any way.
         """
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         for state in states:
@@ -297,10 +282,9 @@ class Dynamics(Unobserved):
 class Fit:
     """An explanation of a reply.
 
-    ``cells`` are the cells that were certainly used.  The reply requires one of ``deviations``, where an empty name
-    means no deviation.  If ``unspecified`` is true, the reply is legal only because the specification is silent.
-    ``ways`` holds (row, state, way) for each way in which the call may have ended.  In a silent cell, the way is
-    ``None``.
+    ``cells`` are the cells that must have been used.  One of ``deviations`` is needed, where an empty name stands for
+    none.  ``unspecified`` is true if the reply is legal only because the specification is silent.  ``ways`` lists the
+    possible ends of the call as (row, state, way), where the way is ``None`` in a silent cell.
     """
 
     cells: frozenset[tuple[int, int]] = frozenset()
@@ -310,7 +294,6 @@ class Fit:
 
 
 def _required_deviations(ways: Iterable[Way | None]) -> tuple[str, ...]:
-    """Return the deviations of *ways*, or ``("",)`` if one of the ways is not a deviation."""
     names = {way.deviation.name if way and way.deviation else "" for way in ways}
     return ("",) if "" in names else tuple(sorted(names))
 
@@ -318,11 +301,11 @@ def _required_deviations(ways: Iterable[Way | None]) -> tuple[str, ...]:
 def dynamics(
     table: Table, *, shown: Collection[str] | None = None, outputs: bool = False, timed: bool = False
 ) -> Dynamics:
-    """Return the dynamics of *table* for traces that show only the signals in *shown*.
+    """Return the dynamics of *table* for traces that show only the signals in *shown* (if ``None``, all signals).
 
-    If *shown* is ``None``, the trace shows all signals.  Events are found by their model name or RPC name.  A hidden
-    event in *shown* happens only if the trace shows it.  If *outputs* is true, the trace shows outputs one by one,
-    and no calls.  If *timed* is true, configurations track time limits.
+    A hidden event in *shown* happens only where the trace shows it.  With *outputs*, the trace shows outputs one by
+    one, and no calls.  With *timed*, configurations track time limits.  Events go by their model name or their RPC
+    name.
     """
     events = table.machine.events.values()
     unseen = [
@@ -349,8 +332,8 @@ def dynamics(
 def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
     """Return the configurations that are possible after the response *seen* to *step*.
 
-    The result is empty if *seen* is a violation.  The SUT's state is read before its outputs, so *seen* also includes
-    outputs of hidden events in between.
+    There are none if *seen* is a violation.  The state of the SUT is read before its outputs, so *seen* may also
+    include outputs of hidden events that happened in between.
     """
     moves = replace(dynamics, coming=seen.outputs)
     before = moves.closed(before)
@@ -369,7 +352,6 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
 
 
 def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
-    """Yield the configurations in which the call of *step* has begun or advanced by one stage and has not ended."""
     row = moves.table.row[step.event]
     for here in before:
         if step.stage == "begin":
@@ -380,7 +362,6 @@ def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[C
 
 
 def shown(moves: Dynamics, found: Iterable[Configuration], seen: Response) -> Configurations:
-    """Return the configurations in *found* that show the state in *seen*, and those that hidden events then reach."""
     shows = moves.table.shows
     left = moves.closed(each for each in found if not seen.shows or shows[each.state] == seen.shows)
     return frozenset(each._replace(queue=()) for each in left if seen.outputs in {None, each.queue})

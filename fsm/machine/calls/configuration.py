@@ -8,9 +8,10 @@ from fsm.machine.calls import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN, Rules
 
 
 class Pending(NamedTuple):
-    """A call in progress: its row, its stage (:mod:`fsm.machine.calls`) and the states it may have met.
+    """A call in progress, its stage (see :mod:`fsm.machine.calls`), and the states in which it may have taken effect.
 
-    ``met`` is a bit set: the states of the entity since the request, or the state in which the call took effect.
+    ``met`` is a bit set.  Until the call takes effect, it collects the states that the entity has been in since the
+    request; from then on, it holds only the state in which the call took effect.
     """
 
     row: int
@@ -25,10 +26,10 @@ FRESH: Final = NOW + 1
 
 
 class Due(NamedTuple):
-    """A time limit on the current state: the ``way`` that set the limit, and its ``start``.
+    """A time limit on the current state, which was set by ``way``.
 
-    After that way was taken, unobserved interruptions may have moved the entity.  ``start`` is an index into the
-    instants of the belief, oldest first, or one of :data:`NOW` and :data:`FRESH`.
+    Unobserved interruptions may have moved the entity since.  ``start`` is the index of one of the belief's instants,
+    oldest first, or one of :data:`NOW` and :data:`FRESH`.
     """
 
     way: int
@@ -38,8 +39,8 @@ class Due(NamedTuple):
 class Configuration(NamedTuple):
     """A state of the entity, with the sorted calls in progress.
 
-    ``queue`` holds outputs that were emitted but not yet observed.  ``deviations`` names the deviations without which
-    the configuration is impossible.  ``due`` is set if the state has a time limit.
+    ``queue`` holds outputs that have been emitted but not observed yet.  ``deviations`` names the deviations without
+    which the entity could not have got here, and ``due`` is the time limit on the state, if it has one.
     """
 
     state: int
@@ -60,21 +61,17 @@ def each_of(calls: tuple[Pending, ...]) -> Iterator[tuple[Pending, tuple[Pending
 
 
 def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
-    """Return the sorted *calls* with *call* added."""
     return tuple(sorted((*calls, call))) if calls else (call,)
 
 
 def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...]:
-    """Return *calls* with a lost call of *row* at *stage*.  The call is not added if *calls* already has it."""
+    """Add a lost call of *row* to *calls*, unless they already include one at this *stage*."""
     call = Pending(row, stage, 0)
     return calls if call in calls else plus(calls, call)
 
 
 def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
-    """Return *calls* after the entity has reached *state*.
-
-    Add *state* to the states that each asked call has met.
-    """
+    """Return *calls* after the entity has reached *state*, where calls that are only asked may take effect, too."""
     bit = 1 << state
     for call in calls:
         if call.stage == ASKED and not call.met & bit:
@@ -85,7 +82,7 @@ def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
 
 
 def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
-    """Return *calls* after an interruption, which cuts off calls that have begun and ends lost calls."""
+    """Return *calls* after an interruption, which cuts off those that have begun and ends those that are lost."""
     if not calls:
         return calls
     left = [call for call in calls if call.stage > LOST]
@@ -93,7 +90,6 @@ def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
 
 
 def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
-    """Return *calls* with one held call of *row* released, so that the call can continue."""
     for call, others in each_of(calls):
         if (call.row, call.stage) == (row, HELD):
             return plus(others, call._replace(stage=BEGUN))
@@ -136,16 +132,15 @@ A call with this set may still take effect, or may have ended in any way that ch
 """
 
 _REMEMBERED: Final = 100_000
-"""Maximum number of cached splits of pending calls."""
 
 _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """The open part of a configuration, which may be larger in a configuration that covers this one.
+    """The part of a configuration that may be larger in a configuration that covers it.
 
-    ``sets`` is a bit set.  It has a bit for each lost call.  For each call that awaits its reply, it has a bit for
-    each state that the call has met and for each possible end.
+    ``sets`` is a bit set: a bit for each lost call and, for each call that awaits its reply, a bit for each state
+    that it has met and for each way in which it may have ended.
     """
 
     sets: int
@@ -178,13 +173,11 @@ class Covering:
         self._width = 0
 
     def split(self, each: Configuration) -> tuple[_Kind, _Open]:
-        """Split *each* into the part that a covering configuration must share and the open part."""
         state, pending, queue, deviations, due = each
         kind, sets = self._split(pending)
         return (state, kind, queue), _Open(sets, deviations, due)
 
     def within(self, less: Configurations, more: Configurations) -> bool:
-        """Check whether each configuration in *less* is covered by one in *more*."""
         known: dict[_Kind, list[_Open]] = {}
         for each in more:
             shape, mine = self.split(each)
@@ -204,10 +197,6 @@ class Covering:
         return (width, *(kind for kind, _ in waited)), sets
 
     def _split_call(self, call: Pending) -> tuple[tuple[int, int], int]:
-        """Return the kind of *call* and the bit set of its open possibilities.
-
-        The call must be waiting for its reply.
-        """
         met = call.met << _ENDS
         match call.stage:
             case stage if stage >= 0:
@@ -221,15 +210,11 @@ class Covering:
                 return (call.row, stage), met
 
     def _alike(self, stage: int) -> int:
-        """Return the first known way that has the same cell, replies and outputs as the way numbered *stage*."""
         way = self._rules.table.ways[stage]
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
     def _end(self, call: Pending) -> int:
-        """Return a number for the end of *call*.
-
-        The number is 0 if a call that has not taken effect could not have the same reply.
-        """
+        """Return a number for the end of *call*, or 0 if no call yet to take effect could get the same reply."""
         table = self._rules.table
         ended = table.ways[call.stage]
         for state in numbers(call.met):
@@ -255,7 +240,6 @@ class ConfigurationSet:
         self.size = 0
 
     def add(self, new: Configuration) -> bool:
-        """Add *new* unless the set already contains or covers it.  Return whether *new* was added."""
         if new in self._met:  # common, because calls are tried in every order
             return False
         self._met.add(new)
@@ -279,10 +263,7 @@ class ConfigurationSet:
 
 
 def covers(more: _Open, less: _Open) -> bool:
-    """Check whether the open part *more* covers the open part *less*.
-
-    Both must belong to configurations of the same kind.
-    """
+    """Check whether *more* covers *less*, given that their configurations agree in everything else."""
     if more.sets | less.sets != more.sets:
         return False
     if more.due and (not less.due or more.due.way != less.due.way or more.due.start < less.due.start):

@@ -34,7 +34,6 @@ ASSUMED: Final = "assumed "
 _ASKED: Final = frozenset({ASKED, LOST})
 
 _REMEMBERED: Final = 10_000
-"""Maximum number of configurations whose successors are cached."""
 
 LIMIT = 20_000
 """Default maximum number of configurations of an entity.
@@ -48,7 +47,6 @@ class TooManyError(Exception):
 
 
 def tried(find: Callable[[], Configurations]) -> Configurations:
-    """Call *find* and return its result, or an empty set if it raises :class:`TooManyError`."""
     try:
         return find()
     except TooManyError:
@@ -57,14 +55,15 @@ def tried(find: Callable[[], Configurations]) -> Configurations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unobserved:
-    """Extends a set of configurations by all configurations that unobserved instants lead to.
+    """Extends a set of configurations by everything that may happen unobserved.
 
-    Events of the rows ``unseen`` may happen without being observed.  ``assumed`` is the row of an assumed event.
-    Configurations that depend on this event are marked with :data:`ASSUMED`.  If ``outputs`` is true, the trace shows
-    outputs one by one.  ``coming`` lists the outputs up to the next observation of outputs, if they are known in
-    advance.  If ``silence`` is false, an event does not happen in a state in which the specification is silent about
-    it.  If time limits are tracked, ``limits`` maps each way with a time limit to a set of states.  From these
-    states, interruptions lead to the target of the way without any other event.  ``limit`` overrides :data:`LIMIT`.
+    Events of the rows ``unseen`` may happen at any time.  So may the event of the row ``assumed``, but configurations
+    that depend on it are marked with :data:`ASSUMED`.  With ``outputs``, the trace shows outputs one by one.
+    ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  Without
+    ``silence``, an event does not happen in a state in which the specification is silent about it.
+
+    If time limits are tracked, ``limits`` maps each way with a time limit to the states from which interruptions
+    alone lead to the target of the way.  ``limit`` overrides :data:`LIMIT`.
     """
 
     rules: Rules
@@ -86,7 +85,6 @@ class Unobserved:
         return self.rules.table
 
     def everything(self) -> Configurations:
-        """Return the belief in which nothing is known, so that every state is possible."""
         return self.closed(Configuration(state) for state in range(len(self.table.states)))
 
     def beginning(self) -> Configurations:
@@ -109,7 +107,7 @@ class Unobserved:
         return found.all()
 
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
-        """Return the closure of *left*, a closed set of configurations from which a call that has ended was removed.
+        """Close *left*, which was closed before a call that has ended was removed from it.
 
         The effects of the other calls are already included, unless time limits matter.  If a single call remains, it
         may now set a limit, or take effect after a limit that starts at this instant.
@@ -123,7 +121,6 @@ class Unobserved:
         return found.all()
 
     def unseen_instants(self, here: Configuration) -> tuple[tuple[CallInstant, Configuration], ...]:
-        """Return each unobserved instant that may come next, with the configuration after it."""
         known = self._known.get(here)
         if known is None:
             if len(self._known) >= _REMEMBERED:
@@ -172,10 +169,6 @@ class Unobserved:
         return self._after_instant(here, instant, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
-        """Yield the successors of *here* in which *call* has advanced by one instant and is held.
-
-        *others* are the other calls in progress.
-        """
         for instant in self.rules.instants(here.state, call.row, call.stage):
             held = plus(others, call._replace(stage=HELD))
             if instant.way is None:
@@ -184,10 +177,7 @@ class Unobserved:
                 yield from self._after_instant(here, instant, held)
 
     def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterable[Configuration]:
-        """Return the successors of *here* after *instant* of the event of *row*.
-
-        The event must not be a call in progress.
-        """
+        """Return what may follow *here* at *instant* of an event of *row*, which must not be a call in progress."""
         pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
         if instant.way is None:
             if not self.silence:
@@ -216,9 +206,9 @@ class Unobserved:
         return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
 
     def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return *queue* followed by the outputs *emits*.
+        """Add the outputs *emits* to *queue*, or return ``None`` if they cannot occur now.
 
-        Return ``None`` if the result contradicts the trace, or if these outputs cannot come before *queue* is empty.
+        They cannot if they contradict the trace, or if *queue* has to be observed first.
         """
         if not emits or (self.coming is None and not self.outputs):
             return queue
@@ -228,21 +218,19 @@ class Unobserved:
         return after if self.coming[: len(after)] == after else None
 
     def _anything_emitted(self, here: Configuration) -> Iterable[Configuration]:
-        """Return *here* once for each queue that unspecified outputs may lead to."""
         coming = self.coming
         if not coming:
             return (here,)
         return [here._replace(queue=coming[:end]) for end in range(len(here.queue), len(coming) + 1)]
 
     def _silently(self, here: Configuration, pending: tuple[Pending, ...], by: CallInstant) -> Iterable[Configuration]:
-        """Return the successors of *here* after *by*, which is unspecified.  *pending* are the calls in progress."""
         if self.table.step(here.state, by.row) is not None:
             return (here._replace(pending=pending),)
         to = by.to
         return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """Return *those* at the time of an observation, which starts the time limits marked :data:`FRESH`."""
+        """Return *those* at the time of an observation, when the time limits marked :data:`FRESH` start."""
         if not self.limits:
             return frozenset(those)
         return frozenset(
@@ -260,7 +248,7 @@ class Unobserved:
         return self.coming is not None and bool(way.emits)
 
     def alone(self, here: Configuration) -> bool:
-        """Check whether the calls that await a reply include exactly one that may move the entity."""
+        """Check whether exactly one of the calls that await a reply may move the entity."""
         moves, found = self.rules.moves, 0
         for row, stage, _ in here.pending:
             if stage > LOST and moves(row):
@@ -271,5 +259,4 @@ class Unobserved:
 
 
 def resting_on(each: Configuration, deviation: str) -> Configuration:
-    """Return *each* with *deviation* added to its deviations, or unchanged if *deviation* is empty."""
     return each._replace(deviations=tuple(sorted({*each.deviations, deviation}))) if deviation else each

@@ -1,11 +1,11 @@
 """The product of machines that take steps together, as a table whose states are created on demand.
 
-A system's state consists of a state for each copy of each part.  A joint event takes one of its ways, whose steps
-together form one step of the system.  Each of these is a :meth:`fsm.machine.table.Table.step` of the machine of a part.
-A way is enabled only if all its steps are.
+The state of a system consists of a state for each copy of each part.  A joint event takes one of its ways, whose
+steps together form one step of the system, and each of which is a :meth:`fsm.machine.table.Table.step` of a part's
+machine.  A way is enabled only if all its steps are.
 
-A question about a few copies is answered on their cone of influence (:mod:`fsm.machine.product.reduction`).  States
-that differ only by interchangeable copies are treated as one (:mod:`fsm.machine.product.reduction`).
+To keep this small, a question about a few copies is answered on their cone of influence, and states that differ only
+by interchangeable copies are treated as one (:mod:`fsm.machine.product.reduction`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Outcome(NamedTuple):
-    """The result of a way.
+    """What a way of a joint event leads to.
 
     ``locals`` holds the new states of the copies in ``JointRow.digits``, and ``done`` the steps that the parts took.
     """
@@ -44,10 +44,7 @@ JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tupl
 
 @dataclass(slots=True, kw_only=True)
 class JointPath:
-    """A ``way`` of a joint event, with the moves that it makes in the cone.
-
-    ``reply`` is the reply if none of these moves fails.
-    """
+    """A way of a joint event and its moves inside the cone, with the ``reply`` that it has if none of them fails."""
 
     way: JointWay
     when: Callable[[Locals], bool] | None
@@ -57,9 +54,9 @@ class JointPath:
 
 @dataclass(slots=True, kw_only=True)
 class JointRow:
-    """A joint event, and the digits that it reads or writes.
+    """A joint event, and the ``digits`` of the copies that it reads or writes.
 
-    ``known`` maps states of these copies to cached outcomes.
+    ``known`` caches its outcomes by the states of these copies.
     """
 
     joint: JointEvent
@@ -72,8 +69,8 @@ class JointRow:
 class SystemTable:
     """A system as a table.
 
-    If *cone* is given, the table has only the copies in *cone*, and the events that move them or are in *mentioned*.
-    *tables* may provide existing tables of the parts.  If *orbits* is given, states are replaced by their
+    With *cone*, the table has only the copies in *cone*, and only the events that move them or are in *mentioned*.
+    *tables* may provide the tables of the parts, if they exist already.  With *orbits*, states are replaced by their
     representatives.
 
     >>> from fsm.language.library import load_system
@@ -131,10 +128,7 @@ class SystemTable:
         return tuple([self._joined(event, before, each) for each in known]) if known else ()
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
-        """Return the possible effects of *event* in *before*, without adding states to the table.
-
-        If *ways* is given, only these ways are considered.
-        """
+        """Return the possible effects of *event*, or of some of its *ways*, without adding states to the table."""
         row = self.joint[self.row[event]]
         return frozenset(
             (
@@ -158,9 +152,9 @@ class SystemTable:
         return found
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways of a joint event that are possible if blocked moves are allowed.
+        """Return the ways of a joint event that are possible if the moves that the table leaves out are allowed, too.
 
-        All of these ways lead back to *state*.
+        All of them lead back to *state*.
         """
         before, event = self._locals[state], self.joint[row]
         if not self.takes_time or (event.when is not None and not event.when(before)):
@@ -189,10 +183,9 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """Map each digit and local state to two flags.
+        """For each digit and local state, whether the table leaves out a step there, as two flags.
 
-        The first flag is true if the table leaves out the beginning of a call.  The second flag is true if it leaves
-        out an unspecified end of a call.
+        The first is for the beginning of a call, and the second for an end that the model does not specify.
         """
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
@@ -205,10 +198,7 @@ class SystemTable:
         return found
 
     def passed(self, digit: int, locals_: Collection[int]) -> set[int]:
-        """Return all states that the copy *digit* may pass through within one joint event.
-
-        *locals_* are the states in which the event may begin.  They are part of the result.
-        """
+        """Return the states that the copy *digit* may be in during an event that begins in one of *locals_*."""
         found = set(locals_)
         for path in (path for row in self.joint for path in row.paths):
             here = set(locals_)
@@ -224,7 +214,6 @@ class SystemTable:
         return self._tables[part]
 
     def concerns(self, event: str, ways: Collection[str] = ()) -> tuple[int, ...]:
-        """Return the digits that *event* reads or writes.  If *ways* is given, only these ways are considered."""
         row = self.joint[self.row[event]]
         return self._digits(row.joint, [each for each in row.paths if each.way.name in ways]) if ways else row.digits
 
@@ -245,7 +234,6 @@ class SystemTable:
         )
 
     def number(self, locals_: Locals) -> int:
-        """Return the index of the state *locals_* or of its representative.  Add the state if it is new."""
         if self.orbits:
             locals_ = self.orbits.representative(locals_)
         number = self._numbers[locals_]
@@ -257,7 +245,6 @@ class SystemTable:
         return number
 
     def seen(self, locals_: Locals) -> int:
-        """Return the index of the state *locals_*, ignoring the states of copies outside the cone."""
         beginning = self._locals[self.initial]
         inside = (locals_[digit] if digit in self.cone else local for digit, local in enumerate(beginning))
         return self.number(tuple(inside))
@@ -267,7 +254,6 @@ class SystemTable:
         return JointRow(joint=joint, when=self._test(joint.when), paths=paths, digits=self._digits(joint, paths))
 
     def _digits(self, joint: JointEvent, paths: Collection[JointPath]) -> tuple[int, ...]:
-        """Return the digits in the cone that are read or written by *paths*, which belong to *joint*."""
         steps = [move.step for path in paths for move in path.moves]
         conditions = [joint.when, *(path.way.when for path in paths), *(step.when for step in steps)]
         conditions += [self.system.parts[step.copy.part].heard for step in steps]
@@ -289,11 +275,9 @@ class SystemTable:
         return None if condition is None else predicate(condition, self._at)
 
     def tested(self, condition: Condition | None) -> Condition | None:
-        """Return *condition*, or ``None`` if it reads copies outside the cone."""
         return condition if condition is not None and read(condition) <= self.cone else None
 
     def test(self, condition: At) -> Callable[[int], bool]:
-        """Return a predicate that checks *condition* in the state with a given index."""
         holds, locals_ = self._at(condition), self._locals
         return lambda state: holds(locals_[state])
 
@@ -327,14 +311,9 @@ class SystemTable:
 
 
 _Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
-"""The result of a sequence of moves: the new states, the steps taken, and the error replies that ended it."""
 
 
 def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False) -> list[_Run]:
-    """Return every possible result of *moves* from *before*.
-
-    If *blocked* is true, moves that the table leaves out are allowed, too.
-    """
     going: list[_Run] = [(before, (), ())]
     ended: list[_Run] = []
     for move in moves:
@@ -355,7 +334,6 @@ def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False
 
 
 def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
-    """Map each part to the table of its machine, with up to *overlap* calls of each event in progress."""
     known: dict[int, Table] = {}
     for part in system.parts.values():
         if id(part.machine) not in known:

@@ -1,15 +1,15 @@
 """An abstraction of systems with any number of copies of a part: a system of fixed size that simulates them all.
 
-One copy is kept as it is.  The other copies form a *crowd*.  The abstraction only knows which states the members of
-the crowd occupy.  This is a counter abstraction in which a counter has only two values, none and some (Pnueli, Xu and
-Zuck, *Liveness with (0, 1, ∞)-counter abstraction*, 2002).  Conditions only require that every copy, or some copy, is
-in a state, so the crowd satisfies the same conditions as the copies.  When a member of the crowd moves, its old state
-may or may not remain occupied.  Every step of a system with two or more copies is therefore also a step of the
-abstraction, with the same outputs and reply.  The converse does not hold.  Anything that is impossible in the
-abstraction is impossible in every system.
+One copy is kept as it is, and the others form a *crowd*, of which the abstraction only knows which states its members
+occupy.  This is a counter abstraction whose counters have only two values, none and some (Pnueli, Xu and Zuck,
+*Liveness with (0, 1, ∞)-counter abstraction*, 2002).  Conditions only require that every copy, or some copy, is in a
+state, so they mean the same for the crowd as for its members.  When a member moves, its old state may or may not
+remain occupied.  Every step of a system with two or more copies is therefore also a step of the abstraction, with the
+same outputs and reply, and what is impossible in the abstraction is impossible in every system.  The converse does
+not hold.
 
-The abstraction checks that further copies behave alike.  The system with three copies must do the same as the system
-with two copies.  It must treat the third copy like the second, and the order of these two must not matter.
+The abstraction checks that further copies behave alike: the system with three copies must do the same as the system
+with two, it must treat the third copy like the second, and the order of these two must not matter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"
 """Events of a counter.  The states of a counter are :data:`NONE` and :data:`SOME`."""
 
 FAILS: Final = "fails"
-"""Name of an event that is never possible."""
 
 SHOWN: Final = 3
 """Number of copies in the analysed system: one copy that is kept, and two members of the crowd."""
@@ -45,7 +44,7 @@ NOBODY: Final = Clause(
 
 
 class NoCrowdError(Exception):
-    """The crowd abstraction does not apply.  *why* is the reason."""
+    """Raised if the crowd abstraction does not apply, for the reason *why*."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -56,9 +55,9 @@ class NoCrowdError(Exception):
 class _Course:
     """A possible course of a joint event for one member of the crowd.
 
-    The ``steps`` take the member to the state ``local``, provided that the conditions ``holding`` hold along the way.
-    ``error`` is set if an error reply ended the event.  If the member has moved in this event, ``others`` tells
-    whether other members are in the new state.  If the member has not moved, ``others`` is ``None``.
+    The ``steps`` take the member to the state ``local``, provided that the conditions in ``holding`` hold along the
+    way.  ``error`` is set if an error reply ended the event.  ``others`` tells whether other members are in the new
+    state, and is ``None`` if the member has not moved.
     """
 
     steps: tuple[PartStep, ...] = ()
@@ -71,8 +70,8 @@ class _Course:
 class Crowd:
     """The crowd abstraction for *part* of *system*, which has three copies of this part.
 
-    *fewer* is the same system with two copies.  The resulting ``system`` simulates every system with two or more
-    copies.  Raise :class:`NoCrowdError` if the abstraction does not apply.
+    *fewer* is the same system with two copies.  The abstraction is a ``system`` that simulates every system with two
+    or more copies.  Raise :class:`NoCrowdError` if the abstraction does not apply.
     """
 
     def __init__(self, system: System, fewer: System, part: str) -> None:
@@ -102,16 +101,12 @@ class Crowd:
         self.system = self._made(system)
 
     def condition(self, condition: Condition) -> Condition:
-        """Translate *condition* for ``system``.
-
-        Raise :class:`NoCrowdError` if the condition distinguishes members of the crowd.
-        """
+        """Translate *condition* for ``system``, or raise :class:`NoCrowdError` if it distinguishes crowd members."""
         if not same(condition, condition, self._exchange):
             raise NoCrowdError(f"the property distinguishes copies of '{self._part.name}' other than the first")
         return self._of(condition, None)
 
     def image(self, cone: Collection[int]) -> frozenset[int]:
-        """Translate *cone* to digits of ``system``.  All added parts together represent a member of the crowd."""
         crowd = {self._one.digit, self._other.digit}.intersection(cone)
         added = {copy.digit for part in self._parts.values() for copy in part.copies}
         return frozenset({self._digits[digit] for digit in cone if digit in self._digits} | (added if crowd else set()))
@@ -138,7 +133,7 @@ class Crowd:
                 raise NoCrowdError(f"event '{event}' does not treat every '{part.name}' like the first two copies")
 
     def _goes_on(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
-        """Check that *row* behaves like *fewer*, the row of the smaller system, and treats both members alike."""
+        """Check that *row* behaves like *fewer*, the row with two copies, and treats both members alike."""
         if _less(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
             return False
         for path, before in zip(row.paths, fewer.paths, strict=True):
@@ -181,7 +176,6 @@ class Crowd:
         return replace(joint, of=of, when=self._maybe(joint.when), ways=tuple(self._way(path) for path in row.paths))
 
     def _one_does(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
-        """Yield a way for each state of the member and for each course of the member's event from that state."""
         for local in range(len(self._names)):
             conditions = (each for each in (joint.when, path.way.when) if each is not None)
             before = [self._some(self._bits[local]), *(self._of(each, local) for each in conditions)]
@@ -194,10 +188,6 @@ class Crowd:
                 )
 
     def _courses(self, moves: Sequence[JointMove], local: int, *, counted: bool = False) -> Iterator[_Course]:
-        """Yield the courses of *moves* for a member in state *local*.
-
-        If *counted* is true, the courses update the counters.
-        """
         going = [_Course(local=local)]
         for place, move in enumerate(moves):
             last = all(later.at != self._one.digit for later in moves[place + 1 :])
@@ -217,7 +207,6 @@ class Crowd:
         yield from going
 
     def _counted(self, before: _Course, course: _Course, *, last: bool) -> Iterator[_Course]:
-        """Yield the variants of *course* with updated counters: other members may or may not stay behind."""
         if course.local == before.local:
             yield course
             return
@@ -249,12 +238,10 @@ class Crowd:
                 yield further
 
     def _while(self, course: _Course, condition: Condition) -> _Course:
-        """Return *course* with the requirement that *condition* holds at this point of the course."""
         impossible = self._step(self._never, FAILS, when=Not(of=condition))
         return replace(course, steps=(*course.steps, impossible), holding=(*course.holding, condition))
 
     def _way(self, path: JointPath) -> JointWay:
-        """Translate a way of an event that belongs to no member but may move all members."""
         steps: list[PartStep] = []
         moves = [move for move in path.moves if move.at != self._other.digit]
         for crowded, those in groupby(moves, lambda move: move.at == self._one.digit):
@@ -265,9 +252,9 @@ class Crowd:
         return replace(path.way, when=self._maybe(path.way.when), steps=tuple(steps))
 
     def _all_do(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
-        """Yield steps that apply *moves* to all members.
+        """Yield steps that apply *moves* to all members at once.
 
-        The steps compute the new counters first and then replace the old ones.
+        The steps compute all of the new counters before they replace the old ones.
         """
         for local, here in enumerate(self._bits):
             courses = list(self._courses(moves, local))
@@ -285,7 +272,6 @@ class Crowd:
             yield self._step(then, DRAIN)
 
     def _shared(self, step: PartStep, local: int | None) -> PartStep:
-        """Translate *step*, which belongs to a copy outside the crowd."""
         when = None if step.when is None else self._of(step.when, local)
         return replace(step, copy=replace(step.copy, digit=self._digits[step.copy.digit]), when=when)
 
@@ -295,7 +281,6 @@ class Crowd:
         return None if condition is None else self._of(condition, None)
 
     def _of(self, condition: Condition, local: int | None) -> Condition:
-        """Translate *condition*.  *local* is the state of the member it is about, or ``None`` if there is none."""
         return mapped(condition, lambda atom: self._of_atom(atom, local))
 
     def _of_atom(self, atom: Atom, local: int | None) -> Condition:
@@ -329,7 +314,6 @@ class Crowd:
         return self._added(name, _COUNTER, SOME if begins else NONE)
 
     def _helper(self, name: str, emits: Mapping[str, tuple[str, ...] | None]) -> Copy:
-        """Add a single-state part.  *emits* maps each event to its outputs, or to ``None`` if it is impossible."""
         events = {
             event: _event(event, {NONE: Cannot(clause=NOBODY) if each is None else _leads((NONE,), each)})
             for event, each in emits.items()
@@ -344,8 +328,6 @@ class Crowd:
 
 
 def _less(condition: Condition | None, to: Mapping[int, int]) -> Condition | None:
-    """Return *condition* with its digits mapped by *to*.  Copies that are not in *to* are left out."""
-
     def of_atom(atom: Atom) -> Condition:
         kept = tuple(to[copy] for copy in atom.copies if copy in to) if isinstance(atom, At) else ()
         return replace(atom, copies=kept) if isinstance(atom, At) else atom

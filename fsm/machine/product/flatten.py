@@ -15,11 +15,11 @@ MOST: Final = 2_000
 
 
 def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) -> Machine:
-    """Return *system* as a single machine.  Its states are the reachable states of the system.
+    """Return *system* as a single machine, whose states are the reachable states of the system.
 
-    Each state shows the states of all parts.  If *visible* is given, each state shows the values that the parts in
-    *visible* show.  Ways with the same name get names that describe the steps of their parts.  Raise
-    :class:`InputError` if there are more than *most* states.
+    Each state shows the states of all parts or, if *visible* is given, what the parts in *visible* show.  Ways with
+    the same name are told apart by the steps of their parts.  Raise :class:`InputError` if there are more than *most*
+    states.
 
     >>> from fsm.language.library import load_system
     >>> flat = flatten(load_system("examples/models/systems/house.toml"))
@@ -85,10 +85,6 @@ def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
 
 
 def _names(ways: tuple[Way, ...]) -> Iterator[str]:
-    """Yield a name for each of *ways*.
-
-    If several ways have the same name, add the steps that they do not all share.
-    """
     for way in ways:
         alike = [other for other in ways if other.name == way.name]
         if len(alike) == 1:

@@ -29,8 +29,6 @@ from fsm.machine.table import Table
 
 
 class Influence:
-    """Computes cones of influence in *system* from the *tables* of its parts."""
-
     def __init__(self, system: System, tables: Mapping[str, Table] | None = None) -> None:
         self._system = system
         self.tables = tables or tables_of(system)
@@ -41,8 +39,8 @@ class Influence:
     def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
         """Return the digits of the cone of influence of the copies *digits*.
 
-        The result also includes the copies that affect how the events in *mentioned* happen.  It also includes the
-        copies in *outputs*, and all copies that affect whether the outputs of those copies are delivered.
+        The cone also takes in whatever affects how the events in *mentioned* happen, the copies in *outputs*, and
+        whatever affects whether their outputs are delivered.
         """
         return self._cones(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 
@@ -60,7 +58,6 @@ class Influence:
         return frozenset(found)
 
     def _needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
-        """Return the copies that influence how *way* changes those in *found* or, if *mentioned*, how it happens."""
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not mentioned:
             return set()
@@ -76,7 +73,7 @@ class Influence:
         return needed
 
     def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001
-        """Return whether a step is disabled in some state, and whether it may reply with an error in some state."""
+        """Return whether a step is disabled in some state, and whether it gets an error reply in some state."""
         if not event:
             return False, False
         table, without = self.tables[part], self._system.parts[part].without
@@ -94,11 +91,11 @@ class WaitsFor(NamedTuple):
 
 
 def waiting(system: System, states: Mapping[str, str], events: Collection[str] = ()) -> Iterator[WaitsFor]:
-    """Yield the copies that each blocked copy waits for.
+    """For each blocked copy, yield the copies that it waits for.
 
-    A copy is blocked if no joint event can move it.  If *events* is given, only these joint events are considered.
-    *states* maps the names of copies to states.  All other copies are in their initial state.  A copy that is in its
-    initial state, or in a final or error state, waits for nothing.
+    A copy is blocked if no joint event, or none of *events*, can move it.  *states* maps the names of copies to
+    states; all other copies are in their initial state.  Copies that are in their initial state, or in a final or
+    error state, wait for nothing.
 
     >>> from fsm.language.library import load_system
     >>> house = load_system("examples/models/systems/house.toml")
@@ -121,7 +118,6 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
 
 
 def _preventing(table: SystemTable, row: JointRow, here: Locals, digit: int) -> list[int]:
-    """Return the copies whose states prevent *row* from moving the copy *digit*, if it can move that copy at all."""
     copies, initial = table.system.copies, table.locals(table.initial)
     alone: dict[int, None] = {}
     together: dict[int, None] = {}
@@ -145,15 +141,15 @@ def _moves(table: SystemTable, row: JointRow, path: JointPath, here: Locals, dig
 
 
 Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]
-"""A group of interchangeable members.  Each is a tuple of the digits of one copy and of everything that it owns."""
+"""Members that can be interchanged, each as the digits of a copy and of everything that it owns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """A swap of two neighbouring copies, as mappings of ``digits``, joint ``events`` and ``outputs``.
 
-    A key that is missing from a mapping is mapped to itself.  The two copies have an index that begins with
-    ``prefix``.  The next number of their indices is ``first`` for one copy and ``first + 1`` for the other.
+    What is not in a mapping stays as it is.  The index of one copy begins with ``prefix`` and ``first``, and that of
+    the other with ``prefix`` and ``first + 1``.
     """
 
     root: str
@@ -169,7 +165,7 @@ NONE: Final = Exchange(root="", prefix=(), first=0, digits={}, events={}, output
 
 @dataclass(frozen=True, slots=True)
 class Orbits:
-    """Treats states as one if they differ only in the order of the members of ``groups``, inner groups first."""
+    """Treats states as one if they differ only in the order of members of ``groups``, the inner groups first."""
 
     groups: tuple[Interchangeable, ...] = ()
 
@@ -191,7 +187,7 @@ class Orbits:
         return state
 
     def size(self, alike: Iterable[Sequence[bool]]) -> int:
-        """Return the size of the orbit of a representative for which :meth:`alike` returns *alike*.
+        """Return the number of states in the orbit of a representative, given the result of :meth:`alike` for it.
 
         >>> Orbits((((0,), (1,), (2,)),)).size([(True, False)])
         3
@@ -199,7 +195,7 @@ class Orbits:
         return prod(map(_arrangements, alike))
 
     def alike(self, state: Locals) -> list[tuple[bool, ...]]:
-        """Return for each group which neighbouring members have equal states in the representative *state*."""
+        """For each group, tell which neighbouring members have equal states in the representative *state*."""
         return [
             tuple(all(state[one] == state[two] for one, two in zip(*pair, strict=True)) for pair in pairwise(group))
             for group in self.groups
@@ -207,7 +203,6 @@ class Orbits:
 
 
 def _arrangements(alike: Sequence[bool]) -> int:
-    """Return the number of distinct orders of sorted members, of which *alike* tells whether neighbours are equal."""
     found, run = factorial(len(alike) + 1), 1
     for each in alike:
         run = run + 1 if each else 1
@@ -216,18 +211,14 @@ def _arrangements(alike: Sequence[bool]) -> int:
 
 
 class Symmetry:
-    """Finds the interchangeable copies in the cone of *table*."""
-
     def __init__(self, table: SystemTable) -> None:
         self._table = table
 
     @cached_property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """The exchanges that map every step of the table to a step of the table."""
         return tuple(each for each in _exchanges(self._table.system) if keeps(self._table, each))
 
     def orbits(self, asked: Iterable[Condition]) -> Orbits:
-        """Return the orbits whose states the conditions in *asked* do not distinguish."""
         conditions = list(asked)
         kept = [each for each in self.exchanges if all(same(condition, condition, each) for condition in conditions)]
         chains: dict[tuple[str, tuple[int, ...]], list[list[int]]] = defaultdict(list)
@@ -256,7 +247,6 @@ class Symmetry:
 
 
 def _exchanges(system: System) -> Iterator[Exchange]:
-    """Yield every swap of two neighbouring copies of a part in *system*, together with what they own."""
     families: dict[str, list[Copy]] = defaultdict(list)
     for copy in system.copies:
         families[system.parts[copy.part].root].append(copy)
@@ -290,7 +280,6 @@ def _exchanges(system: System) -> Iterator[Exchange]:
 
 
 def _outputs(system: System, moved: Mapping[Copy, Copy]) -> dict[str, str] | None:
-    """Map the outputs of the copies in *moved* to new names, or return ``None`` if another copy has such an output."""
     found: dict[str, str] = {}
     others: set[str] = set()
     for copy in system.copies:
@@ -303,7 +292,6 @@ def _outputs(system: System, moved: Mapping[Copy, Copy]) -> dict[str, str] | Non
 
 
 def keeps(table: SystemTable, exchange: Exchange) -> bool:
-    """Check whether *exchange* maps each step of *table* to a step of *table*."""
     digits = exchange.digits
     if {digits.get(digit, digit) for digit in table.cone} != table.cone or not table.cone & set(digits):
         return False

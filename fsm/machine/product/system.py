@@ -1,8 +1,8 @@
 """Systems: machines that take steps together.
 
-Each part is a machine, of which there may be several copies.  A joint event is one step of the whole system.  It
-takes one of its *ways*, each of which is an ordered list of steps of parts.  :mod:`fsm.language.build.systems` builds
-systems and checks every assumption that these classes make.
+Each part of a system is a machine, of which there may be several copies.  A joint event is one step of the whole
+system, and takes one of its *ways*, which are ordered lists of steps of parts.  :mod:`fsm.language.build.systems`
+builds systems, and checks what the classes here take for granted.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Copies of one machine.
+    """A part of a system, which consists of one or more ``copies`` of a machine.
 
-    ``root`` is the outermost part that the copies belong to.  In this system, no event of the part has an outcome in
-    ``without``.  Outputs of the part are delivered only while ``heard`` holds.
+    ``root`` is the outermost part that owns the copies.  Events of the part cannot have the outcomes in ``without``,
+    and its outputs are delivered only while ``heard`` holds.
     """
 
     name: str
@@ -69,9 +69,8 @@ class Part:
 class PartStep:
     """A step that one ``copy`` of a part takes: an event or, if ``ends`` is true, the end of a call.
 
-    If ``outcomes`` is not empty, only these outcomes are possible.  If ``event`` is empty, the copy is reset to its
-    initial state.  The step is skipped if ``when`` does not hold.  An error reply ends the joint event, unless
-    ``goes_on`` is true.
+    An empty ``event`` resets the copy to its initial state.  If there are ``outcomes``, only these are possible.  The
+    step is skipped unless ``when`` holds.  An error reply ends the joint event, unless ``goes_on`` is true.
     """
 
     copy: Copy
@@ -84,7 +83,7 @@ class PartStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointWay:
-    """A way in which a joint event may happen.  The way is enabled if all its steps are enabled."""
+    """A way in which a joint event may happen, which it can only if all of its steps are enabled."""
 
     name: str
     steps: tuple[PartStep, ...]
@@ -97,7 +96,7 @@ class JointWay:
 class JointEvent:
     """An event in which parts take steps together.
 
-    If each copy of a part has its own event, ``of`` is the copy to which this event belongs.  All these events have
+    If each copy of a part has an event of its own, ``of`` is the copy to which this one belongs, and all of them have
     the same ``family``.
     """
 
@@ -206,10 +205,7 @@ class System:
         return ", ".join(named) or BEGINNING
 
     def related(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
-        """Return the copies of *part* that own *copy* or that *copy* owns.
-
-        If the parts are unrelated, return all copies of *part*.
-        """
+        """Return the copies of *part* that own *copy* or that it owns, or all copies if the parts are unrelated."""
         copies = self.parts[part].copies
         if copy is None or self.parts[copy.part].root != self.parts[part].root:
             return copies
@@ -222,20 +218,15 @@ Locals: TypeAlias = tuple[int, ...]
 
 _Test: TypeAlias = "Callable[[Condition | None], Callable[[Locals], bool] | None]"
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
-"""An option of a move.
-
-It consists of the new state, the error replies that end the joint event, and the step.  The step comes twice, with
-and without outputs.
-"""
+"""What a move may lead to: a state, the error replies that end the event, and the step with and without outputs."""
 
 
 class JointMove:
     """A *step* of a way, applied to the *table* of its *part*.
 
-    If *call* is true, an error reply may end the joint event.  ``when`` checks whether the step is taken, and
-    ``heard`` checks whether its outputs are delivered.  Both depend on the states before the step.  ``options``
-    returns the options that the table has in a local state.  ``blocked`` returns the possible options that the table
-    leaves out there.
+    With *call*, an error reply may end the joint event.  Given the states before the step, ``when`` tells whether it
+    is taken, and ``heard`` whether its outputs are delivered.  ``options`` returns what the table lets the step do in
+    a local state, and ``blocked`` the possible options that the table leaves out.
     """
 
     def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
@@ -260,7 +251,6 @@ class JointMove:
         return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
 
     def _emitted(self) -> dict[tuple[str, ...], None]:
-        """Return all outputs of the move as the keys of a dict, in the order of local states."""
         options = (option for local in range(self.states) for option in self.options(local))
         return {done.emits: None for _, _, done, _ in options if done.emits}
 
@@ -277,7 +267,6 @@ class JointMove:
         return tuple(option for way in possible for option in self._each(local, way))
 
     def _each(self, local: int, way: Way) -> Iterator[_Option]:
-        """Yield the options of *way*.  An option continues the joint event or ends it with an error reply."""
         states, copy = self._table.states, self.step.copy
         done = Done(
             copy=copy.name,
@@ -299,10 +288,6 @@ class JointMove:
 
 
 def offered(ways: Iterable[Way], outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
-    """Yield the *ways* whose name is in *outcomes* and not in *without*.
-
-    If *outcomes* is empty, every name is allowed that is not in *without*.
-    """
     for way in ways:
         if way.name not in without and (not outcomes or way.name in outcomes):
             yield way

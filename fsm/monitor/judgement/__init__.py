@@ -36,11 +36,11 @@ from fsm.verdict import Holds, Unknown
 class Judged:
     """The verdicts on one recording, one for each machine, in the order of the machines.
 
-    ``notes`` counts the lines that are foreign, damaged or not relevant.  ``foreign`` holds the first foreign or
-    damaged lines.  For a log, ``foreign`` is empty, because the lines of a log have no common form.  ``version`` is
-    the name and version of the recorded program if the recording shows them.  ``profile`` is the name of the profile
-    used, or an empty string. ``stories`` are the stories of the requested entity.  ``detected`` says which profile
-    was detected, if detection was requested.
+    ``notes`` counts the lines that are foreign, damaged or not relevant, and ``foreign`` holds the first foreign or
+    damaged ones, except for a log, whose lines have no common form.  ``version`` is the name and version of the
+    recorded program if the recording shows them, and ``profile`` is the name of the profile used, or an empty string.
+    ``stories`` are the stories of the requested entity.  ``detected`` says which profile was detected, if detection
+    was requested.
     """
 
     name: str
@@ -71,7 +71,6 @@ class Judging:
     tellers: Sequence[Teller]
 
     def take(self, batch: Batch) -> None:
-        """Pass *batch*, the next batch of the recording, to the monitors."""
         # An operation of a history may show the state at any instant during the operation. Ignore that state.
         if self.recording.history:
             batch = batch._replace(observations=[structs.replace(each, shows="") for each in batch.observations])
@@ -79,8 +78,6 @@ class Judging:
             _feed([*(self.tellers or self.monitors), *self.watches], piece)
 
     def tell(self, *found: Callable[[Violation], None]) -> None:
-        """Call each function in *found* with each violation immediately, before later observations are known."""
-
         def tell(violation: Violation) -> None:
             for each in (*found, *(teller.found for teller in self.tellers)):
                 each(violation)
@@ -89,7 +86,7 @@ class Judging:
             monitor.folder.found = tell
 
     def shed(self) -> None:
-        """Free memory while judging an endless recording.  Later observations are judged more leniently."""
+        """Free memory while judging an endless recording, at the cost of judging what follows more leniently."""
         for monitor in self.monitors:
             monitor.shed()
 
@@ -267,12 +264,10 @@ def begin(
 
 
 def unprofiled(machine: Machine) -> Machine:
-    """Return *machine* as its file describes it, without a profile."""
     return load(machine.path) if machine.profile and machine.path else machine
 
 
 def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgement:
-    """Keep in *judgement* only the known deviations of the profile for *version* if *machine* has such a profile."""
     own = None if version in machine.profiles else machine.profiled(version)
     if own is None or not isinstance(judgement.verdict, Illegal):
         return judgement
@@ -304,7 +299,6 @@ def _empty(judgement: Judgement, chosen: Chosen) -> Judgement:
 def _joint(
     models: Sequence[str | Machine], recording: Recording, monitors: Sequence[Monitor], profile: str | None
 ) -> Callable[[Batch], Iterable[Batch]]:
-    """Return a function that splits a batch into pieces and checks the system's conditions between the pieces."""
     if recording.form.judge:
         judge_of_form: Callable[[Sequence[Monitor], str], JudgeOfForm] = loaded(recording.form.judge)
         return judge_of_form(monitors, recording.name).pieces
@@ -373,7 +367,7 @@ def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
 
 
 def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozenset[str] | None:
-    """Return the signals and hidden events that happen only if *recording* shows them. ``None`` means all of them."""
+    """Return the signals and hidden events that happen only if *recording* shows them, or ``None`` for all."""
     shown = recording.shown
     if recording.hidden or (shown is None and restarts != "maybe"):
         signals = frozenset(event.name for event in machine.events.values() if event.kind == "signal")
@@ -384,7 +378,6 @@ def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozense
 
 
 def _feed(receivers: Sequence[Monitor | PropertyWatch], batch: Batch) -> None:
-    """Pass each observation in *batch* to the *receivers* for its kind of entity."""
     if not batch.observations:
         return
     if batch.columns is not None:

@@ -15,10 +15,10 @@ CellName: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCoverage:
-    """The number of recordings that exercised each of a machine's ``cells``. Cells are in model order.
+    """The number of recordings that exercised each of a machine's ``cells``, which are in model order.
 
-    ``unseen`` contains the events that recordings of these forms never show. ``seen`` contains the signals that
-    happen only if a recording shows them. If ``seen`` is ``None``, this is true of all signals.
+    ``unseen`` contains the events that recordings of these forms never show, and ``seen`` the signals that happen
+    only if a recording shows them, or ``None`` if this is true of all signals.
     """
 
     machine: Machine
@@ -36,7 +36,6 @@ class MachineCoverage:
         return 100 * len(self.covered) / max(len(self.cells), 1)
 
     def same(self, other: MachineCoverage) -> bool:
-        """Check whether *other* has the same machine and cells, so that the two can be compared."""
         return self.machine.name == other.machine.name and [*self.cells] == [*other.cells]
 
 

@@ -12,14 +12,13 @@ from fsm.recordings.time_order import HELD
 from fsm.trace import Batch
 
 AUTO: Final = "auto"
-"""A profile name that selects the profile for the version that the recording shows."""
 
 
 def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
-    """Read the start of *recording* until it shows a version. Return the recording with the batches that were read.
+    """Read the start of *recording* until it shows a version, and return the recording including that part.
 
-    Reading stops at a limit. If *followed* is true, the recording may still grow, so it is read only up to its
-    present end.
+    Reading stops at a limit.  With *followed*, the recording may still grow, so it is read only up to its present
+    end.
     """
     held: list[Batch] = []
     observations, lines, quiet = 0, -1, 0
@@ -45,10 +44,7 @@ def name_of(version: str) -> str:
 
 
 def detected(version: str, machines: Sequence[Machine]) -> tuple[str | None, str]:
-    """Return the profile for *version* and an explanation.
-
-    The profile is ``None`` if no machine has such a profile.
-    """
+    """Return the profile for *version*, or ``None`` if no machine has one, and an explanation."""
     name = name_of(version)
     if not name:
         return None, "no profile, because the recording does not show its version"

@@ -48,10 +48,10 @@ LOOKS: Final = ("look", "read")
 def judge_history(
     history: RecordedHistory, machines: Sequence[Machine], *, file: str, profile: str | None, hidden: Sequence[str]
 ) -> tuple[Judgement, ...]:
-    """Return the judgement of *history* for each machine. *history* was read from *file*.
+    """Judge *history*, which was read from *file*, with each machine.
 
-    A machine that has the profile *profile* is used under that profile. *hidden* names signals that happen without
-    appearing in the history.  Raise :class:`InputError` for events and shown states that no machine has.
+    A machine that has the profile *profile* is used under it.  *hidden* names signals that happen without appearing
+    in the history.  Raise :class:`InputError` for events and shown states that no machine has.
     """
     vocabularies = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
     problems: dict[str, Problem] = {}
@@ -79,7 +79,6 @@ class _Names:
         return not seen.event or seen.event in self._events or seen.event in LOOKS
 
     def in_machine_names(self, seen: Observation) -> Observation | None:
-        """Translate *seen* to the machine's names. Return ``None`` if *seen* is not about the machine."""
         event = self._events.get(seen.event)
         reply, shows = seen.reply, seen.shows
         if not shows and reply in self.table.shows and reply not in self._replies:
@@ -143,10 +142,6 @@ class _Judging:
         return Unknown(why=incomplete) if incomplete else Holds()
 
     def _entities(self) -> dict[str, list[tuple[Recorded, Observation]]]:
-        """Map each entity to its operations.
-
-        An operation without an entity belongs to every entity in the history.
-        """
         found: dict[str, list[tuple[Recorded, Observation]]] = {}
         everybody = []
         for each in self.history.operations:
@@ -163,7 +158,6 @@ class _Judging:
         }
 
     def _entity(self, entity: str, those: Sequence[tuple[Recorded, Observation]]) -> str:
-        """Judge one entity. Return the reason why it could not be judged, or an empty string if it was judged."""
         operations = tuple(_operation(seen) for _, seen in those)
         origin = {id(one): each for one, each in zip(operations, those, strict=True)}
         outputs = self.history.outputs.get(entity, () if self.history.title.outputs else None)
@@ -208,7 +202,6 @@ class _Judging:
         )
 
     def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
-        """Return the weakest broken clause and similar known deviations. Prefer clauses of the last legal state."""
         fitting = {state for state in answer.before if self._fits(seen, state)}
         states = [state for state in answer.before if state not in fitting] or list(answer.before)
         whole = self._explained(answer, seen, states)
@@ -232,10 +225,6 @@ class _Judging:
         return known.explain(Scene(dynamics=known.dynamics, before=before, seen=key(seen), led=led, others=others))
 
     def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
-        """Yield edits that make the history legal up to the return.
-
-        An edit changes the reply or leaves out the operation.
-        """
         if answer.cause is Cause.REPLY:
             yield from (Edit(repair=Repair.REPLY, instead=reply) for reply in answer.allowed)
         last = answer.operation

@@ -25,8 +25,6 @@ class _May(NamedTuple):
 
 
 class _Those(NamedTuple):
-    """The digit and entity of a joint event's copy, the outer entity, and the entities known to be inside it."""
-
     digit: int
     entity: str
     outer: str
@@ -34,20 +32,17 @@ class _Those(NamedTuple):
 
 
 class JudgeOfForm(Protocol):
-    """Rules of a form of recording that no machine has.
+    """Checks the rules of a form of recording that no machine has.
 
-    They are created from the monitors and the recording's name.
+    It is created from the monitors and the recording's name.
     """
 
     def pieces(self, batch: Batch) -> Iterable[Batch]:
-        """Yield *batch* in pieces. Between two pieces, fold each finding into a monitor."""
+        """Yield *batch* in pieces, and fold each finding into a monitor between two pieces."""
 
 
 def nested(system: System) -> tuple[str, str] | None:
-    """Return the kinds of the inner and the outer entities of *system*.
-
-    Return ``None`` unless there is exactly one such pair.
-    """
+    """Return the kinds of the inner and the outer entities of *system*, or ``None`` unless there is one such pair."""
     parts = (each for each in system.parts.values() if each.root != each.name)
     pairs = {(each.machine.entity, system.parts[each.root].machine.entity) for each in parts}
     return pairs.pop() if len(pairs) == 1 else None
@@ -90,7 +85,6 @@ class JointWatch:
                         self._ends.add((machine.entity, name))
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Yield *batch* in pieces. Check each signal after the monitors have processed the previous piece."""
         start = 0
         for index, (seen, line) in enumerate(zip(batch.observations, batch.lines, strict=True)):
             outer = seen.entity if seen.of == self._outer else self._outer_of.get(seen.entity, "")

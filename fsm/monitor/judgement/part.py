@@ -1,8 +1,8 @@
-"""The part of a recording to give a verdict on (a period, or one entity with its whole story), and stories to report.
+"""Select the part of a recording to give a verdict on, and collect the stories of entities.
 
-The recording is read from its beginning, so that the states at the start of the period are known.  Only observations in
-the part can be violations or tolerated deviations.  A report shows the stories with violations first, or the stories
-up to a line.
+The part is a period or one entity.  The recording is read from its beginning all the same, so that the states at the
+start of the period are known, but only observations in the part can be violations or tolerated deviations.  A report
+shows the stories with violations first, or the stories up to a line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fsm.monitor.judgement import Judged
 
 MOST: Final = 64
-"""Maximum number of entities whose stories are kept if several entities match the requested name or id prefix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +54,13 @@ class Part:
 WHOLE: Final = Part()
 
 _LISTED: Final = 4
-"""Maximum number of entities listed in a message."""
 
 
 class Step(NamedTuple):
-    """One observation of an entity, with the states that are possible ``before`` and ``after`` the observation.
+    """One observation of an entity, with the states that are possible ``before`` and ``after`` it.
 
-    ``tolerated`` names the deviations without which the observation would be illegal. ``followed`` contains the
-    monitor's own steps. Steps for assumed events come first.
+    ``tolerated`` names the deviations without which the observation would be illegal.  ``followed`` contains the
+    monitor's own steps, those for assumed events first.
     """
 
     seen: Observation
@@ -102,15 +100,12 @@ class Chosen:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     telling: Callable[[str], bool] | None = None
     inside: int = 0
-    """Number of observations that are in the period or have no time."""
     ids: dict[str, None] = field(default_factory=dict)
-    """The first entities of the recording. There are at most :data:`REMEMBERED` of them."""
     first: int | None = None
     last: int | None = None
-    """The times of the first and last observations of the whole recording. They are set if a period was requested."""
+    """Times of the first and last observations of the whole recording, set if a period was requested."""
 
     def read(self, batch: Batch) -> Batch:
-        """Return *batch* without the observations after the period."""
         since, until = self._since(), self.part.until
         if not self.part.timed:
             return batch
@@ -131,7 +126,6 @@ class Chosen:
         return Batch([seen for seen, _ in kept], [line for _, line in kept])
 
     def times(self) -> str:
-        """Describe the times of the first and last observations, if they are known."""
         if self.first is None or self.last is None:
             return ""
         with suppress(OverflowError, ValueError, OSError):  # The year is out of range.
@@ -140,7 +134,6 @@ class Chosen:
         return ""
 
     def wanted(self, seen: Observation) -> bool:
-        """Check whether *seen* belongs to the part.  An observation without a time belongs to every period."""
         if self.part.entity and not self.fits(seen.entity):
             return False
         since = self._since()
@@ -151,18 +144,14 @@ class Chosen:
         return None if self.part.since is None else self.part.since // 1_000 * 1_000
 
     def tells(self, entity: str) -> bool:
-        """Check whether to tell the story of *entity*."""
         return self.telling(entity) if self.telling is not None else self.fits(entity)
 
     def fits(self, entity: str) -> bool:
-        """Check whether *entity* may be the requested entity."""
         asked = self.part.entity
         return bool(entity) and (entity.startswith(asked) or asked in self.names.get(entity, ()))
 
 
 class Teller:
-    """Feeds observations to *monitor* and keeps the stories of the *chosen* entities."""
-
     def __init__(self, monitor: Monitor, chosen: Chosen, file: str) -> None:
         self.machine = monitor.machine
         self.stories: dict[str, list[Step]] = {}
@@ -170,12 +159,10 @@ class Teller:
         self._found: list[Violation] = []
 
     def found(self, violation: Violation) -> None:
-        """Keep *violation*, which was just found, if it is a violation of this machine."""
         if violation.machine == self.machine.name:
             self._found.append(violation)
 
     def told(self) -> Iterator[Story]:
-        """Yield each story. Unless ``telling`` chose the ids, skip an id that is only the beginning of another id."""
         for entity, steps in self.stories.items():
             longer = any(other != entity and other.startswith(entity) for other in self.stories)
             if self._chosen.telling is not None or not longer:
@@ -183,7 +170,6 @@ class Teller:
                 yield Story(machine=self.machine, entity=entity, names=names, steps=steps)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """Pass *observations* to the monitor, and keep the steps of the chosen entities."""
         start = 0
         for index, seen in enumerate(observations):
             if told := self._chosen_entities(seen):
@@ -223,10 +209,6 @@ class Teller:
 
 
 def check_one(stories: Sequence[Story], chosen: Chosen, name: str) -> None:
-    """Raise :class:`InputError` unless all *stories* are about one entity.
-
-    *chosen* selected them from the recording *name*.
-    """
     found, asked = {story.entity: story for story in stories}, chosen.part.entity
     if len(found) == 1:
         return
@@ -249,13 +231,12 @@ def check_one(stories: Sequence[Story], chosen: Chosen, name: str) -> None:
 
 
 TOLD: Final = 40
-"""Maximum number of entities whose stories are told for one recording."""
 
 Telling = Callable[[str], bool]
 
 
 def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: int = TOLD) -> Judged:
-    """Return *judged* with the stories of at most *most* entities. Entities with violations come first.
+    """Add the stories of at most *most* entities to *judged*, preferring entities with violations.
 
     ``again(telling)`` judges the recording again and collects the stories of the entities for which
     ``telling(entity)`` returns true.
@@ -278,10 +259,10 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
 
 
 def up_to(found: Sequence[Judged], place: Line) -> list[Judged]:
-    """Return *found* with only the stories that have an observation at *place*. Each story ends there.
+    """Return *found* with only the stories that have an observation at *place*, where each of them then ends.
 
-    If *place* has no file, it is a line of any file. Raise :class:`InputError` if no file, or more than one file, has
-    such a line.
+    If *place* has no file, it is a line of any file.  Raise :class:`InputError` unless exactly one file has such a
+    line.
     """
     cut = [replace(each, stories=tuple(_shortened(each.stories, place))) for each in found]
     files = dict.fromkeys(story.until.file for each in cut for story in each.stories if story.until)

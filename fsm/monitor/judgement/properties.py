@@ -37,7 +37,7 @@ from fsm.trace import Line, Observation
 from fsm.verdict import Holds, Unknown
 
 WINDOW: Final = 64
-"""Maximum number of observations to keep per entity. They are replayed before a line that no run explains."""
+"""Maximum number of observations of an entity to keep for replay before a line that no run explains."""
 TOO_MANY: Final = "too many calls overlap to follow all of them"
 UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 
@@ -45,10 +45,9 @@ UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 def stated(
     machines: Sequence[Machine], only: Sequence[str], file: str, profile: str | None
 ) -> list[tuple[Property, ...]]:
-    """Return the properties of each of *machines*, for judging *file* under *profile*.
+    """Return the properties of each of *machines*, or only those named in *only*, for judging *file*.
 
-    If *only* is not empty, return only the properties that it names. Raise :class:`InputError` if no machine has a
-    property named in *only*, or if a machine has no properties.
+    Raise :class:`InputError` if no machine has a property named in *only*, or if a machine has no properties.
     """
     own = [specification(machine.path or machine.name) for machine in machines]
     found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]
@@ -62,11 +61,11 @@ def stated(
 
 @dataclass(slots=True)
 class _Window:
-    """The latest observations of an entity. Calls that changed nothing are left out.
+    """The latest observations of an entity, without calls that changed nothing.
 
-    ``begins`` is true if the window starts with the entity's first observation. ``open`` is false while calls are in
-    progress whose requests are not in the window. ``late`` is true if the window has calls that may act at any later
-    time. ``advanced`` contains the claims that later observations may put to the test.
+    ``begins`` is true if the window starts with the entity's first observation.  ``open`` is false while calls are in
+    progress whose requests are not in the window, and ``late`` is true if the window has calls that may act at any
+    later time.  ``advanced`` contains the claims that later observations may put to the test.
     """
 
     begins: bool
@@ -77,7 +76,6 @@ class _Window:
     advanced: set[ClaimWatch] = field(default_factory=set)
 
     def add(self, seen: Observation, line: Line, *, moves: bool) -> None:
-        """Add an observation.  *moves* is true if its event can change the state."""
         if not moves and seen.phase in {"", "reply", "answered"}:
             asked = (pair for pair in self.seen if pair[0].phase == "request" and pair[0].event == seen.event)
             if seen.phase == "reply" and (request := next(asked, None)):
@@ -93,15 +91,10 @@ class _Window:
             self.cut(over=False)
 
     def settled(self, *last: Observation) -> bool:
-        """Check that no call is in progress after the observations in the window and the observations *last*."""
         phases = Counter(seen.phase for seen in (*(seen for seen, _ in self.seen), *last))
         return phases["request"] == phases["reply"] + phases["lost"] and not self.late
 
     def cut(self, *, over: bool) -> None:
-        """Forget all observations.
-
-        If *over* is true, keep lost calls. Otherwise, the calls in progress are now unknown.
-        """
         lost = {seen.event: (seen, line) for seen, line in self.seen if over and seen.phase == "lost"}
         self.begins, self.open, self.late = False, over, False
         self.seen = [
@@ -164,7 +157,6 @@ class PropertyWatch:
         self._windows: OrderedDict[str, _Window] = OrderedDict()
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """Process *observations* in order. ``lines[i]`` is the line of ``observations[i]``."""
         places = [Line.of(line, self._file) for line in lines]
         for seen, line in zip(observations, places, strict=True):
             if seen.event and self._dynamics.row(seen.event) < 0:
@@ -185,7 +177,7 @@ class PropertyWatch:
                 self._fresh = self._fresh and seen.phase != "gap"
 
     def violated(self, entity: str, line: Line) -> None:
-        """Record that no run explains the observation of *entity* on *line*.  Call this before feeding the line."""
+        """Record, before *line* is fed, that no run explains the observation of *entity* on it."""
         self._violated.add((entity, line))
 
     def _take(self, seen: Observation, line: Line) -> None:
@@ -230,10 +222,6 @@ class PropertyWatch:
                 window.advanced.add(watch)
 
     def added_to(self, judgement: Judgement) -> Judgement:
-        """Return *judgement* with the results of the properties added.
-
-        *judgement* must be about the same observations.
-        """
         properties, tolerated = [], [*judgement.tolerated]
         findings: list[Finding] = []
         of_fields = self._folder.findings()

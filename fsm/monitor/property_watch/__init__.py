@@ -32,19 +32,17 @@ from fsm.monitor.property_watch.property_product import PropertyProduct, RunPlac
 from fsm.sut import Response, Stimulus, StimulusStage
 
 REMEMBERED: Final = 20_000
-"""Maximum number of steps whose effects are cached."""
 
 AIMS: Final = 20_000
-"""Maximum number of places to search for runs to aim at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
     """The finding that an implementation does not have a property.
 
-    ``steps`` are the numbers, starting at 1, of the test steps that matter. ``text`` describes the sequence that
-    these steps went through. ``stopped`` is true if a target is due but does not come. ``left`` is true if no run of
-    the machine explains the observations.
+    ``steps`` are the numbers, starting at 1, of the test steps that matter, and ``text`` describes the sequence that
+    they went through.  ``stopped`` is true if a target is due but does not come, and ``left`` if no run of the
+    machine explains the observations.
     """
 
     of: Property
@@ -76,7 +74,6 @@ def untestable(stated: Property) -> str:
 
 
 _PossibleStep: TypeAlias = tuple[RunPlace, InstantStep]
-"""A place, and a step that the implementation may have taken from this place."""
 
 
 class _AimPlace(NamedTuple):
@@ -92,11 +89,10 @@ class _AimMove(NamedTuple):
 
 
 class _Next(NamedTuple):
-    """The effect of a step.
+    """The configurations ``after`` a step, and what the step says about the property.
 
-    ``after`` holds the configurations.  ``moves`` is the dynamics that explains the step, or ``None`` if the step is
-    unexplained.  ``asked`` is true if the step put the property to the test.  ``fair`` holds the indices of the fair
-    steps taken.
+    ``moves`` is the dynamics that explains the step, or ``None`` if it is unexplained.  ``asked`` is true if the step
+    put the property to the test.  ``fair`` holds the indices of the fair steps taken.
     """
 
     after: Configurations
@@ -150,7 +146,7 @@ class Watch:
         self.reset()
 
     def reset(self) -> None:
-        """Start a new test.  Keep the results of earlier tests (``tried`` and ``unmet``)."""
+        """Start a new test, but keep the results of earlier ones (``tried`` and ``unmet``)."""
         self._belief = frozenset([Configuration(0)])
         self._test: list[tuple[Stimulus, Response, _Next]] = []
         self._violated: Violated | None = None
@@ -161,10 +157,7 @@ class Watch:
         self._asked_for = self._next_fair_step()
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
-        """Process the next *step* of a test and the response *seen*.
-
-        Return a violation if the property is now violated.
-        """
+        """Process the next *step* of a test and its response *seen*, and return a violation if there is one now."""
         if self._violated is not None:
             return self._violated
         step = step._replace(expected=())  # The expectations of a test are not evidence.
@@ -190,7 +183,7 @@ class Watch:
         return self._violated
 
     def finish(self) -> Violated | None:
-        """End the test.  Return the violation if a due target does not come, or if the initial state is wrong."""
+        """End the test, and return a violation if a due target does not come or if the initial state is wrong."""
         if self._violated is None and self._broken():
             self._violated = self._evidence()
         if self._violated is None and self._is_target_due() and (self.due() is None or self._waited >= self.patience):
@@ -201,7 +194,6 @@ class Watch:
         return all(isinstance(place.progress, Broken) for place in self._product.places_of(self._belief))
 
     def _effect(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
-        """Return the effect of *step*. Assume an unobserved event only if nothing else explains the response."""
         for moves in self._moves:
             if after := stepped(moves, before, step, seen):
                 taken = self._possible_steps(before, step, seen, {each.state for each in after})
@@ -210,7 +202,6 @@ class Watch:
         return self._with_evidence(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
 
     def _explained_by_unseen_events(self) -> _Next | None:
-        """Return the effect of the last step if unobserved events, at any time, explain the whole test."""
         moves, after = self._moves[-1], frozenset([Configuration(0)])
         steps = []
         for step, seen, _ in self._test:
@@ -235,7 +226,6 @@ class Watch:
     def _possible_steps(
         self, before: Configurations, step: Stimulus, seen: Response, after: Collection[int]
     ) -> Iterator[_PossibleStep]:
-        """Yield the machine steps by which *step* may have led to one of the states in *after*."""
         row = self._table.row[step.event]
         end = self._table.end.get(row, row)
         stages = Numbering((each.state, end if step.stage == "end" else row) for each in before)
@@ -252,10 +242,6 @@ class Watch:
     def _unspecified_steps(
         self, here: Configuration, step: Stimulus, seen: Response
     ) -> Iterator[tuple[Configuration, _PossibleStep]]:
-        """Yield each configuration that *seen* may have led to from *here*, with the step taken.
-
-        No run explains *seen*.
-        """
         table, product = self._table, self._product
         row = table.row[step.event]
         end = table.end.get(row, row)
@@ -284,10 +270,7 @@ class Watch:
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """The sequences of a reachable claim that no test has certainly gone through.
-
-        Other claims have no such sequences.
-        """
+        """The sequences of a reachable claim that no test has certainly gone through; other claims have none."""
         if not isinstance(self.of.claim, Reachable):
             return ()
         return tuple(self._memory.texts[index] for index in self._due)
@@ -329,10 +312,6 @@ class Watch:
         return any(fair.outcome in {"", way.name} for way in ways) or (fair.ends and not (ways or fair.outcome))
 
     def _evidence(self, *, stopped: bool = False) -> Violated:
-        """Return the violation with its evidence.
-
-        To find the evidence, replay the test along one run that explains it.
-        """
         runs = {Configuration(0): [0]}
         for step, seen, found in self._test:
             after: dict[Configuration, list[int]] = {}
@@ -358,10 +337,10 @@ class Watch:
         return Violated(of=self.of, steps=tuple(mattering[::-1]), text=text, stopped=stopped, left=self.left)
 
     def aims(self) -> tuple[Run, ...]:
-        """Return runs of the machine whose last steps test the property. The shortest runs come first.
+        """Return runs of the machine whose last steps test the property, with the shortest runs first.
 
-        No two of these runs have both the same last way and the same history of the property. Each stage of a call
-        that takes time counts as a step.
+        No two of them end with the same way after the same history of the property.  Each stage of a call that takes
+        time counts as a step.
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):

@@ -19,7 +19,7 @@ from fsm.machine.table import tabulate
 from fsm.trace import Key
 
 Progress: TypeAlias = tuple[int, ...]
-"""The progress of a run towards breaking a property. Only the memory of the property can interpret the numbers."""
+"""The progress of a run towards breaking a property, as numbers that only the property's memory interprets."""
 
 GIVEN_UP: Progress = (-2,)
 """The progress of a run from which nothing more can be concluded."""
@@ -27,16 +27,12 @@ GIVEN_UP: Progress = (-2,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """The progress of a run that has broken the property.
-
-    The run went through the sequence with the index ``which``.
-    """
+    """The progress of a run that broke the property by going through the sequence with the index ``which``."""
 
     which: int = 0
 
 
 def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
-    """Split *claim* into claims of one sequence each."""
     match claim:
         case claims.Always(conditions=conditions):
             return tuple(replace(claim, conditions=(each,)) for each in conditions)
@@ -90,7 +86,6 @@ class Passing:
 def _trigger(
     claim: claims.Always | claims.Never | claims.Reachable, last: WrittenCondition, stepping: StepCache
 ) -> Callable[[Instant], bool] | None:
-    """Return a function that checks whether an instant tests the claim. Return ``None`` if every instant tests it."""
     trigger: Condition | None = None
     if isinstance(claim, claims.Always):
         trigger = claim.when.means if claim.when else None
@@ -100,20 +95,16 @@ def _trigger(
 
 
 _UNKNOWN: Final = -1
-"""Replaces the number of calls in progress if earlier calls are unknown."""
+"""Stands for the number of calls in progress if earlier calls are unknown."""
 
 _TOO_MANY: Final = -2
-"""Replaces the number of calls in progress if there were too many calls. An interruption resets it."""
+"""Stands for the number of calls in progress if there were too many, until an interruption resets it."""
 
 MOST_CALLS: Final = 4
-"""Maximum number of calls in progress to follow for one entity."""
 
 
 class Repeating:
-    """Follows the rows of the calls in progress, if these are known.
-
-    Follows also the calls that the next step may repeat.
-    """
+    """Follows the calls in progress, if these are known, and the calls that the next step may repeat."""
 
     restarted: Progress = (_UNKNOWN,)
     start: Progress = (0,)
@@ -131,7 +122,6 @@ class Repeating:
         return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
 
     def _calls(self, progress: Progress, step: InstantStep) -> Progress:
-        """Return the number and the rows of the calls in progress after *step*. The number is negative if unknown."""
         row = self._rows[step.row]
         if row.event.interrupts:
             return (0,)
@@ -181,8 +171,6 @@ class Owing:
 
 
 class Following:
-    """Follows the belief about the other machine, whose events are the outputs of this machine."""
-
     def __init__(self, claim: claims.Follows, stepping: StepCache, profile: str | None) -> None:
         other = tabulate(claim.other.partly_under(profile))
         self._listener = OutputListener(machine_table(stepping.table), other)
@@ -205,10 +193,7 @@ class Following:
 
 
 class Resembling:
-    """Follows the belief about a machine that must allow all observations.
-
-    Follows also the rows of the calls in progress.
-    """
+    """Follows the belief about a machine that must allow all observations, and the calls in progress."""
 
     restarted = GIVEN_UP
 
@@ -265,7 +250,6 @@ step tests the property.
 
 
 def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
-    """Return the memory for *claim* about the machine of *stepping* under *profile*."""
     match claim:
         case claims.Always() | claims.Never() | claims.Reachable():
             return Passing(claim, stepping)

@@ -1,8 +1,9 @@
-"""The product of a machine with a property's memory of its runs. The product is one table.
+"""The product of a machine with a property's memory of its runs, as a single table.
 
-A *place* is a state together with the progress of the property in a run that leads to the state. A belief about the
-product (:mod:`fsm.machine.calls.belief`) is therefore a belief about both the state of an entity and the property.
-This is enough to follow a recording or a test in which calls overlap, replies are lost, and events happen unobserved.
+A *place* is a state together with the progress of the property in a run that leads to the state.  A belief about the
+product (:mod:`fsm.machine.calls.belief`) is therefore a belief about both the state of an entity and the property,
+which is enough to follow a recording or a test in which calls overlap, replies are lost, and events happen
+unobserved.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from fsm.machine.table import UNSPECIFIED, Table, Way
 from fsm.monitor.property_watch.automata import Broken, Progress, memory
 
 PLACES: Final = 4_000
-"""Maximum number of places of a product. A larger product is not built."""
+"""Maximum number of places of a product, beyond which it is not built."""
 
 
 class RunPlace(NamedTuple):
-    """A state and the progress of a run.  The progress is ``None`` if the state is unreachable."""
+    """A state and the progress of a run, which is ``None`` if the state is unreachable."""
 
     state: int
     progress: Progress | Broken | None
@@ -91,27 +92,21 @@ class PropertyProduct:
         self.rules: Rules = _ProductRules(self)
 
     def dynamics(self, machine: Dynamics) -> Dynamics:
-        """Return the dynamics of the product, given the dynamics of the *machine*."""
         return dataclasses.replace(machine, rules=self.rules, covering=Covering(self.rules))
 
     def places_of(self, configurations: Configurations) -> set[RunPlace]:
         return {self.places[each.state] for each in configurations}
 
     def outputs(self, row: int, seen: tuple[str, ...] | None) -> Collection[tuple[str, ...]]:
-        """Return the outputs that an event of *row* may have in any state.
-
-        If *seen* is given, return only these outputs.
-        """
         ways = [way for state in range(len(self.machine.states)) for way in self.machine.step(state, row) or ()]
         return dict.fromkeys([(), *(way.emits for way in ways)]) if seen is None else [seen]
 
     @property
     def proved(self) -> bool:
-        """Whether no run through the known places breaks the claim."""
         return not any(isinstance(place.progress, Broken) for place in self.places)
 
     def explore(self) -> None:
-        """Add every reachable place.  Raise :class:`TooManyError` if there are more than :data:`PLACES`."""
+        """Add every reachable place, or raise :class:`TooManyError` if there are more than :data:`PLACES`."""
         for number, place in enumerate(self.places):  # The list grows during the loop.
             if len(self.places) > PLACES:
                 raise TooManyError
@@ -121,7 +116,6 @@ class PropertyProduct:
                         self._mark(place.progress, self.taken[way.index], self.places[way.to])
 
     def number(self, place: RunPlace) -> int:
-        """Return the number of *place*. A new place is added."""
         number = self._number.setdefault(place, len(self.places))
         if number == len(self.places):
             self.places.append(place)
@@ -130,7 +124,6 @@ class PropertyProduct:
         return number
 
     def after(self, place: RunPlace, step: InstantStep) -> RunPlace:
-        """Return the place that *step* leads to from *place*.  From an unreachable state, the property restarts."""
         match place.progress:
             case Broken():
                 return RunPlace(step.way.to, place.progress)
@@ -142,7 +135,6 @@ class PropertyProduct:
     def unspecified(
         self, place: RunPlace, row: int, to: int, *, reply: str, emits: tuple[str, ...], begins: bool = False
     ) -> tuple[RunPlace, InstantStep]:
-        """Return the place that an unspecified event of *row* leads to from *place*. Return also the step."""
         way = Way(index=-1, name=UNSPECIFIED, to=to, reply=(reply,) if reply else (), emits=emits, begins=begins)
         step = self.steps.step(place.state, row, way, reply)
         return self.after(place, step), step
@@ -156,10 +148,6 @@ class PropertyProduct:
         return RunPlace(state, self.memory.restarted if state in self.reached else None)
 
     def _step(self, number: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways from a place.
-
-        There is one for each way of the machine and each reply that the property distinguishes.
-        """
         place, first = self.places[number], len(self._ways)
         ways = self.machine.step(place.state, row)
         if ways is None:
@@ -184,8 +172,6 @@ class PropertyProduct:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ProductTable(Table):
-    """A table whose states are the places of a product. The table grows with the product."""
-
     product: PropertyProduct
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
@@ -209,9 +195,6 @@ class _ProductRules(Rules):
         return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Check whether *reply* fits.
-
-        An error that the property distinguishes fits only ways that reply with this error.
-        """
+        """Like the rule of a machine, but an error that the property distinguishes fits only ways that mention it."""
         distinguished = stage >= 0 and reply in self._product.steps.codes
         return super().fits(stage, reply) and not (distinguished and ANY_ERROR in self.table.ways[stage].reply)

@@ -29,17 +29,13 @@ from fsm.trace import Key, Line, Observation, key
 ENTITIES: Final = 65_536
 """Maximum number of entities to remember. An older entity is treated as unknown."""
 KEPT: Final = 20_000
-"""Maximum number of configurations whose successors are cached."""
 LIMIT: Final = 400
 """Maximum number of an entity's configurations, in addition to its places. A larger belief is forgotten."""
 WINDOW: Final = 24
 """Number of latest observations of an entity in which to look for the instant of an unexplained call."""
 WHOLE: Final = 3
-"""Maximum number of violations to keep in full per property."""
 NAMED: Final = 1_000
-"""Maximum number of entities that are counted as breaking a property."""
 MATTERING: Final = 6
-"""Maximum number of lines to keep as evidence of how a run broke a property."""
 
 
 def unwatchable(stated: Property) -> str:
@@ -63,8 +59,6 @@ def unwatchable(stated: Property) -> str:
 
 
 class Breach(NamedTuple):
-    """A violation of a claim by an entity. It has the last observation, the relevant lines, and a description."""
-
     observation: Observation
     lines: tuple[Line, ...]
     text: str
@@ -73,9 +67,9 @@ class Breach(NamedTuple):
 class _Step(NamedTuple):
     """The effect of an observation: the next configurations, and conclusions about the claim.
 
-    ``broken`` is true if all runs have broken the claim. ``begins`` is true if no run has made progress towards
-    breaking the claim. ``changes`` is true if the progress has changed. ``whole`` is true if the observation is
-    complete, unlike a reply without its request.
+    ``broken`` is true if all runs have broken the claim, ``begins`` if no run has made progress towards that, and
+    ``changes`` if the progress has changed.  ``whole`` is true if the observation is complete, unlike a reply without
+    its request.
     """
 
     to: Configurations
@@ -87,8 +81,6 @@ class _Step(NamedTuple):
 
 @dataclass(slots=True)
 class _Life:
-    """The knowledge about an entity. ``window`` contains observations with the configurations before each of them."""
-
     configurations: Configurations
     lines: tuple[Line, ...] = ()
     window: deque[tuple[Configurations, Key]] = field(default_factory=lambda: deque(maxlen=WINDOW))
@@ -116,14 +108,9 @@ class ClaimWatch:
         self._size = 0
 
     def apply_to_all(self, seen: Observation) -> None:
-        """Apply an observation that concerns all entities to the entities that have not been seen yet."""
         self._not_yet_seen |= self._step(self._not_yet_seen, key(seen)).to
 
     def replay(self, observations: Iterable[tuple[Observation, Line]], *, begins: bool) -> None:
-        """Process *observations* of one entity.
-
-        If *begins* is true, the entity was in its initial state before them.
-        """
         self._lives.clear()
         self._not_yet_seen = self._beginning if begins else self._unknown
         for seen, line in observations:
@@ -159,10 +146,6 @@ class ClaimWatch:
             self._not_yet_seen = self._unknown
 
     def _step(self, before: Configurations, seen: Key) -> _Step:
-        """Return the cached step from *before* for *seen*.
-
-        The step leads to no configurations if no run explains *seen*.
-        """
         found = self._steps.get((before, seen))
         if found is None:
             try:
@@ -199,10 +182,6 @@ class ClaimWatch:
         )
 
     def _unexplained(self, life: _Life, seen: Key) -> Configurations:
-        """Return the configurations after *seen*.
-
-        No run explains *seen*, but the configurations show the value that was read.
-        """
         try:
             return self._after_unspecified(life, seen) or self._showing(self._unknown, seen.shows) or self._unknown
         except TooManyError:
@@ -214,10 +193,6 @@ class ClaimWatch:
         return self._dynamics.observed(configurations, look).configurations if shows else configurations
 
     def _after_unspecified(self, life: _Life, seen: Key) -> Configurations:
-        """Return the configurations after the event and the reply of *seen*.
-
-        The result is empty if *seen* has no event.
-        """
         row, window = self._dynamics.row(seen.event), [*life.window]
         if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
             return frozenset()
@@ -239,10 +214,6 @@ class ClaimWatch:
         return frozenset(found)
 
     def _right_after(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
-        """Return the configurations after *window*.
-
-        No unseen event is assumed after the last observation that is not a request.
-        """
         last = max((index for index, (_, seen) in enumerate(window) if seen.phase != "request"), default=0)
         before = window[last][0]
         for _, seen in window[last:]:
@@ -250,10 +221,6 @@ class ClaimWatch:
         return before
 
     def _after_any_outcome(self, before: Configurations, seen: Key) -> Configurations:
-        """Return the configurations right after *seen*.
-
-        The event may have any outcome, even if the machine forbids it.
-        """
         row, product = self._dynamics.row(seen.event), self.product
         if seen.phase == "" and self._dynamics.calls(row):
             before = self._bare.asked(before, row)
@@ -268,10 +235,7 @@ class ClaimWatch:
         return self._dynamics.closed(dict.fromkeys(moved))
 
     def _possible_rows(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
-        """Yield rows in which an event of *row* may happen, with the calls in progress afterwards.
-
-        A *row* of -1 means any event.
-        """
+        """Yield rows in which an event of *row* (-1 for any) may happen, and the calls in progress afterwards."""
         table = self._dynamics.table
         if row < 0:
             yield from ((other.index, each.pending) for other in table.rows)

@@ -39,7 +39,7 @@ BEFORE: Final = "absent"  # the source state of an arrow that has a label but no
 def drawn_machine(drawing: Drawing, name: str) -> Machine:
     """Return the machine that *drawing* shows, with the name *name*.
 
-    Each label becomes a call. A call replies with an error in states that no arrow with its label leaves. Raise
+    Each label becomes a call, which fails in the states that no arrow with this label leaves. Raise
     :class:`InputError` if the drawing cannot be read, or if the initial state or the meaning of an arrow is unclear.
     """
     problems = [*drawing.problems, *_unlabelled(drawing)]
@@ -73,11 +73,6 @@ def _unlabelled(drawing: Drawing) -> Iterator[Problem]:
 
 
 def _initial(drawing: Drawing) -> str:
-    """Return the initial state of the drawing.
-
-    It is the target of an unlabelled arrow from nowhere, or :data:`BEFORE`, or the only state to which no arrow
-    leads.
-    """
     marked = [each.target for each in drawing.arrows if each.source is None and not each.labels]
     if marked:
         return marked[0]
@@ -97,10 +92,6 @@ def _initial(drawing: Drawing) -> str:
 
 
 def _arrows(drawing: Drawing, initial: str) -> Iterator[DraftTransition]:
-    """Yield a transition for each label of each arrow.
-
-    If a label leads from one state to several states, its outcomes get names.
-    """
     drawn = [
         DraftTransition(
             event=label.replace(".", "-"),
@@ -122,21 +113,14 @@ MOST_PROPERTIES: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """The files of a starter.
-
-    ``files`` maps paths relative to the folder to the contents of the files. ``machine`` is the machine that the
-    model file defines.
-    """
+    """The contents of the files by path, relative to the folder, and the machine that the model file defines."""
 
     machine: Machine
     files: Mapping[str, str]
 
 
 def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
-    """Return a starter for *folder*.
-
-    It has the model of *source*, or an example. It has a test of *driven*, or of a stand-in.
-    """
+    """Return a starter for *folder*: the model of *source* or an example, and a test of *driven* or of a stand-in."""
     model = toml(source, comments=_comments(source)) if source else _filled("model", name=name)
     path = f"models/{name}.toml"
     machine = build(parse(model.encode(), Written, path=path))

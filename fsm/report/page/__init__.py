@@ -36,7 +36,6 @@ from fsm.trace import Line, seen_at
 
 
 def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    """Return the page of *machine* under each profile, *profile* first, with conclusions on its properties."""
     shown = machine_data(machine, profile=profile)
     shown["properties"] = property_data(examined)
     title = f"{machine.name}: {machine.title}"
@@ -47,7 +46,6 @@ def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile
 
 
 def system_page(system: System, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    """Return the page of *system*: parts, walks, and conclusions on its properties. *profile* is shown first."""
     machines = {part.machine.name: part.machine for part in system.parts.values()}
     title = f"{system.name}: {system.title}"
     return document(
@@ -64,7 +62,7 @@ def system_page(system: System, examined: Sequence[Examined] = (), *, profile: s
 
 
 def html(report: Report) -> str:
-    """Return the complete document. It shows the entities whose stories *report* contains, and ends in a newline.
+    """Return the complete document, with the entities whose stories *report* contains.
 
     Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
@@ -94,7 +92,6 @@ def html(report: Report) -> str:
 
 
 def document(title: str, data: Json) -> str:
-    """Return the document that shows *data*. The document ends in a newline."""
     room = files("fsm.report.page")
     script = room.joinpath("page.js").read_text(encoding="utf-8")
     style = room.joinpath("page.css").read_text(encoding="utf-8")
@@ -138,14 +135,11 @@ WITNESSES: Final = 2  # maximum number of witnesses to keep for a property that 
 
 
 class _Shown(NamedTuple):
-    """A run, and the name of the property that it breaks. The name is empty if the run breaks no property."""
-
     run: Run
     broken: str
 
 
 def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
-    """Return the properties in order, with their verdicts. Return also the runs, without duplicates."""
     runs: dict[_Shown, int] = {}
     found: dict[str, dict[str, Json]] = {}
     verdicts: dict[str, dict[str, Json]] = {}
@@ -206,7 +200,6 @@ def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, A
 
 
 def watched_data(watched: Sequence[WatchedProperty]) -> dict[str, Json]:
-    """Return the results of the properties that a recording was checked against."""
     return {
         "list": [
             {
@@ -229,7 +222,6 @@ CHARTS: Final = 20
 
 
 def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
-    """Return the data of one recording of *report*."""
     known: dict[object, Provenance] = {}
     return {
         "name": visible(words.file(judged.name)),
@@ -344,7 +336,6 @@ def _story(report: Report, judged: Judged, story: Story, known: dict[object, Pro
 
 
 def _step_numbers(steps: Sequence[Step]) -> Iterator[int]:
-    """Yield the numbers of the steps to show: all, or the first, the last, and those around violations."""
     if len(steps) <= STEPS:
         yield from range(len(steps))
         return

@@ -1,4 +1,4 @@
-"""Data of a machine for a page. It has states, events and clauses, and a table for each profile."""
+"""The data of a machine for a page: states, events, clauses, and a table for each profile."""
 
 import json
 import re
@@ -23,14 +23,11 @@ UNUSUAL: Final = 8  # cost, in usual steps, of a step that is hidden or interrup
 
 
 class Choice(NamedTuple):
-    """One way in which an event or a call in progress may continue."""
-
     key: str  # unique within the cell
     instant: CallInstant
     call: str  # begins, on, ends or unspecified; interrupts: cuts off all calls; empty: the event takes no time
 
     def data(self, outcome: Outcome | None) -> Json:
-        """Return the data for the page. Empty values are left out."""
         way = self.instant.way
         found: dict[str, Json] = {
             "key": self.key,
@@ -46,10 +43,6 @@ class Choice(NamedTuple):
 
 
 def choices(rules: Rules, state: int, row: int) -> Iterator[Choice]:
-    """Yield the choices that *row* of the table offers in *state*.
-
-    They are for an event or for a call that has begun.
-    """
     table = rules.table
     ends = table.rows[row].ends
     instants = rules.instants(state, row - 1, BEGUN) if ends else rules.instants(state, row)
@@ -72,22 +65,21 @@ def _call(rules: Rules, instant: CallInstant, row: int, *, ends: bool) -> str:
 
 
 def outcome_of(cell: Cell | None, way: int) -> Outcome | None:
-    """Return outcome number *way* of *cell*. If the model does not state this outcome, return ``None``."""
     return cell.outcomes[way] if isinstance(cell, Moves) and way < len(cell.outcomes) else None
 
 
 class _Place(NamedTuple):
-    """A place in a walk. It consists of the state and the sorted rows of the calls in progress."""
+    """A place in a walk: the state, and the rows of the calls in progress in sorted order."""
 
     state: int
     calls: tuple[int, ...]
 
 
 def walks(rules: Rules) -> Mapping[str, Json]:
-    """Return a short walk to each reachable state.  Each of its steps has the form ``ROW/KEY``.
+    """Return a short walk to each reachable state, whose steps have the form ``ROW/KEY``.
 
-    No step is unspecified.  Walks avoid a step that is hidden or interrupts everything if a few usual steps lead to
-    the same state.
+    No step is unspecified. A step that is hidden or interrupts everything is avoided if a few usual steps lead to the
+    same state.
     """
     table = rules.table
     shortest: dict[int, tuple[str, ...]] = {}
@@ -132,10 +124,6 @@ def _after(at: _Place, row: int, taken: Choice) -> _Place:
 
 
 def cell_data(table: Table, rules: Rules) -> list[Json]:
-    """Return the kind, clause and ways of each cell by row and state.
-
-    The kind and the clause are empty if the table has no cell.
-    """
     found: list[Json] = []
     for row in table.rows:
         for state in range(len(table.states)):
@@ -160,7 +148,7 @@ def machine_data(
 ) -> dict[str, Json]:
     """Return all of *machine* for the page, which shows *profile* first.
 
-    If *only* is given, include only the profiles that it names. *also* adds further profiles.  Raise
+    *only* limits the profiles to those that it names, and *also* adds further ones. Raise
     :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
     own = within(profile, machine.profiles)
@@ -215,7 +203,6 @@ def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
 
 
 def clause_data(clause: Clause) -> dict[str, Json]:
-    """Return a clause as data: its sentence, its level and its source."""
     return picked(clause, "name", "says", "level", "source", "link")
 
 
@@ -238,8 +225,6 @@ def _change(override: Override) -> Json:
 
 
 class _Variant:
-    """A *machine* under a profile. Its picture has a number in *pictures*."""
-
     def __init__(self, machine: Machine, pictures: dict[Picture, int]) -> None:
         self.table = tabulate(machine)
         rules = Rules(self.table)
@@ -249,10 +234,6 @@ class _Variant:
         self._picture = pictures.setdefault(drawn, len(pictures))
 
     def data(self, base: "_Variant") -> dict[str, Json]:
-        """Return the walks, the picture, and the cells that differ from *base*.
-
-        For *base* itself, return all cells.
-        """
         found: dict[str, Json] = {"cells": self.cells}
         if self is not base:
             pairs = enumerate(zip(self.cells, base.cells, strict=True))
@@ -261,7 +242,6 @@ class _Variant:
 
 
 def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
-    """Return the page data of *system*: without a profile, under each profile that it has, and under *profile*."""
     options: dict[str, int] = {}
     names = [*dict.fromkeys(("", *system.profiles, profile or ""))]
     tables = {name: SystemTable(system.partly_under(name or None)) for name in names}
@@ -348,9 +328,9 @@ def _move(move: JointMove, table: SystemTable, options: dict[str, int]) -> Json:
 
 
 def _condition(condition: Condition | None, table: SystemTable) -> Json:
-    """Encode *condition*, which is about the states of copies.
+    """Encode *condition*, which is about the states of copies, as nested lists.
 
-    A basic condition becomes ``["at", copies, states, every]``. Other conditions become combinations of such lists.
+    A basic condition becomes ``["at", copies, states, every]``, and others are combinations of such lists.
     """
     match condition:
         case None:

@@ -1,10 +1,9 @@
-"""A keeper process between a test and a runtime. It lets calls in progress end even if the test is killed.
+"""A keeper process between a test and a runtime, which lets calls in progress end even if the test is killed.
 
 If the caller of RunPodSandbox goes away while containerd is starting a process, containerd leaves that process
-running, and CRI does not show it. To prevent this, the test connects to the keeper, which forwards the data to the
-runtime. The keeper forwards everything except the frames with which a client cancels a call. The runtime does not
-need them, because it knows the deadline of each call. The keeper closes its connection to the runtime only when all
-calls on the connection have been answered.
+running, and CRI does not show it. To prevent this, the test connects to the keeper, which forwards everything to the
+runtime except the frames with which a client cancels a call. The runtime can do without them, because it knows the
+deadline of each call. The keeper closes a connection to the runtime only when all calls on it have been answered.
 
 This module runs as a program, ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard input
 is the socket that it listens on. It exits when no process has the other end of its standard output open.
@@ -31,8 +30,8 @@ _SECONDS: Final = 30.0  # number of seconds within which calls in progress must 
 class CallKeeper:
     """A keeper process that listens on a socket in *folder* and forwards to the runtime at the socket *runtime*.
 
-    The ``address`` of the keeper is valid only in the process that created this object. It names the folder by a file
-    descriptor, because the folder's path may be too long for a socket address.
+    The keeper's ``address`` names the folder by a file descriptor, since its path may be too long for a socket
+    address. It is therefore valid only in the process that created this object.
     """
 
     def __init__(self, folder: Path, runtime: Path) -> None:
@@ -51,7 +50,6 @@ class CallKeeper:
             )
 
     def close(self) -> None:
-        """Stop accepting calls, and wait until the calls in progress have ended. Further calls have no effect."""
         if self._process.stdout is not None and not self._process.stdout.closed:
             self._process.stdout.close()
             os.close(self._folder)
@@ -68,7 +66,6 @@ class _Connection:
         self._runtime.connect(runtime)
 
     def passed(self, seconds: float) -> None:
-        """Forward data in both directions. When one side disconnects, wait up to *seconds* for calls in progress."""
         back = threading.Thread(target=self._back, daemon=True)
         back.start()
         with suppress(OSError):
@@ -90,7 +87,6 @@ class _Connection:
         self._client.close()
 
     def hang_up(self) -> None:
-        """Stop reading from the client."""
         with suppress(OSError):
             self._client.shutdown(socket.SHUT_RD)
 
@@ -132,7 +128,6 @@ def _received(source: socket.socket, count: int) -> bytes:
 
 
 def main(runtime: str, seconds: str) -> None:
-    """Accept connections until the test ends. Then wait until all calls on these connections have ended."""
     listening = socket.socket(fileno=os.dup(0))
     running: list[tuple[_Connection, threading.Thread]] = []
     gone = select.poll()

@@ -1,14 +1,13 @@
 """Record CRI calls as JSON lines that :mod:`fsm.runtimes.recordings.cri_calls` reads.
 
-Each call is written as one line when it has ended. A successful ContainerStatus call has a second line, which
-contains the status.
+A call becomes one line once it has ended. A successful ContainerStatus call has a second line with the status.
 
-If a call passed a proxy, its line contains the request that reached the runtime and the runtime's answer. If the
-client received a different answer, ``injected`` describes that answer. If a call never reached the runtime, its line
-has the ``op`` ``fault``. If a connection found no runtime or lost the runtime, its line has the ``op`` ``connect``.
-Lines of these two kinds do not count as calls in a lifecycle.
+For a call that passed through a proxy, the line shows the request as it reached the runtime and the runtime's answer;
+``injected`` describes what the client received in its place, if that was something else. A call that never reached
+the runtime has the ``op`` ``fault``, and a connection that found no runtime or lost it has the ``op`` ``connect``.
+These two do not count as calls in a lifecycle.
 
-Putting a call into an :class:`Outbox` never waits for the recording of the call.
+Putting a call into an :class:`Outbox` never waits for the call to be recorded.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ MOST: Final = 65_536  # maximum number of waiting items. Further items are dropp
 
 
 class Outbox(Generic[T]):
-    """A queue whose thread calls *take* with each item in order, and *idle* whenever the queue has become empty.
+    """A queue served by a background thread, which passes the items to *take* in order.
 
-    An item is dropped if *most* items are already waiting when it arrives. Once *take* has raised an error, all
-    further items are dropped. ``dropped`` counts the dropped items. ``error`` is the error, and ``failure`` is its
-    text. *failed* is called with this text.
+    *idle* is called whenever the queue runs empty. Items that arrive while *most* are already waiting are dropped,
+    and so is everything that follows an error raised by *take*; ``dropped`` counts them. ``error`` holds that error,
+    and ``failure`` its text, which is also passed to *failed*.
     """
 
     def __init__(
@@ -61,11 +60,9 @@ class Outbox(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """Number of items in the queue, including the item that is being processed."""
         return self._put - self._done
 
     def put(self, thing: T) -> bool:
-        """Add *thing* to the queue. Return False if it is dropped."""
         if self.failure or self.waiting >= self._most:
             self.dropped += 1
             return False
@@ -74,7 +71,7 @@ class Outbox(Generic[T]):
         return True
 
     def close(self, seconds: float | None = None) -> None:
-        """Wait until the queue is empty, but at most *seconds* if given. Then drop the remaining items."""
+        """Wait for the queue to drain, for at most *seconds* if given, then drop whatever is left."""
         self._waiting.put(None)
         self._thread.join(seconds)
         if self._thread.is_alive():
@@ -102,7 +99,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
-    """Yield the lines of the call with *answer* as dictionaries.
+    """Yield the recording's lines for *answer*: the call itself, and the status that it returned, if any.
 
     >>> from fsm.runtimes.sockets.cri_pb2 import StopContainerRequest, StopContainerResponse
     >>> asked = StopContainerRequest(container_id="c1")
@@ -147,25 +144,21 @@ def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
 
 
 def encoded(answer: CallAnswer) -> bytes:
-    """Return the lines of the call with *answer* as JSON. Each line ends with a newline."""
     return joined(lines(answer))
 
 
 def joined(found: Iterable[Mapping[str, int | str]]) -> bytes:
-    """Return the lines *found* as JSON. Each line ends with a newline."""
     return b"".join(_ENCODER.encode(line) + b"\n" for line in found)
 
 
 def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobuf)
-    """Return the name of the state *number*. If only a newer API defines the state, return its number as text."""
     return states.Name(number) if number in states.values() else str(number)
 
 
 class CallRecording:
-    """Appends calls to the file at *path*. Threads may share a recording.
+    """Appends calls to the file at *path*, which is compressed if its name ends in ``.gz``.
 
-    The file is compressed if its name ends in ``.gz``. Each call is written immediately, so that a killed process
-    loses at most the last call.
+    Calls are written immediately, so that a killed process loses at most the last one. Threads may share a recording.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -185,7 +178,6 @@ class CallRecording:
         self.write(lines(answer))
 
     def write(self, found: Iterable[Mapping[str, int | str]]) -> None:
-        """Write the lines of one call."""
         data = joined(found)
         with self._lock:
             if not self._file.closed:
@@ -193,7 +185,6 @@ class CallRecording:
                 self._file.flush()
 
     def close(self) -> None:
-        """Close the file. Further calls have no effect."""
         with self._lock:
             self._file.close()
 
@@ -204,13 +195,12 @@ _SERVICES: Final = frozenset(
 
 
 def known(path: str) -> Method | None:
-    """Return the CRI method at *path*, or ``None``. The versions v1 and v1alpha2 have the same messages."""
     service, _, name = path.rpartition("/")
     return METHODS.get(name) if service in _SERVICES else None
 
 
 def of_lifecycle(path: str) -> bool:
-    """Check whether calls of the method at *path* act on a container or pod, or ask for the version.
+    """Tell whether the method at *path* acts on a container or pod, or asks for the version.
 
     A recording keeps the messages of such calls.
 
@@ -222,13 +212,11 @@ def of_lifecycle(path: str) -> bool:
 
 
 def of_events(path: str) -> bool:
-    """Check whether the method at *path* answers with container events."""
     method = known(path)
     return method is not None and method.name == "GetContainerEvents"
 
 
 def identity(path: str, request: bytes) -> str:
-    """Return the id of the container or pod that *request* names, or an empty string. *path* names the method."""
     method = known(path)
     try:
         asked: Any = method.request.FromString(request) if method else None
@@ -238,7 +226,7 @@ def identity(path: str, request: bytes) -> str:
 
 
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
-    """Return the lines of *call*. The list is empty for services other than CRI and for streams other than events.
+    """Return the recording's lines for *call*: none if it is not a CRI call, or a stream other than events.
 
     Raise ``DecodeError`` if the messages of the call are not CRI messages.
     """
@@ -279,12 +267,10 @@ def _event(call: PassedCall) -> dict[str, int | str]:
 
 
 def end_of_events(stream: int, end: int, code: str, detail: str) -> dict[str, int | str]:
-    """Return the line for the end of the event stream that began at the time *stream*."""
     return {"op": EVENT, "stream": stream, "start": end, "code": code, "detail": detail}
 
 
 def event_line(stream: int, came: int, event: Any) -> dict[str, int | str]:  # noqa: ANN401  (a message of protobuf)
-    """Return the line for *event*. It arrived at the time *came* on the stream that began at the time *stream*."""
     return {
         "op": EVENT,
         "stream": stream,

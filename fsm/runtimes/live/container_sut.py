@@ -1,8 +1,8 @@
-"""One container or pod of a real runtime as a system under test. All calls go through CRI.
+"""Test one container or pod of a real runtime, making all calls through CRI.
 
-The process of the container reads its exit code from a pipe and then exits. The pipe is in a directory that the test
-shares with the container. To make a start fail, the test moves that directory away. The process ignores SIGTERM, so a
-stop with a grace period lasts until the timeout of the call.
+The container's process reads its exit code from a pipe and then exits. The pipe is in a directory that the test
+shares with the container, and that the test moves away to make a start fail. The process ignores SIGTERM, so that a
+stop with a grace period lasts until the call times out.
 """
 
 import errno
@@ -65,7 +65,7 @@ _CERTAIN: Final[Mapping[tuple[str, str], str]] = {
 
 
 class RuntimeContainerSUT(EntitySUT):
-    """A container as a SUT. *place* returns the configuration and id of its pod. The default is a new pod."""
+    """A container under test. *place* returns the configuration and id of its pod, by default a new one."""
 
     states: ClassVar = cri.ContainerState
     key: ClassVar = "container_id"
@@ -175,7 +175,6 @@ class RuntimeContainerSUT(EntitySUT):
         wait(lambda: not self._runs(), PATIENCE)
 
     def _tell_to_exit(self) -> bool:
-        """Tell the process to exit if it is reading its pipe. Return true if it was told or has already exited."""
         try:
             pipe = os.open(self._folder / _PIPE, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
@@ -192,7 +191,7 @@ class RuntimeContainerSUT(EntitySUT):
 
 
 class KilledContainerSUT(KilledSUT, RuntimeContainerSUT):
-    """A container as a SUT. Its runtime can be killed in the middle of a call."""
+    pass
 
 
 _NO_HANDLER: Final = "container-fsm-no-such-handler"
@@ -201,8 +200,6 @@ _INFO: Final = Decoder(object)
 
 
 class RuntimePodSUT(EntitySUT):
-    """A pod as a SUT. The pod uses the host network."""
-
     states: ClassVar = cri.PodSandboxState
     key: ClassVar = "pod_sandbox_id"
     status_call: ClassVar = "PodSandboxStatus"
@@ -223,11 +220,10 @@ class RuntimePodSUT(EntitySUT):
 
     @property
     def place(self) -> tuple[cri.PodSandboxConfig, str]:
-        """The configuration and the id of the pod, for creating containers in it."""
         return self._pod, self._id
 
     def renew(self) -> str:
-        """Choose and return a name for the next pod. The previous name may still be in use after a failed run."""
+        """Choose a name for the next pod, because a failed run may have left the previous name in use."""
         self._pod = self._session.pod()
         self._name = self._pod.metadata.name
         return self._name
@@ -262,11 +258,10 @@ class RuntimePodSUT(EntitySUT):
 
 
 class KilledPodSUT(KilledSUT, RuntimePodSUT):
-    """A pod as a SUT. Its runtime can be killed in the middle of a call."""
+    pass
 
 
 def _process(info: Mapping[str, str]) -> int | None:
-    """Find the process id of the pod in the verbose *info* of its status, as written by containerd or CRI-O."""
     for text in info.values():
         with suppress(ValueError):
             found = decode(text, _INFO)

@@ -1,7 +1,7 @@
-"""Base classes for the SUTs of containers and pods in a real runtime. A test may kill the runtime during a call.
+"""Base classes for testing a container or pod of a real runtime, which may be killed during a call.
 
-All calls go through CRI. A crash point is a time: crash point number *n* of :class:`~fsm.sut.Crashing` is *n* time
-steps after crash point 0, which is shortly after the beginning of the call.
+All calls go through CRI. A crash point is a point in time: number *n* of :class:`~fsm.sut.Crashing` comes *n* time
+steps after number 0, which is shortly after the beginning of the call.
 """
 
 import secrets
@@ -37,12 +37,12 @@ class EntitySUT(ABC):
     Args:
         machine: The machine that the test checks the entity against.
         session: The session with the runtime. The SUT closes it.
-        restart: A function that restarts the runtime.
-        damage: A function that damages the stored data of the entity with the given id and restarts the runtime.
+        restart: Restarts the runtime.
+        damage: Damages the stored data of the entity with the given id, and restarts the runtime.
 
-    ``states`` is the CRI enum of the entity's states, and ``key`` is the request field for the entity's id. ``calls``
-    holds the CRI names of the calls that a client can make. ``certain`` maps a call and an outcome, as named in the
-    shipped models, to the runtime that promises the outcome, or to an empty string if every runtime promises it.
+    Subclasses set ``states`` to the CRI enum of the entity's states, ``key`` to the request field for its id, and
+    ``calls`` to the CRI names of the calls that a client can make. ``certain`` maps a call and an outcome, as named
+    in the shipped models, to the runtime that promises the outcome, or to "" if every runtime does.
     """
 
     states: ClassVar[Any]
@@ -96,7 +96,6 @@ class EntitySUT(ABC):
         return self._ask(self.removal, identity).reply in {"ok", "NOT_FOUND"}
 
     def remove(self) -> None:
-        """Remove every entity that this SUT created. Raise :class:`BrokenError` if the runtime does not answer."""
         for identity in self._made:
             self._session.answered(self._ask(self.removal, identity))
 
@@ -107,7 +106,6 @@ class EntitySUT(ABC):
         self._wanted.clear()
 
     def _wants(self, *outcomes: str) -> bool:
-        """Check whether one of *outcomes* is arranged for the next call."""
         return not self._wanted.isdisjoint(outcomes)
 
     def _new(self, answer: CallAnswer, identity: str) -> CallAnswer:
@@ -117,7 +115,6 @@ class EntitySUT(ABC):
         return answer
 
     def find(self) -> None:
-        """Look up this SUT's entity by name in the runtime's list, in case the reply with its id was lost."""
         answer = self._session.answered(self._session.client.call(self.listing))
         entries = (entry for _, listed in answer.message.ListFields() for entry in listed) if answer.message else ()
         for identity in [entry.id for entry in entries if entry.metadata.name == self._name]:
@@ -159,7 +156,6 @@ class EntitySUT(ABC):
         return answer.code == "OK" and bool(answer.message.status.state == state)
 
     def _ask(self, op: str, identity: str = "", *, seconds: float | None = None, **fields: object) -> CallAnswer:
-        """Call *op* on *identity* (default: the current entity) with more *fields*, and wait at most *seconds*."""
         request = METHODS[op].request(**{self.key: identity or self._id}, **fields)
         return self._session.client.call(op, request, timeout=seconds)
 
@@ -171,7 +167,7 @@ STEP: Final = 0.015  # number of seconds between successive kill times
 
 
 class KilledSUT(EntitySUT):
-    """An entity as a SUT. The function *kill* kills and restarts the runtime in the middle of a call."""
+    """An entity whose runtime is killed and restarted, by calling *kill*, in the middle of a call."""
 
     def __init__(
         self,
@@ -186,10 +182,10 @@ class KilledSUT(EntitySUT):
         self._kill = kill
 
     def crash(self, event: str, point: int) -> bool:
-        """Perform *event*, kill the runtime at a time that *point* determines, and restart it.
+        """Perform *event*, kill the runtime at the time given by *point*, and restart it.
 
-        Return False if the call completes before the kill. In that case, the runtime is not restarted. Other
-        :class:`~fsm.sut.Crashing` SUTs restart it in any case.
+        Return False if the call completes before the kill. Unlike other :class:`~fsm.sut.Crashing` SUTs, this one
+        does not restart the runtime in that case.
         """
         if self._rpc[event] not in self.calls:
             raise UnsupportedError("only calls can be cut off")

@@ -1,9 +1,9 @@
-"""Inject faults into the calls that pass a proxy. Rules in a file select the calls.
+"""Inject faults into the calls that pass through a proxy, as selected by the rules in a file.
 
-A fault delays, drops or replaces frames. Frames from the client keep their order and their header blocks, so that the
-runtime can decode them. The proxy delays only the data of a call. Frames from the runtime get new header blocks, so
-that any frame can be dropped. When data is dropped, the proxy acknowledges it to its sender, because flow control
-would otherwise stop the whole connection.
+A fault delays, drops or replaces frames. Frames from the client keep their order and their header blocks, because the
+runtime could not decode them otherwise; only the data of a call can be delayed. Frames from the runtime get new
+header blocks, so that any of them can be dropped. The proxy acknowledges dropped data to its sender. Otherwise, flow
+control would bring the whole connection to a halt.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ class _Rule:
         return wanted in {"*", method, method.rpartition("/")[2]}
 
     def strikes(self, identity: str) -> bool:
-        """Check whether the rule applies to this call on *identity*. The rule counts every call whose id matches."""
         rule = self.written
         if rule.id is not None and not identity.startswith(rule.id):
             return False
@@ -61,22 +60,18 @@ class _Rule:
 
 @dataclass(slots=True, kw_only=True)
 class FaultRules:
-    """The fault rules of one file. Each rule counts the calls that match it."""
-
     rules: list[_Rule] = field(default_factory=list)
 
     def concern(self, method: str) -> bool:
-        """Check whether any rule applies to calls of *method*."""
         return any(rule.concerns(method) for rule in self.rules)
 
     def of(self, method: str, identity: str) -> WrittenFault | None:
-        """Return the first fault for a call of *method* on *identity*. Every matching rule counts the call."""
         struck = [rule.written for rule in self.rules if rule.concerns(method) and rule.strikes(identity)]
         return struck[0] if struck else None
 
 
 def read_rules(path: str | Path) -> FaultRules:
-    """Read the fault rules in the file at *path*. Raise :class:`InputError` with all errors in the file."""
+    """Read fault rules from *path*. Raise :class:`InputError` listing every error in the file."""
     hint = f"give the path of a file of faults; see {documented('how-to/proxy')}"
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
     if problems := [each for index in range(len(file.written.fault)) for each in _problems(file, index)]:
@@ -85,7 +80,6 @@ def read_rules(path: str | Path) -> FaultRules:
 
 
 def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
-    """Return the errors in rule *index*: keys that contradict each other, and keys that have no effect."""
     rule = file.written.fault[index]
     given = rule.model_fields_set
     choices = sorted({"nth", "every", "probability"} & given)
@@ -122,15 +116,13 @@ _UNDECIDED: Final = 16_384
 
 @dataclass(slots=True, kw_only=True)
 class _Held:
-    """A call whose data the proxy holds back. ``decided`` is true once the rules have been applied to the call."""
-
     parts: list[Frame] = field(default_factory=list)
     decided: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class StreamFaults:
-    """Applies rules to the calls of one connection. ``identity`` finds the id in the request of a method."""
+    """Applies fault rules to the calls of one connection. *identity* extracts the id from a request."""
 
     calls: PassingCalls
     rules: FaultRules
@@ -212,7 +204,6 @@ class StreamFaults:
             self._answer(number, "CANCELED", "canceled by fsm proxy")
 
     def _answer(self, number: int, code: str, message: str, before: Headers = ()) -> None:
-        """End the call for the client with *code*. The other headers of the runtime in *before* are passed on."""
         own_names = {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}
         kept = [header for header in before if header[0] not in own_names]
         own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]

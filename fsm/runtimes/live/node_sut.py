@@ -1,13 +1,13 @@
-"""A pod and its container in a real runtime, together with a test plugin, as one system under test.
+"""Test a pod and its container in a real runtime, together with a test plugin, as one system.
 
 Calls on the pod and the container go through CRI, as in the tests of a single pod or container. The outputs are the
-events that the runtime relays to the plugin. The runtime relays the exit of a container on a separate thread, so the
-exit may come before or after other events. The SUT therefore moves the exit behind the other outputs of its step, or
-before the removal of the container.
+events that the runtime relays to the plugin. Because a runtime relays the exit of a container from a thread of its
+own, the exit may come before or after other events. The SUT therefore moves it behind the other outputs of its step,
+or before the removal of the container.
 
-Several threads may also call a second container of the pod. Such races are judged from their recording, which
-consists of the calls and the events that the plugin received. :class:`ToldNodeSUT` judges the recording against one
-model after each step of a test that was planned with another machine.
+Several threads may also call a second container of the pod. Such races are judged from a recording of the calls and
+of the events that the plugin received. :class:`ToldNodeSUT` judges that recording against one model after each step
+of a test that was planned with another machine.
 """
 
 import time
@@ -70,7 +70,7 @@ _NEVER: Final = frozenset(
         ("remove-container", "not-removed"),
     }
 )
-"""Outcomes that no client can arrange, because only a fault causes them. Each is an event and its outcome."""
+"""Pairs of an event and an outcome that no client can arrange, because only a fault causes them."""
 
 _FAULTS: Final = frozenset(
     {
@@ -78,7 +78,7 @@ _FAULTS: Final = frozenset(
         *(f"{POD} {each}" for each in ("failed", "not-stopped", "unmonitored", "forgotten", "unknown", "skipped")),
     }
 )
-"""Steps of the parts that only a fault causes. The name of a system outcome lists the steps of its parts."""
+"""Steps of the pod or container that only a fault causes, as they appear in the names of system outcomes."""
 
 _DAMAGED: Final = f"{CONTAINER} unknown"  # the step at a restart if the container's checkpoint is damaged
 _COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as other events
@@ -90,7 +90,7 @@ _STOPPED: Final = "StopContainer"
 _RELAYED: Final = 2.0  # number of seconds within which the runtime relays the exit of a container
 
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
-"""Calls that relay StopContainer themselves. During all other events, a relayed StopContainer reports an exit."""
+"""Calls that relay StopContainer themselves. During any other event, a relayed StopContainer means an exit."""
 
 
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
@@ -103,7 +103,6 @@ _CALLS: Final = tuple(event for event, (of, name) in _EVENTS.items() if of == CO
 CONTRACT: Final = "nri-plugin-contract"  # name of the model of the guarantees for plugins. It judges races.
 
 LAYER: Final = ("nri-container", "nri-pod")
-"""Names of the machines that judge relayed events without the recorded calls."""
 
 
 class RuntimeNodeSUT:
@@ -112,12 +111,12 @@ class RuntimeNodeSUT:
     Args:
         session: The session with the runtime. The SUT closes it.
         nri: The address of the socket to which the plugin connects.
-        restart: A function that restarts the runtime.
-        damage: A function that damages the checkpoint of the container with the given id and restarts the runtime.
-        model: Name of the model that judges the events relayed to the plugin, including the events in races.
+        restart: Restarts the runtime.
+        damage: Damages the checkpoint of the container with the given id, and restarts the runtime.
+        model: Name of the model for the events relayed to the plugin, including those in races.
         profile: The profile of the model.
-        by_calls: Machines that judge the calls of a race without the relayed events.
-        seen: A function that is called with the answer to each call.
+        by_calls: Machines for judging the calls of a race without the relayed events.
+        seen: Called with the answer to each call.
     """
 
     before = ("plugin-joins",)
@@ -187,7 +186,6 @@ class RuntimeNodeSUT:
         self._heard = 0
 
     def judged(self) -> Judged | None:
-        """Judge the events since the last reset. Return ``None`` if no event concerns a recorded call."""
         if not self.plugin.lines:
             return None
         calls, events = self._written()
@@ -200,7 +198,6 @@ class RuntimeNodeSUT:
             return None
 
     def _written(self) -> tuple[str, str]:
-        """Write the calls and the events to two files, and return the names of the files."""
         calls, events = (self._session.folder / f"calls{end}" for end in self._files())
         for path, content in zip((calls, events), self._files().values(), strict=True):
             path.write_bytes(content)
@@ -210,7 +207,6 @@ class RuntimeNodeSUT:
         return {"": b"".join(self._calls[: self._heard]), ".nri": b"".join(line + b"\n" for line in self.plugin.lines)}
 
     def race_violations(self) -> Sequence[Violation]:
-        """Remove all entities so that the plugin receives the remaining events. Then return all violations."""
         for sut in (self._second, self._container, self._pod):
             sut.remove()
         found = [*illegal(self.judged())]
@@ -220,7 +216,6 @@ class RuntimeNodeSUT:
         return found
 
     def mended(self) -> bool:
-        """Check whether the runtime answers. If it does not, restart it."""
         self.plugin.leave()
         if self._session.client.call("ListPodSandbox").code == "OK":
             return True
@@ -327,7 +322,6 @@ class RuntimeNodeSUT:
 
 
 def illegal(judged: Judged | None) -> Iterator[Violation]:
-    """Yield one violation for each cause in *judged*. Locations are omitted, because the files are deleted."""
     found = (
         [judgement.verdict for judgement in judged.judgements if isinstance(judgement.verdict, Illegal)]
         if judged
@@ -339,7 +333,7 @@ def illegal(judged: Judged | None) -> Iterator[Violation]:
 
 
 class ToldNodeSUT(RuntimeNodeSUT):
-    """A pod and its container as a SUT. *model* judges the events relayed to the plugin after each step of a test."""
+    """A node under test whose relayed events are judged against *model* after each step of a test."""
 
     def __init__(self, *runtime: Any, **options: Any) -> None:  # noqa: ANN401  (the parameters of the base class)
         self._last: Judged | None = None
@@ -351,7 +345,6 @@ class ToldNodeSUT(RuntimeNodeSUT):
         super().reset()
 
     def violation(self) -> Violation | None:
-        """Return the first violation in the current test, or ``None`` if there is no violation yet."""
         self._last = self.judged() or self._last
         return next(illegal(self._last), None)
 

@@ -1,8 +1,8 @@
-"""An NRI plugin that only observes: it records the events that it receives, and requests no changes.
+"""An NRI plugin that only watches: it records the events that it receives and requests no changes.
 
-A separate thread writes the lines, so that the plugin's answers never wait for a disk. If writing falls too far
-behind, the plugin disconnects until everything is written, and is then synchronised again. So a recording shows every
-place where lines are missing.
+Lines are written by a separate thread, so that the plugin's answers never wait for a disk. If writing falls too far
+behind, the plugin disconnects until everything is written, and is then synchronised again. That way, a recording
+shows wherever lines are missing.
 """
 
 from __future__ import annotations
@@ -34,30 +34,27 @@ BEHIND: Final = 50_000  # maximum number of lines that may wait to be written
 
 
 class LineSink(Protocol):
-    """An object that accepts the lines of a recording."""
+    """Whatever accepts the lines of a recording, such as a :class:`LineWriter`."""
 
     def put(self, line: bytes) -> bool:
-        """Accept *line* and return True, or return False if *line* cannot be accepted."""
+        """Take *line* and return True, or return False if it cannot be taken."""
 
 
 class LineWriter(Outbox[bytes]):
-    """Writes lines to *file* on a separate thread, soon after :meth:`put` has accepted them."""
-
     def __init__(self, file: BinaryIO | gzip.GzipFile, *, most: int = BEHIND) -> None:
         super().__init__(lambda line: file.write(line + b"\n"), idle=file.flush, most=most)
 
     def close(self, seconds: float | None = None) -> None:
-        """Write all queued lines and stop. Raise :class:`OSError` if some lines could not be written."""
         super().close(seconds)
         if self.error is not None:
             raise self.error
 
 
 def opened(path: Path) -> BinaryIO | gzip.GzipFile:
-    """Open *path* to append a recording. The recording is compressed if the name of the file ends in ``.gz``.
+    """Open *path* for appending to a recording, which is compressed if its name ends in ``.gz``.
 
-    A compressed file must not exist yet. If the last line of an uncompressed file is incomplete, because the process
-    that wrote it was killed, write a newline first.
+    A compressed file must not exist yet. If the last line of an uncompressed file is incomplete, because its writer
+    was killed, it is terminated first.
     """
     if path.suffix == ".gz":
         return gzip.open(path, "xb")
@@ -71,9 +68,9 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """Request handlers of the recording plugin. ``events`` and ``connections`` count the events and the connections.
+    """The recording plugin's request handlers. *full* is called when *writer* does not accept a line.
 
-    *full* is called when *writer* does not accept a line.
+    ``events`` and ``connections`` count what the plugin has received so far.
     """
 
     def __init__(self, writer: LineSink, full: Callable[[], None]) -> None:
@@ -177,11 +174,10 @@ _T = TypeVar("_T")
 
 
 class ToldPlugin:
-    """A test plugin that connects to the socket *address* and ignores every pod whose name *mine* rejects.
+    """A test plugin that connects to the socket *address* and ignores pods whose name *mine* rejects.
 
-    ``recording`` holds the recorded lines of all tests. ``told`` holds the events that the plugin received in the
-    current test. Each is a pair of the event's name and the value of ``doing``, the step that the test was
-    performing. ``refused`` holds the names of the requests that the plugin answers with an error. Raise
+    ``recording`` holds the lines of all tests. ``told`` holds the events of the current test, each paired with the
+    step in ``doing`` when it arrived. Requests named in ``refused`` are answered with an error. Raise
     :class:`InputError` if nothing listens at *address*.
     """
 
@@ -204,21 +200,17 @@ class ToldPlugin:
 
     @property
     def joined(self) -> bool:
-        """True if the plugin is connected, as far as this process knows."""
         return self._plugin is not None and not self.lost
 
     @property
     def lines(self) -> list[bytes]:
-        """The lines recorded in the current test."""
         return self.recording[self._begun :]
 
     def put(self, line: bytes) -> bool:
-        """Append *line* to the recording."""
         self.recording.append(line)
         return True
 
     def forget(self) -> None:
-        """Forget the events of the previous test."""
         self._begun = len(self.recording)
         self.told.clear()
         self.refused.clear()
@@ -226,7 +218,7 @@ class ToldPlugin:
         self.lost = ""
 
     def join(self) -> None:
-        """Connect the plugin, and return when the runtime relays events to it. If it was connected, reconnect.
+        """Connect or reconnect the plugin, and return once the runtime relays events to it.
 
         Raise :class:`BrokenError` if the runtime does not accept the plugin.
         """
@@ -244,7 +236,6 @@ class ToldPlugin:
         time.sleep(_ADDED)
 
     def leave(self) -> None:
-        """Close the connection if the plugin is connected."""
         if self._plugin is None or self._connection is None:
             return
         plugin, connection = self._plugin, self._connection
@@ -257,7 +248,6 @@ class ToldPlugin:
             connection.cancel()
 
     def close(self) -> None:
-        """Disconnect the plugin and stop its thread. Further calls have no effect."""
         if not self._thread.closed:
             self.leave()
             self._thread.close()

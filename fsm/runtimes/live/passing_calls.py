@@ -29,13 +29,12 @@ _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12:
 class PassedCall:
     """A call as the runtime received and answered it.
 
-    ``method`` is the full path of the method. ``request`` or ``reply`` is ``None`` if the message did not arrive or
-    is not kept. ``start`` and ``end`` are in nanoseconds since the epoch. ``injected`` describes a fault in the call:
-    it is the error code that the client received instead of the answer, or the name of another fault. If ``reached``
-    is false, the call never reached the runtime.
+    ``request`` or ``reply`` is ``None`` if the message did not arrive or is not kept. ``start`` and ``end`` are in
+    nanoseconds since the epoch. ``injected`` describes a fault: the error code that the client received in place of
+    the answer, or the name of another fault. ``reached`` is false if the call never got to the runtime.
 
-    Each message of a stream of events is also reported as such an object, without a ``code``. Its ``start`` is the
-    time at which the stream began, and its ``end`` is the time at which the message arrived.
+    The messages of an event stream are reported as such objects too, with an empty ``code``. There, ``start`` is when
+    the stream began, and ``end`` is when the message arrived.
     """
 
     method: str
@@ -51,8 +50,6 @@ class PassedCall:
 
 @dataclass(slots=True, kw_only=True)
 class Stream:
-    """A call in progress."""
-
     method: str
     start: int
     timeout: int | None
@@ -66,11 +63,11 @@ class Stream:
 
 
 class PassingCalls:
-    """Reads the frames of both directions of a connection, and tracks the calls on it.
+    """Follows the calls on a connection by reading the frames of both directions.
 
-    *ended* is called with each call that has ended. *wanted* selects the methods whose messages are kept. *each*
-    selects the methods for which every message of the answer is reported. ``goes`` is true once the runtime has
-    announced that it will close the connection.
+    *ended* is called with each call that has ended. *wanted* selects the methods whose messages are kept, and *each*
+    those for which every message of the answer is reported. ``goes`` becomes true when the runtime announces that it
+    is going to close the connection.
     """
 
     def __init__(
@@ -102,7 +99,6 @@ class PassingCalls:
             self.end(part.stream, now, code="DEADLINE_EXCEEDED" if late else "CANCELED")
 
     def from_server(self, part: Frame, now: int) -> tuple[Headers, bool] | None:
-        """Read a frame from the runtime. Return the same result as :meth:`HeaderBlocks.add`."""
         block = self._answered.add(part) if part.kind in {HEADERS, CONTINUATION} else None
         stream = self.streams.get(part.stream)
         if stream is None:
@@ -127,7 +123,6 @@ class PassingCalls:
         return block
 
     def end(self, number: int, now: int, *, code: str = "", detail: str = "", reached: bool = True) -> None:
-        """End the call on stream *number*. *code* and *detail* are used if the runtime did not send its own."""
         stream = self.streams.pop(number, None)
         if stream is not None:
             call = PassedCall(
@@ -144,7 +139,6 @@ class PassingCalls:
             self._ended(call)
 
     def end_all(self, now: int, *, code: str, detail: str) -> None:
-        """End every call, because the connection has ended."""
         for number in tuple(self.streams):
             self.end(number, now, code=code, detail=detail)
 
@@ -162,7 +156,7 @@ class PassingCalls:
 
 
 def code_of(number: bytes) -> str:
-    """Return the gRPC code with this *number*.
+    """Return the name of the gRPC code *number*.
 
     >>> code_of(b"14"), code_of(b"99")
     ('UNAVAILABLE', 'UNKNOWN')
@@ -171,7 +165,6 @@ def code_of(number: bytes) -> str:
 
 
 def _nanoseconds(timeout: bytes) -> int | None:
-    """Convert the gRPC timeout *timeout*, which consists of digits and a unit, to nanoseconds."""
     if not timeout[:-1].isdigit() or timeout[-1:] not in _UNITS:
         return None
     return int(timeout[:-1]) * _UNITS[timeout[-1:]]

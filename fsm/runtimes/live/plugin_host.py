@@ -1,11 +1,11 @@
 """Run one NRI plugin under test against a simulated runtime, step by step.
 
-The plugin is either a command that is started in the same way as runtimes start plugins, or a program that connects
-to a socket by itself. Every violation by the plugin raises :class:`~fsm.sut.BrokenError` with a text such as *the
-plugin has closed its connection*.
+The plugin is either a command, started the way runtimes start plugins, or a program that connects to a socket by
+itself. Whatever it does wrong raises :class:`~fsm.sut.BrokenError` with a text such as *the plugin has closed its
+connection*.
 
-A user may supply a check for the answers of the plugin. The check receives each answer and returns a description of
-the error in it, if there is one. Pods, containers and answers are plain data with the field names of NRI messages.
+Users may supply a check of their own, which receives each answer of the plugin and describes the error in it, if
+there is one. It sees pods, containers and answers as plain data with the field names of NRI messages.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from fsm.sut import BrokenError
 class Inventory:
     """The pods and containers of the simulated runtime, by id.
 
-    ``shown`` holds the ids of the pods and containers that are listed when a plugin is synchronised. ``stopped``
-    holds the ids of stopped pods. ``gone`` maps the ids of removed containers to their names. ``wrong`` describes the
-    plugin's first invalid request, or is empty. ``asked`` holds the unsolicited updates that the plugin requested.
+    ``shown`` holds the ids that a plugin is told about when it is synchronised, and ``stopped`` those of stopped
+    pods. ``gone`` maps the ids of removed containers to their names. ``asked`` holds the updates that the plugin has
+    requested without an event. ``wrong`` describes its first invalid request, if any.
     """
 
     pods: dict[str, nri.PodSandbox] = field(default_factory=dict)
@@ -56,13 +56,11 @@ class Inventory:
     asked: list[nri.ContainerUpdate] = field(default_factory=list)
 
     def copy(self) -> Inventory:
-        """Return a copy that can be passed to :meth:`restore` later."""
         made = Inventory()
         made.restore(self)
         return made
 
     def restore(self, other: Inventory) -> None:
-        """Replace the contents of this inventory with the contents of *other*."""
         self.pods, self.containers = dict(other.pods), dict(other.containers)
         self.shown, self.stopped = set(other.shown), set(other.stopped)
         self.gone, self.wrong = dict(other.gone), other.wrong
@@ -85,10 +83,9 @@ class Inventory:
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
-        """Return the invalid *updates*, and describe the first of them in ``wrong``.
+        """Return the *updates* that are invalid, and describe the first of them in ``wrong``.
 
-        An update is invalid if its container does not exist, or is the container *creating*, whose creation has not
-        completed.
+        A container cannot be updated if it does not exist, nor while it is being created, as *creating* is.
         """
         failed = []
         for update in updates:
@@ -107,7 +104,6 @@ class Inventory:
 
 
 def pod(number: int) -> nri.PodSandbox:
-    """Return a pod message like those that runtimes send. Each *number* yields a different pod."""
     return nri.PodSandbox(
         id=_id(f"pod {number}"),
         name=f"pod-{number}",
@@ -119,7 +115,6 @@ def pod(number: int) -> nri.PodSandbox:
 
 
 def container(number: int, name: str, pod_id: str) -> nri.Container:
-    """Return a container message like those that runtimes send. Each *number* yields a different container."""
     resources = nri.LinuxResources(
         memory=nri.LinuxMemory(limit=nri.OptionalInt64(value=64 << 20)),
         cpu=nri.LinuxCPU(
@@ -147,10 +142,10 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """A user's checker of the plugin's answers on one connection.
+    """A user's checker for the answers that a plugin gives on one connection.
 
-    The factory from :option:`--answers` creates it from the pods and containers that the plugin was synchronised
-    with.
+    The factory given as :option:`--answers` creates it from the pods and containers with which the plugin was
+    synchronised.
     """
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
@@ -158,17 +153,11 @@ class Answers(Protocol):
 
 
 class AnswerCheck:
-    """Passes each answer of the plugin to the user's checker. *factory* creates a checker for each connection."""
-
     def __init__(self, factory: Callable[..., Any]) -> None:
         self._factory = factory
         self._answers: Answers | None = None
 
     def connected(self, pods: Iterable[Message], containers: Iterable[Message], updates: Iterable[Message]) -> str:
-        """Create the checker of a new connection, and check the *updates* that the plugin requested when it joined.
-
-        Return a description of the error, or an empty string.
-        """
         try:
             self._answers = self._factory([*map(_plain, pods)], [*map(_plain, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
@@ -176,7 +165,6 @@ class AnswerCheck:
         return self._verdict("Synchronize", {}, None, {"update": [*map(_plain, updates)]})
 
     def told(self, event: RelayedEvent, changes: PluginChanges) -> str:
-        """Check the *changes* in the answer to *event*. Return a description of the error, or an empty string."""
         answer: dict[str, Any] = {"update": [*map(_plain, changes.updates)]}
         if changes.adjustment is not None:
             answer["adjust"] = _plain(changes.adjustment)
@@ -242,7 +230,6 @@ class PluginHost:
         self._met = self._failed = False
 
     def connect(self) -> None:
-        """Disconnect the plugin and start a new runtime. The plugin must connect and be synchronised again."""
         self.disconnect()
         self.inventory.wrong = ""
         self.inventory.asked = []
@@ -254,7 +241,6 @@ class PluginHost:
         raise BrokenError(f"the plugin {joined}{ended}")
 
     def relay(self, event: RelayedEvent) -> None:
-        """Relay *event* to the plugin. Raise :class:`BrokenError` for a violation since the previous event."""
         found = self._thread.run(self._relayed(event))
         if not found:
             return
@@ -268,7 +254,6 @@ class PluginHost:
         return self._runtime is not None and bool(self._runtime.plugins)
 
     def disconnect(self) -> None:
-        """Stop the runtime and the plugin that it started."""
         if self._runtime is not None:
             self._thread.run(self._disconnected())
         if self._process is not None:
@@ -276,7 +261,6 @@ class PluginHost:
             self._process = None
 
     def close(self) -> None:
-        """Disconnect the plugin and release all resources. Further calls have no effect."""
         if self._thread.closed:
             return
         self.disconnect()
@@ -292,7 +276,6 @@ class PluginHost:
             self._runtime.accept(reader, writer)
 
     async def _connected(self) -> str | None:
-        """Start a runtime and wait for the plugin. Return a description of what it did wrong, or ``None``."""
         runtime = self._runtime = NriRuntime(self.inventory, request=self._request)
         seconds = REGISTRATION + 2 * self._request
         if self._path:
@@ -316,7 +299,6 @@ class PluginHost:
         return lost[0] if lost else f"has not connected{again} within {seconds:g} s"
 
     async def _relayed(self, event: RelayedEvent) -> str:
-        """Relay *event* to the plugin. Return a description of what it did wrong, or an empty string."""
         runtime = self._runtime
         if runtime is None or not runtime.plugins:
             return self._left(runtime)
@@ -356,7 +338,7 @@ class PluginHost:
 class _Launched:
     """A plugin started as a command, with its connection as file descriptor 3.
 
-    A thread reads the plugin's output, so that writing never blocks the plugin.
+    A thread drains the plugin's output, so that the plugin never blocks on writing.
     """
 
     def __init__(self, command: Sequence[str], descriptor: int) -> None:
@@ -378,14 +360,12 @@ class _Launched:
                 continue
 
     def ended(self) -> str:
-        """Wait briefly for the process to end. Describe how it ended, or return an empty string if it is running."""
         until = time.monotonic() + 0.2
         while not self._how and time.monotonic() < until:
             time.sleep(0.01)
         return self._how
 
     def errors(self) -> tuple[str, ...]:
-        """Return the last lines of the plugin's standard error."""
         return self._process.errors()
 
     def end(self) -> None:

@@ -1,8 +1,8 @@
-"""Test an NRI plugin: a simulated runtime sends it events in every order that the plugin contract allows.
+"""Test an NRI plugin by sending it events in every order that the plugin contract allows.
 
-The machine simulates the runtime. Its outputs at each step are relayed to the plugin. So tests are planned and shrunk
-as for any other SUT, but only the plugin can fail. The plugin fails if it answers too late or with an error,
-disconnects, or requests an update of a container that does not exist.
+The machine plays the part of the runtime, whose outputs at each step are relayed to the plugin. Tests can therefore
+be planned and shrunk as for any other SUT, but only the plugin can fail. It does so by answering too late or with an
+error, by disconnecting, or by requesting an update of a container that does not exist.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ STATES: Final = {
     "cut-short": nri.CONTAINER_STOPPED,
     "stopped": nri.CONTAINER_STOPPED,
 }
-"""Maps states of a container in the model to states in NRI messages. In other states, the message is not changed."""
+"""Maps container states of the model to those of NRI messages. Any other state leaves the message unchanged."""
 
 
 class PluginSUT:
-    """An NRI plugin as a SUT. *where* is the plugin's command, or the address of the socket to which it connects.
+    """An NRI plugin under test. *where* is its command, or the address of the socket to which it connects.
 
-    *machine* is a model of the events that a plugin receives. Reconnections are lazy: the plugin must reconnect only
-    when the next event is to be relayed to it.
+    *machine* models the events that a plugin receives. A reconnection takes place only when the next event is due.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class PluginSUT:
         self._pod: nri.PodSandbox | None = None
         self._containers: dict[str, nri.Container] = {}
         self._inventory_before: Inventory | None = None
-        """The inventory as it was when a new connection became due, or ``None`` if no connection is due."""
+        """The inventory at the time when a new connection became due, or ``None`` if no connection is due."""
 
     def close(self) -> None:
         self._host.close()
@@ -102,11 +101,9 @@ class PluginSUT:
         return self._model.arrange(event, outcome)
 
     def costly(self, event: str) -> bool:
-        """Check whether the plugin must reconnect after *event*."""
         return event.partition(".")[0] in {CONNECTS, POD_LISTED, CONTAINER_LISTED}
 
     def reset(self) -> None:
-        """Stop and remove the remaining entities in the order that runtimes use. The next test uses new ids."""
         if self._inventory_before is not None:
             self._host.inventory.restore(self._inventory_before)
         if self._host.connected:
@@ -161,7 +158,6 @@ class PluginSUT:
         return reply
 
     def _next_inventory(self) -> Inventory:
-        """Return the inventory for the next connection. At first, all pods and containers in it are listed."""
         there = self._host.inventory
         if self._inventory_before is None:
             self._inventory_before = there.copy()

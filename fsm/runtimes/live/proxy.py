@@ -1,7 +1,7 @@
-"""A proxy between clients and a runtime. It forwards bytes unchanged, and reports each call when it has ended.
+"""A proxy between clients and a runtime, which forwards bytes unchanged and reports each call once it has ended.
 
-Each client connection has its own connection to the runtime. If the runtime closes that connection, the proxy also
-closes the client connection. So a client sees the absence of a runtime in the same way as without the proxy.
+Each client connection is paired with one to the runtime. When the runtime closes its end, the proxy closes the
+client's too, so a client notices that the runtime is gone just as it would without the proxy.
 """
 
 from __future__ import annotations
@@ -55,12 +55,10 @@ class _Side(asyncio.Protocol):
             self.transport.write(data)
 
     def close(self) -> None:
-        """Close the connection once all written data has been sent."""
         if self.transport is not None:
             self.transport.close()
 
     def abort(self) -> None:
-        """Close the connection immediately, or as soon as it has been made."""
         self._refused = True
         if self.transport is not None:
             self.transport.abort()
@@ -77,7 +75,7 @@ class _Side(asyncio.Protocol):
 class Relay:
     """Forwards data between a client of *proxy* and the runtime, on a connection of its own.
 
-    If data cannot be decoded, it is still forwarded, except if there are fault *rules*. Then both connections are
+    Data that cannot be decoded is still forwarded, unless there are fault *rules*; in that case, both connections are
     closed.
     """
 
@@ -104,7 +102,6 @@ class Relay:
         self._leaving, self._left = False, False
 
     async def connect(self, path: str) -> None:
-        """Connect to the runtime. Raise ``OSError`` if it cannot be reached."""
         await asyncio.get_running_loop().create_unix_connection(lambda: self.server, path)
         if self._over:
             self.server.close()
@@ -146,7 +143,6 @@ class Relay:
             self.abort()
 
     def leave(self) -> None:
-        """Ask the client to start no more calls. Close the connections if no call is in progress."""
         self._leaving = True
         if not self._left and self._reads and self._answering.between:
             self._left = True
@@ -156,7 +152,6 @@ class Relay:
             self.server.close()
 
     def abort(self) -> None:
-        """Close both connections immediately."""
         self.client.abort()
         self.server.abort()
 
@@ -182,11 +177,11 @@ _STEPS: Final = 8  # event loop iterations for refusing a newly accepted connect
 
 
 class Proxy:
-    """Forwards data in both directions between the clients of *listener* and the runtime at the socket *path*.
+    """Forwards data between the clients of *listener* and the runtime at the socket *path*.
 
-    *ended* is called with each call that has ended. It is also called with a call without a method whenever a
-    connection cannot be made to the runtime, or the runtime closes it. *ended* must not block. *say* is called with
-    messages for the user, but not with the same message repeatedly.
+    *ended* is called with each call that has ended. It must not block. It is also called, with a call that has no
+    method, whenever the runtime cannot be reached or closes a connection. *say* is called with messages for the user,
+    which are not repeated.
     """
 
     def __init__(
@@ -209,7 +204,7 @@ class Proxy:
         self._away = False
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
-        """Forward data until *stop* is set. Then accept no new connection, and end within about *grace* seconds."""
+        """Forward data until *stop* is set. Then accept no more connections, and end within about *grace* seconds."""
         acceptor = Acceptor(self._listener, self._accepted, self._say)
         try:
             await stop.wait()

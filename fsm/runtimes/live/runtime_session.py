@@ -1,8 +1,8 @@
-"""The session of a test with a runtime: its connection, shared directory and events, and everything that it creates.
+"""A test's session with a runtime: its connection, shared directory and events, and whatever it creates.
 
-Everything that a session creates in the runtime has a label that identifies the test run. First, a session removes
-everything that killed runs have left behind. At its end, it removes everything that it has created itself, including
-entities whose ids were lost with a reply. It also looks again for leftovers of killed runs, because a runtime may
+Everything that a session creates in the runtime has a label that identifies the test run. A session begins by
+removing what killed runs have left behind. It ends by removing everything that it has created itself, including
+entities whose ids were lost with a reply. It also looks for leftovers of killed runs once more, because a runtime may
 complete a creation long after its caller was killed.
 """
 
@@ -41,9 +41,9 @@ _STARTED: Final = 19  # index of the start time in ``/proc/PID/stat``, counted f
 
 
 class RunLabel(NamedTuple):
-    """The identity of a test run: the number and start time of its process, its PID namespace, and the boot id.
+    """Identifies a test run, by the number and start time of its process, its PID namespace and the boot id.
 
-    ``started`` is the number of clock ticks from the boot to the start of the process.
+    ``started`` is in clock ticks since the boot.
     """
 
     boot: str
@@ -61,7 +61,6 @@ class RunLabel(NamedTuple):
 
 
 def own() -> RunLabel:
-    """Return the label of this process."""
     return RunLabel(_boot(), _namespace(), os.getpid(), _started(os.getpid()) or 0)
 
 
@@ -78,9 +77,9 @@ def read(text: str) -> RunLabel | None:
 
 
 def ended(label: RunLabel) -> bool:
-    """Check whether the run has certainly ended: it began before this boot, or its process no longer exists.
+    """Tell whether the run has certainly ended, because it began before this boot or its process is gone.
 
-    Return false if the process is in another PID namespace, where it cannot be seen.
+    A process in another PID namespace cannot be seen, so its run does not count as ended.
     """
     if label.boot != _boot():
         return True
@@ -105,10 +104,6 @@ def _started(process: int) -> int | None:
 
 
 def shims() -> dict[int, str]:
-    """Return a mapping from the process id of each running shim to the id in its command.
-
-    The mapping is empty if there is no ``/proc``.
-    """
     found = {}
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -119,7 +114,6 @@ def shims() -> dict[int, str]:
 
 
 def left(before: dict[int, str]) -> str:
-    """Return a shell command that kills all shims except *before*, or an empty string if there are no others."""
     new = sorted(set(shims()) - set(before))
     return f"kill {' '.join(map(str, new))}" if new else ""
 
@@ -130,10 +124,10 @@ _ENDING: Final = 5.0  # number of seconds within which a closed stream ends
 
 
 class EventWatch:
-    """Checks all container events of the runtime at *address*, if the runtime supports GetContainerEvents.
+    """Checks the container events of the runtime at *address*, if it supports GetContainerEvents.
 
-    If *shared* is true, the runtime sends each event to only one client. Then no event counts as missing, because
-    another client may have received it.
+    Set *shared* for a runtime that sends each event to only one of its clients. Missing events are then not reported,
+    because another client may have received them.
     """
 
     def __init__(self, address: str, *, timeout: float, shared: bool) -> None:
@@ -149,16 +143,13 @@ class EventWatch:
         self._thread.start()
 
     def take(self, answer: CallAnswer) -> None:
-        """Record that a call of the test was answered with *answer*."""
         self._read(encoded(answer))
 
     def interrupted(self) -> None:
-        """Record that the runtime has just restarted. The stream may report its end only later."""
         now = time_ns()
         self._read(joined([end_of_events(now, now, "UNAVAILABLE", "")]))
 
     def close(self) -> None:
-        """End the stream of events. Further calls have no effect."""
         self._over.set()
         if self._stream is not None:
             self._stream.close()
@@ -166,7 +157,6 @@ class EventWatch:
         self._client.close()
 
     def told(self, machine: str) -> ToldEvents:
-        """End the stream. Return the number of events and the violations, as violations of *machine*."""
         self.close()
         with self._lock:
             self._keep(self._reader.rest())
@@ -209,7 +199,6 @@ _NUMBERS: Final = count()  # counter for names, because a runtime accepts each n
 
 
 def wait(done: Callable[[], bool], seconds: float) -> bool:
-    """Poll *done()* until it returns true, but at most *seconds*. Return true if it has returned true."""
     until = time.monotonic() + seconds
     while not done():
         if time.monotonic() >= until:
@@ -220,7 +209,7 @@ def wait(done: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
-    """Move *folder* away within the context. If *blocked* is true, it cannot be created again within the context."""
+    """Move *folder* away while the context lasts. With *blocked*, it cannot be recreated in the meantime."""
     elsewhere = folder.with_name(f"{folder.name}.away")
     folder.rename(elsewhere)
     try:
@@ -233,10 +222,10 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 
 
 class RuntimeSession:
-    """The session of a test with the runtime at *address*. Each call may take *timeout* seconds.
+    """A test's session with the runtime at *address*, in which each call may take *timeout* seconds.
 
-    Containers use *image*. The default is a busybox image, which is imported if the runtime does not have one. *seen*
-    is called with the answer to each call. Raise :class:`InputError` if there is no runtime or no image.
+    Containers use *image*, which defaults to a busybox image that is imported if the runtime does not have one.
+    *seen* is called with the answer to each call. Raise :class:`InputError` if there is no runtime or no image.
     """
 
     def __init__(
@@ -276,12 +265,10 @@ class RuntimeSession:
         self._called(answer)
 
     def record(self, seen: Callable[[CallAnswer], object] | None) -> None:
-        """Replace the callback: from now on, *seen* is called with the answer to each call."""
         self._seen = seen
 
     @property
     def folder(self) -> Path:
-        """A directory that exists until the end of the session."""
         return Path(self._scratch.name)
 
     @property
@@ -289,11 +276,9 @@ class RuntimeSession:
         return {KEY: self._label}
 
     def name(self) -> str:
-        """Return a new name for a pod or container. No other entity in the runtime has this name."""
         return f"fsm-{own().process}-{next(_NUMBERS)}"
 
     def pod(self) -> cri.PodSandboxConfig:
-        """Return the configuration of a new pod that uses the host network."""
         name = self.name()
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
@@ -305,7 +290,6 @@ class RuntimeSession:
         )
 
     def container(self, name: str, *, image: str = "", **config: Any) -> cri.ContainerConfig:  # noqa: ANN401
-        """Return the configuration of a container called *name*, by default with the image of the session."""
         return cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=name),
             image=cri.ImageSpec(image=image or self.image),
@@ -315,11 +299,9 @@ class RuntimeSession:
         )
 
     def run(self, pod: cri.PodSandboxConfig, *, handler: str = "") -> CallAnswer:
-        """Call RunPodSandbox for *pod*."""
         return self.client.call("RunPodSandbox", cri.RunPodSandboxRequest(config=pod, runtime_handler=handler))
 
     def ready(self) -> tuple[cri.PodSandboxConfig, str]:
-        """Run a new pod, and return its configuration and id. Raise :class:`InputError` if this fails."""
         pod = self.pod()
         answer = self.run(pod)
         if answer.code != "OK":
@@ -330,14 +312,13 @@ class RuntimeSession:
         return pod, answer.message.pod_sandbox_id
 
     def answered(self, answer: CallAnswer) -> CallAnswer:
-        """Return *answer*. Raise :class:`BrokenError` if the runtime was unavailable or timed out."""
+        """Pass on *answer*, but raise :class:`BrokenError` if the runtime was unavailable or timed out."""
         seconds = (answer.end - answer.start) / 1e9
         if answer.code == "UNAVAILABLE" or (answer.code == "DEADLINE_EXCEEDED" and seconds >= self.timeout):
             raise BrokenError(f"{answer.op} was answered {answer.code} after {seconds:.1f} s: {answer.detail}")
         return answer
 
     def close(self) -> None:
-        """Close the connections and remove everything that the session created. Further calls have no effect."""
         self.events.close()
         self.client.close()
         self._keeper.close()
@@ -374,7 +355,6 @@ def _run_has_ended(label: str) -> bool:
 
 
 def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:
-    """Remove everything whose label *chosen* accepts, and repeat until nothing is left."""
     for again in range(_ROUNDS):
         if again:
             time.sleep(_SETTLING)

@@ -35,7 +35,6 @@ _SUTS: Final[Mapping[str, tuple[type[EntitySUT], type[KilledSUT]]]] = {
     CONTAINER: (RuntimeContainerSUT, KilledContainerSUT),
     POD: (RuntimePodSUT, KilledPodSUT),
 }
-"""Maps each kind of entity to two SUT classes. The second class kills the runtime in the middle of calls."""
 
 
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
@@ -101,17 +100,16 @@ def confirmed(
     *,
     record: str | None = None,
 ) -> tuple[Failure, ...]:
-    """Repeat each of *failures* on a new SUT, and add the number of repetitions in which it occurred again.
+    """Repeat each of *failures* on a new SUT, and note in how many repetitions it occurs again.
 
     Failures without a trace are returned unchanged.
 
     Args:
-        make: A function that creates a SUT. The SUT calls the function's argument, unless it is ``None``, with the
-            answer to each call.
+        make: Creates a SUT. The SUT calls the argument, unless it is ``None``, with the answer to each call.
         machine: The machine of the test, with its profile applied.
         failures: The failures to repeat.
-        record: A file for the calls of the first repetition. The events relayed to a plugin are written to another
-            file, whose name has the additional suffix ``.nri``.
+        record: A file for the calls of the first repetition. The events relayed to a plugin go to a second file,
+            whose name has the additional suffix ``.nri``.
     """
     counts = [(failure, 0) for failure in failures if failure.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:

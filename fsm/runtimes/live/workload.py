@@ -1,7 +1,7 @@
 """Build images for containers under test from a static binary, and import them into containerd.
 
-Nothing is downloaded. The same binary produces exactly the same image on every machine. The caller chooses the
-command that a container runs.
+Nothing is downloaded, and the same binary yields exactly the same image on every machine. What a container runs is up
+to the caller.
 """
 
 import hashlib
@@ -35,7 +35,6 @@ NAMESPACE: Final = "k8s.io"  # containerd namespace of CRI's images and containe
 _SLEEP: Final = ["/bin/sleep", "2147483647"]
 _FOLDERS: Final = ("bin", "dev", "etc", "proc", "root", "sys", "tmp")
 _ARCHITECTURES: Final = {22: "s390x", 62: "amd64", 183: "arm64", 21: "ppc64le", 243: "riscv64", 258: "loong64"}
-"""Maps the machine numbers of ELF headers to the names of architectures in image configurations."""
 
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 
@@ -90,7 +89,9 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import the OCI archive *content* into the containerd at the socket *endpoint*. A second import has no effect.
+    """Import the OCI archive *content* into the containerd at the socket *endpoint*.
+
+    Importing the same archive again has no effect.
 
     Raise :class:`InputError` if ``ctr`` fails, or if it is neither in the daemon's directory nor in ``PATH``.
     """
@@ -170,7 +171,6 @@ def _ctr(endpoint: Path) -> Path:
 
 
 def _daemon(endpoint: Path) -> Path:
-    """Return the path of the program that listens at *endpoint*, or ``/`` if the program is not visible from here."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(endpoint))

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fsm.runtimes.live.proxy import Proxy
 
 _LAST: Final = 30.0
-"""Number of seconds within which the recording must be completed once the proxy has ended."""
 
 
 @click.command(
@@ -142,8 +141,6 @@ async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) ->
 
 
 class _Judge:
-    """Runs ``fsm judge --follow`` in a separate process, so that judging does not slow down the proxy."""
-
     def __init__(self, profile: str | None, settle: float, fail_on: Level) -> None:
         options = ["--settle", f"{settle:g}", "--fail-on", fail_on, *(["--profile", profile] if profile else [])]
         command = [sys.executable, "-m", "fsm", "judge", "--follow", *options, "-"]
@@ -165,11 +162,9 @@ class _Judge:
             self._process.stdin.flush()
 
     def sum_up(self, *_: object) -> None:
-        """Make the judge print a summary of its judgement so far."""
         self._process.send_signal(signal.SIGUSR1)
 
     def close(self) -> int:
-        """End the judge's input and return its exit code. Ignore an interrupt if the judge reaches a verdict."""
         try:
             if self._process.stdin is not None:
                 with suppress(OSError):
@@ -186,8 +181,6 @@ class _Judge:
 
 
 class _Recorder:
-    """Writes calls to a file and to a judge in background threads, so that the proxy does not wait for them."""
-
     def __init__(self, path: Path | None, judge: _Judge | None) -> None:
         recording = _live("live.call_recording")
         self._file: CallRecording | None = None
@@ -227,7 +220,6 @@ class _Recorder:
             outbox.put(lines)
 
     def close(self) -> str:
-        """Complete the file. Describe the calls that were not recorded or judged, or return an empty string."""
         found = []
         self._calls.close(_LAST)
         for what, outbox in self._outboxes.items():

@@ -1,8 +1,9 @@
 """Track the calls in progress while a plugin receives events, and find events that no call can have caused.
 
-If a caller has given up a call, the call may still relay each of its events once. A call on an entity relays events
-about that entity. If no caller received the id of a creation, the creation relays events about one unknown entity. At
-the end of the recording, it is known which ids were returned. Then each remaining creation is matched with an entity.
+A call that its caller has given up may still relay each of its events once. Normally, a call relays only events about
+the entity that it names. A creation whose id never reached the caller is different: it relays events about one entity
+that is not known. Which ids were returned is clear only at the end of the recording, when each remaining creation is
+matched with an entity.
 """
 
 from collections import Counter, defaultdict
@@ -33,15 +34,18 @@ _CAUSES: Final = {
     ),
     "RemoveContainer": ("CreateContainer", "StartContainer", "RemoveContainer", "RemovePodSandbox"),
 }
-"""Maps each event to the calls that may relay it. A failed creation or start may also relay a stop and a removal."""
+"""Maps each event to the calls that may relay it.
+
+A creation or start that fails may also relay a stop and a removal.
+"""
 
 
 class Asked(NamedTuple):
     """The request of a call.
 
-    ``at`` is the time of the request, and ``order`` is its position among all recorded points. ``connection`` is the
-    number of the plugin's connection at that time, or 0 if the plugin was not connected. If the call did not return
-    an id, it relays nothing after the time ``until``.
+    ``order`` is the request's position among all recorded points. ``connection`` is the plugin's connection at that
+    time, counted from 1, or 0 if there was none. A creation that returned no id relays nothing after the time
+    ``until``.
     """
 
     at: int
@@ -52,7 +56,7 @@ class Asked(NamedTuple):
 
 
 class Received(NamedTuple):
-    """An event that the plugin received. The call that caused it must name one of the entities in ``among``."""
+    """An event that the plugin received, caused by a call that names one of the entities in ``among``."""
 
     at: int
     line: Line
@@ -62,22 +66,21 @@ class Received(NamedTuple):
 
 @dataclass(slots=True)
 class CallsInProgress:
-    """The calls in progress, and the calls that their callers gave up, by name and entity.
+    """Keeps track of the calls in progress and those that their callers gave up, by name and entity.
 
-    ``failed`` maps each output to the positions of the points at which its relay failed.
+    ``failed`` maps each event to the positions in the recording at which relaying it failed.
     """
 
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     over: defaultdict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
-    """Maps the name and entity of each call that is over but may still relay outputs to a list of pairs.
+    """Maps a call, by name and entity, to what it may still relay although it is over.
 
-    A pair has the position at which the call began, and the output that may still follow, or "" for all its outputs.
+    Each item has the position at which the call began and the event that may follow, or "" for any of its events.
     """
     _asked: dict[tuple[str, str], list[Asked]] = field(default_factory=dict)
     _spent: set[tuple[str, ...]] = field(default_factory=set)
     _vain: defaultdict[tuple[str, str], list[Asked]] = field(default_factory=lambda: defaultdict(list))
     _unreturned: dict[tuple[str, str], Received] = field(default_factory=dict)
-    """The first event about each entity whose id no caller received, by creating call and id of the entity."""
     _alone: list[Received] = field(default_factory=list)
     _longest: Counter[str] = field(default_factory=Counter)
     _overlap: bool = False
@@ -90,10 +93,9 @@ class CallsInProgress:
             self._asked.setdefault((call, each), []).append(asked)
 
     def ended(self, seen: Observation, entity: str, *, at: int, line: Line) -> Asked | None:
-        """Record *seen*, which ends a call on *entity*, and return the request of the call.
+        """Record that *seen* ends a call on *entity*, and return the call's request if it was recorded.
 
-        This is the request on *line* if there is one, or else the first request. Return ``None`` if no request was
-        recorded.
+        If several requests match, the one on *line* is preferred to the oldest one.
         """
         which = (seen.event, entity)
         asked = self._asked.get(which)
@@ -119,11 +121,10 @@ class CallsInProgress:
         return first
 
     def none(self, *entities: str) -> bool:
-        """Check that no call is in progress on any of *entities*."""
         return not any(entity in entities for _, entity in self._asked)
 
     def interrupted(self, at: int, *, gap: bool) -> None:
-        """Forget the calls in progress after a restart of the runtime or, if *gap* is true, after missing lines."""
+        """Forget the calls in progress, because the runtime has restarted or (with *gap*) lines are missing."""
         for which, creations in self._vain.items():
             self._vain[which] = [creation._replace(until=min(creation.until, at)) for creation in creations]
         self._asked.clear()
@@ -136,11 +137,11 @@ class CallsInProgress:
         self._gap = self._gap or gap
 
     def excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
-        """Check whether another relay explains why the *output* of a successful call was not received.
+        """Tell whether there is an excuse for a successful call that did not relay *output*.
 
-        A failed relay explains the missing output of only one call that was in progress at that time. A call that was
-        given up may also explain it: if such a call has stopped or removed the entity without relaying this, no later
-        call relays it.
+        The first excuse is a failed relay at a time when the call was in progress; each excuses only one call. The
+        second is a call that was given up: if it stopped or removed the entity without relaying that, no later call
+        relays it either.
         """
         failed = next((each for each in self.failed[output] if asked.order < each), None)
         if failed is not None:
@@ -153,10 +154,10 @@ class CallsInProgress:
         return bool(late)
 
     def _late(self, calls: Collection[tuple[str, str]], entity: str, output: str) -> list[tuple[int, tuple[str, ...]]]:
-        """Return the calls among *calls* that are over but may still relay *output*.
+        """Return those of *calls* that are over but may still relay *output*.
 
-        Each is a pair of the position at which the call began, and the key that ``_spent`` will contain once the call
-        has relayed the output.
+        Each comes with the position at which it began, and with the key to add to ``_spent`` once the output has been
+        relayed.
         """
         late = [
             (began, (*which, str(number), what, entity, output))
@@ -167,10 +168,10 @@ class CallsInProgress:
         return [each for each in late if each[1] not in self._spent]
 
     def relayed(self, event: Received, *, judged: bool, returned: bool) -> tuple[bool, int | None]:
-        """Return whether a call in progress may have caused *event*, and where the first possible cause began.
+        """Tell whether a call in progress may have caused *event*, and where the earliest possible cause began.
 
-        If *judged* is true, an event that no call has caused is stored for :meth:`alone`. *returned* is true if a
-        caller received the id of the entity.
+        With *judged*, an event that no call can have caused is kept for :meth:`alone`. *returned* is true if a caller
+        received the id of the entity.
         """
         seen = event.seen
         which = [(cause, each) for cause in _CAUSES.get(seen.output, ()) for each in event.among if each]
@@ -190,9 +191,9 @@ class CallsInProgress:
     def alone(self, end: int, *, late: bool) -> Iterator[Received]:
         """Yield the events that no recorded call can have caused.
 
-        If *late* is true, calls are recorded only when they have ended. If such calls overlap, skip the events near
-        the *end* of the recording, because the calls that caused them may not have been recorded. The skipped time is
-        twice the duration of the longest call.
+        With *late*, calls are recorded only when they end. If such calls overlap, the causes of events near the *end*
+        of the recording may be missing from it. Events within twice the duration of the longest call are therefore
+        skipped.
         """
         unended = late and self._overlap
         made, relayed = self._matched(), set[tuple[str, str]]()
@@ -205,9 +206,9 @@ class CallsInProgress:
                 yield event
 
     def _matched(self) -> dict[tuple[str, str], Asked]:
-        """Match each entity whose id no caller received with a creation that was in progress at its first event.
+        """Pair each entity whose id no caller received with a creation that was in progress at its first event.
 
-        If there are several such creations, choose the creation that ended first.
+        Of several such creations, the one that ended first is chosen.
         """
         left = {which: sorted(creations, key=lambda each: each.until) for which, creations in self._vain.items()}
         found: dict[tuple[str, str], Asked] = {}
@@ -241,8 +242,6 @@ class _Recorded:
 
 @dataclass(slots=True)
 class OneRun:
-    """The ids and times in two recordings. They show whether both recordings can be from the same run."""
-
     events: _Recorded = field(default_factory=_Recorded)
     calls: _Recorded = field(default_factory=_Recorded)
     _created: set[str] = field(default_factory=set)
@@ -255,7 +254,6 @@ class OneRun:
                 self._created.add(seen.of)
 
     def problems(self, events: str, calls: str) -> list[Problem]:
-        """Return the reasons why the files *events* and *calls* cannot be from the same run, or an empty list."""
         found = []
         both = [of for of in self._created if self.events.ids[of]]
         if both and not any(self._shared(of) for of in both):

@@ -54,22 +54,20 @@ _QUIET: Final = 2_000_000_000
 
 
 class RecordedPoint(NamedTuple):
-    """An event of the plugin, an observation of a call, or the end of the recorded calls, with its time and line."""
-
     at: int
     line: Line
     what: NriEvent | Observation | None
 
 
 _Waiting: TypeAlias = tuple[Line, Observation, int]
-"""A line, its observation, and the position at which the plugin must have been connected (0 if it need not be)."""
+"""A line, its observation, and the position at which the plugin must have been connected, or 0."""
 
 
 class _Known(NamedTuple):
-    """The last event that the plugin received about an entity, and the number of the connection of that event.
+    """What the plugin last received about an entity.
 
-    ``output`` is the event, or empty if the entity was only listed. ``started`` is false if the entity is a container
-    that has certainly not been started. The entity has certainly existed since the position ``since``.
+    ``output`` is empty if the entity was only listed. ``started`` is false only for a container that has certainly
+    not been started. ``since`` is a position at which the entity certainly existed.
     """
 
     connection: int
@@ -79,7 +77,7 @@ class _Known(NamedTuple):
 
 
 def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
-    """Open the NRI events in the file *name* together with the calls of the same run in the file *calls*.
+    """Open the NRI events in *name* together with *calls*, the CRI calls or containerd log of the same run.
 
     Raise :class:`InputError` if a file cannot be opened, or if *calls* does not contain calls.
     """
@@ -101,10 +99,7 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
 
 def check_calls(name: str) -> None:
-    """Check that the file *name* contains CRI calls or a containerd log, and can be read twice.
-
-    Raise :class:`InputError` if it is any other file.
-    """
+    """Raise :class:`InputError` unless *name* is a file of CRI calls or a containerd log that can be read twice."""
     hint = "give a file of the CRI calls, or the containerd log, of the same run"
     form_among(name, {CALLS, LOG}.__contains__, hint)
 
@@ -112,7 +107,6 @@ def check_calls(name: str) -> None:
 def received(
     name: str, events: NriEventReader, advanced: Callable[[int], None] = lambda _: None
 ) -> Iterator[RecordedPoint]:
-    """Yield the events that the plugin received, with their lines. The times of the events never decrease."""
     latest = 0
     for piece in LineReader(name=name, notes=events.notes, advanced=advanced):
         for number, line in enumerate(piece.lines, piece.first):
@@ -123,7 +117,6 @@ def received(
 
 
 def called(recording: Recording) -> Iterator[RecordedPoint]:
-    """Yield the observations of calls in *recording* with their times and lines. The last point marks the end."""
     latest, last = 0, Line(recording.name, 0)
     for part in recording.batches:
         for seen, line in zip(part.observations, part.lines, strict=True):
@@ -153,7 +146,7 @@ def _batches(
 
 @dataclass(slots=True, kw_only=True)
 class CombinedReader:
-    """Converts points, sorted by time, to observations. ``late`` is true if calls are recorded only when they end."""
+    """Turns points, sorted by time, into observations. ``late`` means that calls are recorded only when they end."""
 
     events: NriEventReader
     late: bool
@@ -163,7 +156,7 @@ class CombinedReader:
     _there: bool = False
     _connected: int = 0  # position of the latest point at which the plugin was certainly connected
     _given_up: int = -_QUIET
-    """Time at which a caller last gave up a call. If the call was waiting for a plugin, the plugin may be closed."""
+    """When a caller last gave up a call. The runtime may close the plugin if the call waited for it."""
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -267,7 +260,6 @@ class CombinedReader:
             yield from self._unclear(point.line, seen, meant)
 
     def _possible_ids(self, identity: str) -> tuple[tuple[str, ...], bool]:
-        """Return the ids that *identity* may abbreviate, and a flag that is true if there is certainly only one."""
         if len(identity) >= FULL or identity in self._created or identity in self._known:
             return (identity,), True
         created = [each for each in self._created if each.startswith(identity)]
@@ -275,10 +267,6 @@ class CombinedReader:
         return (*created, *known), len(created) == 1 and not known
 
     def _succeeded(self, point: RecordedPoint, seen: Observation, asked: Asked, lacks: list[str]) -> Iterator[_Waiting]:
-        """Yield the signals for the success of a call, if the plugin was connected during the whole call.
-
-        *lacks* holds the events of the call that the plugin has not received.
-        """
         there = asked.connection == self._connection > 0
         last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
         if not there or (lacks == [last] and self._progress.excused(last, seen.entity, pod, asked)):
@@ -300,7 +288,6 @@ class CombinedReader:
             self._created.discard(seen.entity)
 
     def _unrelayed_events(self, seen: Observation, asked: Asked, at: int) -> list[str]:
-        """Return the events of a call that the plugin has not received. Even a failed call may still relay them."""
         received = self._received.get(seen.entity, [])
         lacks = [*RELAYED.get(seen.event, (seen.event,))]
         if seen.event == "StopContainer" and _was_stopped(received, asked.order):
@@ -322,7 +309,6 @@ class CombinedReader:
         return [identity for identity in self._known if self.events.pods.get(identity) == pod]
 
     def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
-        """Yield "maybe" observations: the call may have stopped or removed these entities without relaying it."""
         for identity in meant:
             for container in self._containers_in(identity) if seen.of == POD else ():
                 yield from _unclear(line, container, CONTAINER, seen)
@@ -330,9 +316,9 @@ class CombinedReader:
                 yield from _unclear(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """Yield the successes that are still waiting, and then the events that no call has caused.
+        """Yield the successes that are still held back, and then the events that no call has caused.
 
-        Skip the successes if the plugin may have disconnected.
+        The successes are dropped if the plugin may have been disconnected.
         """
         held = [seen for _, seen, order in self._waiting if order]
         if any(map(self._missed_event, held)):
@@ -355,7 +341,6 @@ class CombinedReader:
         self._there = False
 
     def _drop_unproved(self) -> None:
-        """Drop the successes that are still waiting, because the plugin may not have been connected."""
         waiting = tuple(self._waiting)
         self._waiting.clear()
         for line, seen, order in waiting:
@@ -365,7 +350,6 @@ class CombinedReader:
                 self._waiting += _unclear(line, seen.entity, seen.of, seen)
 
     def _missed_event(self, seen: Observation) -> bool:
-        """Check whether the plugin missed an event of the success *seen*. If so, it may have been disconnected."""
         known = self._known.get(seen.entity)
         if seen.event == UNRELAYED or known is None or known.connection != self._connection:
             return seen.event == UNRELAYED
@@ -375,7 +359,6 @@ class CombinedReader:
 
 
 def _was_stopped(received: list[tuple[str, int]], asked: int) -> bool:
-    """Check whether a stop is the last event *received* before the position *asked*, or came after that position."""
     moved = [(name, order) for name, order in received if "Update" not in name]
     before = [name for name, order in moved if order < asked]
     return before[-1:] == ["StopContainer"] or ("StopContainer" in (name for name, order in moved if order > asked))

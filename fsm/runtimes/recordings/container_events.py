@@ -37,35 +37,32 @@ MISSING: Final = "event-is-missing"
 DISORDERED: Final = "event-out-of-order"
 
 KINDS: Final = {f"event of a {each}": each for each in (CONTAINER, POD)}
-"""Maps each kind of finding about events to the kind of entity that it concerns. No machine has these kinds."""
+"""Maps the kinds used in findings about events, which no machine has, to the kinds of entity."""
 
 _SENDS: Final = {"StartContainer": STARTED, "RemoveContainer": DELETED, "RemovePodSandbox": DELETED}
 SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})  # calls that send events
 
 _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
-"""Maps each kind of entity to the events that its creation sends."""
 
 _SURE: Final = 2
-"""Number of consecutive events on a stream that prove that no other stream is open.
+"""How many consecutive events on one stream prove that no other stream is open.
 
-Another stream would have received one of these events.
+If there were another stream, it would have received one of them.
 """
 
 _EARLY: Final = 16  # maximum number of events to keep for an entity whose creation has not ended
 _EXIT: Final = 10 * 1_000_000_000  # maximum time in nanoseconds for handling an exit that a call waited for
 
 _MOST: Final = 8_192
-"""Maximum number of pods and containers to keep. The oldest are forgotten.
+"""How many pods and containers to keep before the oldest are forgotten.
 
-At most one eighth of this number is kept for removed pods and containers.
+Removed ones may take up at most one eighth of this number.
 """
 
 _LEAST: Final = 1_000_000_000  # assumed maximum duration of a call in nanoseconds, if all recorded calls are shorter
 
 
 class ToldEvent(NamedTuple):
-    """A recorded event. ``at`` is its timestamp from the runtime. ``order`` is its position among all events."""
-
     at: int
     entity: str
     pod: str
@@ -76,7 +73,7 @@ class ToldEvent(NamedTuple):
 
 
 class EventCall(NamedTuple):
-    """The beginning or the end of a call. ``answer`` is true if the call succeeds, or ``None`` if unknown."""
+    """The beginning or end of a call. ``answer`` tells whether the call succeeds; ``None`` means unknown."""
 
     op: str
     id: str
@@ -89,8 +86,6 @@ class EventCall(NamedTuple):
 
 @dataclass(slots=True)
 class _Calls:
-    """A group of overlapping calls that send the same type of event about an entity, with their events."""
-
     open: int = 0
     ok: int = 0
     lost: bool = False
@@ -114,9 +109,10 @@ class _Entity:
 
 @dataclass(slots=True, kw_only=True)
 class EventJudge:
-    """Checks events against calls. Its methods must be called in order of time, and first for an event.
+    """Checks events against calls, which must be passed to it in order of time.
 
-    :meth:`told` takes an event, :meth:`asked` the beginning of a call, and :meth:`replied` the end of a call.
+    :meth:`told` takes an event, :meth:`asked` the beginning of a call, and :meth:`replied` its end. Among things with
+    the same time, events come first.
     """
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
@@ -150,7 +146,6 @@ class EventJudge:
         self._check_event(entity, event)
 
     def _missing_events(self, event: ToldEvent) -> Numbered:
-        """Update the state of the streams for *event*. Yield the events that are now certainly missing."""
         if not event.entity:
             self._open.pop(event.stream, None)
             self._settled.pop(event.stream, None)
@@ -171,7 +166,6 @@ class EventJudge:
             self._open[each] = 0
 
     def _check_event(self, entity: _Entity, event: ToldEvent) -> None:
-        """Check *event* against the recorded calls on *entity*. The creation of *entity* must be recorded."""
         key = (event.stream, event.type, event.at)
         if key in entity.told:
             self._report_uncaused(event, f"{event.type} came twice")
@@ -199,7 +193,6 @@ class EventJudge:
             self._report_uncaused(event, f"{event.type} came while no call was in progress that sends it")
 
     def _unknown(self, event: ToldEvent) -> None:
-        """Keep *event* until its entity is known. Report it if no creation in its known pod is in progress."""
         entity = self._entity_called(event.entity, POD if event.entity == event.pod else CONTAINER)
         entity.early.append(event)
         del entity.early[:-_EARLY]
@@ -328,7 +321,6 @@ class EventJudge:
                 self._check_event(entity, event)
 
     def _check_creation_events(self, entity: _Entity, call: EventCall) -> None:
-        """Check the events of the creation *call*: on each stream, one event of each type, in the right order."""
         first: dict[int, int] = {}
         for each in _MADE[entity.of]:
             told = [event for event in entity.early if event.type == each and call.start <= event.at <= call.end]
@@ -362,7 +354,6 @@ class EventJudge:
         return Observation(entity=event.entity, of=_kind(of), event=signal, output=event.type, at=event.at, detail=what)
 
     def _due_findings(self, now: int) -> Numbered:
-        """Yield the events without a cause, except those that a call recorded at *now* or later may have sent."""
         if self._doubted and self._doubted[0][0] + 2 * self._longest < now:
             since = now - 2 * self._longest
             due = [finding for finding in self._doubted if finding[0] < since]
@@ -370,7 +361,6 @@ class EventJudge:
             yield from ((line, seen) for _, seen, line in due)
 
     def rest(self) -> Numbered:
-        """Yield the remaining events without a cause, except if the recording ends while a stream is open."""
         if not self._open:
             yield from ((line, seen) for _, seen, line in self._doubted)
         self._doubted.clear()
@@ -383,7 +373,6 @@ class EventJudge:
         return found
 
     def _possible_ids(self, name: str) -> list[str]:
-        """Return the ids that *name* may abbreviate. If there are several, mark their calls as uncertain."""
         if name in self._entities or len(name) in {0, FULL}:
             return [name] if name else []
         found = [each for each, entity in self._entities.items() if entity.known and each.startswith(name)]

@@ -1,9 +1,9 @@
 """Read a log of containerd as a trace of requests, replies, exits and restarts.
 
-containerd logs a request and its outcome on separate lines. It writes both lines while the call is in progress. So
-the call takes effect between these two lines. Some calls log their requests only at debug level. If such a call
-fails, it becomes an observation in phase *answered*, without a request. An exit is logged when containerd notices it,
-before the record of the container changes.
+containerd logs a request and its outcome on separate lines, both of which it writes during the call. The call
+therefore takes effect between the two. Some calls log their requests only at debug level; if such a call fails, it
+becomes an observation in phase *answered*, without a request. An exit is logged when containerd notices it, before
+the record of the container changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RELEVANT: Final = re.compile(
     rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot|"
     rb"panic: |fatal error: |\"MESSAGE\" ?: ?\["
 )
-"""Pattern that every relevant line of a log matches. Most lines of a log are not relevant and do not match."""
+"""Matches every line of a log that may be relevant, which most lines are not."""
 _CALL: Final = re.compile(r'^(\w+) for "([^"]*)"(.*)', re.DOTALL)
 _REMOVED_POD: Final = re.compile(r'^RemovePodSandbox "([^"]*)" returns successfully')
 _RUN: Final = re.compile(r"^RunPod[Ss]andbox for ")
@@ -47,7 +47,6 @@ _SEEN: Final = re.compile(
 )
 _FAILED_RELAY: Final = re.compile(rb"NRI (?:failed to|[a-z -]+ notification failed)|closing plugin ")
 _GIVEN_UP: Final = re.compile(r"\bcontext (?:canceled|deadline exceeded)")
-"""Pattern for the error message of a relay that failed because the caller had given up its call."""
 _UNRELAYED: Final = {
     "NRI post-create notification failed": "PostCreateContainer",
     "NRI post-start notification failed": "PostStartContainer",
@@ -57,7 +56,7 @@ _UNRELAYED: Final = {
     "NRI sandbox stop notification failed": "StopPodSandbox",
     "NRI pod removal notification failed": "RemovePodSandbox",
 }
-"""Maps each log message about a failed relay to the event that was not relayed. The call itself does not fail."""
+"""Maps the log messages about failed relays, which do not make the call fail, to the events that were not relayed."""
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
 CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
 _BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
@@ -77,7 +76,7 @@ _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
 _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |with |stats|status)")
 _FAILED: Final = re.compile(r"^ failed\b")
 DOUBTFUL: Final = 64
-"""Number of replies before a crash that are doubted. A handler that panics still logs a successful return."""
+"""How many replies before a crash to doubt, since a handler that panics still logs a successful return."""
 _CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
 _NAMED: Final = 65_536  # maximum number of containers and pods whose names are kept
 NO_EVENT: Final = "lines without a lifecycle event"
@@ -88,10 +87,9 @@ UNKNOWN_EXITS: Final = "exits of unknown containers or pods"
 class Log:
     """Converts the lines of one log to observations.
 
-    If ``as_called`` is true, only the entities that a call names are observed, and a failed relay to a plugin becomes
-    a lost output without an entity. ``names`` maps the ids of the most recently created containers and pods to tuples
-    of names. Each entity has the name ``NAME``. A pod also has the name ``NAMESPACE/NAME``, and a container also has
-    the name ``POD/NAME``.
+    With ``as_called``, only the entities that a call names are observed, and a failed relay to a plugin becomes a
+    lost output without an entity. ``names`` maps ids to the names by which users may refer to an entity: ``NAME``
+    itself, and ``NAMESPACE/NAME`` for a pod or ``POD/NAME`` for a container. Only the most recent entities are kept.
     """
 
     notes: Counter[str] = field(default_factory=Counter)
@@ -110,12 +108,10 @@ class Log:
         return seen
 
     def paused(self, quiet: int) -> Sequence[tuple[int, Observation]]:
-        """Return no observations, because this class never delays an observation."""
         del quiet
         return ()
 
     def gap(self) -> Sequence[tuple[int, Observation]]:
-        """Forget the calls in progress, and return a gap, because lines are missing."""
         self.asked.clear()
         self.joiner = Joiner(beginning=Beginning())
         return [(0, Observation(phase="gap"))]
@@ -139,7 +135,6 @@ class Log:
         return found if self.as_called else [each for seen in found for each in self.joiner.joined(seen)]
 
     def _without_message(self, line: bytes) -> Sequence[Observation]:
-        """Return the observations in a line without a message of containerd: a crash, a boot, or a gap."""
         if _SUPPRESSED.search(line):
             return [seen for _, seen in self.gap()]
         if _BOOT.match(line):
@@ -232,7 +227,6 @@ class Log:
         return self._called("CreateContainer", pod, "", found)
 
     def called_so(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
-        """Store the names of a new entity. *message* contains its name, and *pods* are the names of its pod."""
         if found := _CALLED.search(message):
             before = (found[2],) if found[2] else pods
             self.names[identity] = (found[1], *(f"{each}/{found[1]}" for each in before))

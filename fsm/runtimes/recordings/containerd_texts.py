@@ -1,7 +1,7 @@
 """Parse log lines and error texts of containerd.
 
-containerd writes its log as logfmt or JSON. journald, syslog and log collectors wrap each line in their own format.
-This module extracts the message, the timestamp and the error from a wrapped line, and the code and the state from the
+containerd writes its log as logfmt or JSON, and journald, syslog and log collectors wrap each line in formats of
+their own. This module extracts the message, timestamp and error from such a line, and the code and state from the
 text of an error.
 """
 
@@ -23,8 +23,6 @@ _FRAMES: Final = 4  # maximum number of nested formats to unwrap, such as a log 
 
 
 class Entry(NamedTuple):
-    """A log message of containerd: the fields that fsm uses. The timestamp is as written in the line."""
-
     message: str
     at: str
     error: str
@@ -123,7 +121,7 @@ _ENDED: Final = re.compile(r"\bcontext (canceled|deadline exceeded)\b")
 
 
 def split(error: str) -> tuple[str, str]:
-    """Split the text *error* into the gRPC code and the message that a client would receive.
+    """Split an error text into the gRPC code and the message that a client would receive.
 
     >>> split("rpc error: code = NotFound desc = an error occurred when try to find container")
     ('NOT_FOUND', 'an error occurred when try to find container')
@@ -136,7 +134,7 @@ def split(error: str) -> tuple[str, str]:
 
 
 def capitals(code: str) -> str:
-    """Convert *code* from the spelling of a gRPC library, such as Go's, to the spelling in the gRPC documentation.
+    """Convert *code* from the spelling of a gRPC library, such as Go's, to that of the gRPC documentation.
 
     >>> capitals("DeadlineExceeded"), capitals("CANCELLED"), capitals("OK")
     ('DEADLINE_EXCEEDED', 'CANCELED', 'OK')
@@ -145,7 +143,7 @@ def capitals(code: str) -> str:
 
 
 def meant(code: str, text: str) -> str:
-    """Return the code of the context error in *text*, or else *code*. A wrapped context error loses its code.
+    """Return *code*, or the code of the context error in *text*, because a wrapped context error loses its code.
 
     >>> meant("UNKNOWN", "failed to kill container: context canceled: unknown")
     'CANCELED'
@@ -157,7 +155,7 @@ def meant(code: str, text: str) -> str:
 
 
 def met(text: str, *, pod: bool) -> str:
-    """Return the state of the entity that an error *text* names, or an empty string if it names no state.
+    """Return the state of the entity that an error *text* names, or an empty string if it names none.
 
     >>> met("failed to exec in container: container is in CONTAINER_EXITED state", pod=False)
     'CONTAINER_EXITED'
@@ -169,7 +167,7 @@ def met(text: str, *, pod: bool) -> str:
 
 
 def unresolved(text: str) -> bool:
-    """Check whether the error *text* means that the call reached no container or pod.
+    """Tell whether the error *text* means that the call reached no container or pod.
 
     The id may have been ambiguous or empty, the runtime may not have been ready, or the client may not have been able
     to connect. The texts for the last case are from the gRPC libraries for C++ and Go.
@@ -183,7 +181,7 @@ def unresolved(text: str) -> bool:
 
 
 def unanswered(code: str, text: str) -> bool:
-    """Check whether *code* and *text* mean that no runtime was there to answer the call.
+    """Tell whether *code* and *text* mean that there was no runtime to answer the call.
 
     >>> unanswered("UNKNOWN", "server is not initialized yet")
     True

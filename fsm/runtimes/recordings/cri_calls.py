@@ -37,20 +37,17 @@ from fsm.runtimes.recordings.pod_calls import Joiner
 from fsm.trace import Line, Nanoseconds, Observation
 
 LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
-"""Codes after which a call may still be in progress, because the client gave it up or lost the connection."""
+"""Codes after which a call may still be running, because the client gave it up or lost the connection."""
 
 _READS: Final = 1_024  # maximum number of status calls to keep until the lines with their results are read
 
 
 _STATUS: Final = ("created", "started", "finished", "exit_code", "reason", "message")
-"""Names of the fields of a container's status, except the state."""
 
 
 class CriCallLine(
     msgspec.Struct, gc=False, rename={"created": "created_at", "started": "started_at", "finished": "finished_at"}
 ):
-    """A line of a recording of CRI calls."""
-
     op: str
     id: str = ""
     pod: str = ""
@@ -79,7 +76,7 @@ class CriCallLine(
 
 
 class _Point(msgspec.Struct, gc=False):
-    """The request or the reply of a call. If ``op`` is empty, the call concerns no container or pod."""
+    """The request of a call if ``asks`` is true, else its reply. Without an ``op``, it only marks a time."""
 
     at: int
     call: CriCallLine
@@ -92,11 +89,11 @@ DECODER: Final = msgspec.json.Decoder(CriCallLine)
 
 @dataclass(slots=True, kw_only=True)
 class CriCallReader:
-    """Converts the lines of one recording to observations that are sorted by time.
+    """Converts the lines of one recording to observations in order of time.
 
-    If ``as_called`` is true, only the entities that a call names are observed. When a growing file is followed, the
-    line of a call must arrive within ``settle`` nanoseconds after the beginning of the call. If it arrives later, the
-    entities of the call have already been judged without it. Their state is then unknown.
+    With ``as_called``, only the entities that a call names are observed. When a growing file is followed, a call's
+    line has to arrive within ``settle`` nanoseconds of the beginning of the call. If it comes later, the call's
+    entities have already been judged without it, and their state is unknown from then on.
     """
 
     notes: Notes = field(default_factory=Notes)
@@ -116,7 +113,7 @@ class CriCallReader:
         self._stretches = Stretches(restarts=self.restarts)
 
     def observations(self, line: bytes, number: int | Line) -> Numbered:
-        """Read *line*, and yield the observations whose order is now final, with their line numbers."""
+        """Read *line*, and yield the observations whose order is now settled, with their line numbers."""
         if not line.strip():
             return
         call = decoded(line, DECODER)
@@ -157,7 +154,10 @@ class CriCallReader:
             yield from self._observe_points(self._points.settled())
 
     def _add_event(self, call: CriCallLine, number: int | Line) -> Numbered:
-        """Add an event at its timestamp from the runtime. Its ``end`` becomes its position among all events."""
+        """Add an event at its timestamp from the runtime.
+
+        Its ``end`` is set to its position among all events.
+        """
         self._told += 1
         self.notes["container events"] += bool(call.id)
         came = call.start if call.start is not None else self._latest
@@ -171,12 +171,10 @@ class CriCallReader:
             yield from self._observe_points(self._points.settled())
 
     def paused(self, quiet: int) -> Numbered:
-        """When a file is followed, yield the observations that are final after *quiet* nanoseconds without a line."""
         if self.settle is not None:
             yield from self._observe_points(self._points.due(self.settle, quiet))
 
     def gap(self) -> Numbered:
-        """Yield the remaining observations, and then a gap, because lines are missing."""
         yield from self.rest()
         self._joiner, self._stretches = Joiner(), Stretches(restarts=self.restarts)
         self._events = EventJudge()
@@ -184,7 +182,6 @@ class CriCallReader:
         yield 0, Observation(phase="gap")
 
     def _status_call(self, shown: CriCallLine) -> CriCallLine | None:
-        """Return the call whose result the status line *shown* contains. The call may have used an abbreviated id."""
         for read in reversed(self._reads):
             if read.id and shown.id.startswith(read.id):
                 self._reads.remove(read)
@@ -266,7 +263,6 @@ def _reply(call: CriCallLine) -> Observation:
 
 
 def _named_entity(call: CriCallLine) -> tuple[str, str]:
-    """Return the id that the request of *call* names, and its kind. The id is empty for RunPodSandbox."""
     if call.op in MAKES:
         return call.pod if call.op == "CreateContainer" else "", POD
     return call.id, POD if call.op in POD_CALLS else CONTAINER

@@ -1,4 +1,4 @@
-"""Report illegal events from GetContainerEvents as violations of the machines for containers and pods."""
+"""Report illegal events from GetContainerEvents as violations of the container and pod machines."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
@@ -29,14 +29,11 @@ CLAUSES: Final = {
 
 
 class EventFindings:
-    """Passes each finding about an event to the monitor for the kind of entity that the event concerns."""
-
     def __init__(self, monitors: Sequence[Monitor], file: str) -> None:
         self._monitors = {monitor.machine.entity: monitor for monitor in monitors}
         self._file = file
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Yield *batch*, and then add the findings in it to the monitors."""
         yield batch
         for seen, line in zip(batch.observations, batch.lines, strict=True):
             if monitor := self._monitors.get(KINDS.get(seen.of, "")):
@@ -45,7 +42,6 @@ class EventFindings:
 
 
 def broken_by(seen: Observation, machine: str, place: Line, before: Collection[str] = ()) -> Violation:
-    """Convert the finding *seen* about an event at *place* to a violation of *machine*."""
     return Violation(
         machine=machine,
         cause=Cause.EVENT,

@@ -52,12 +52,9 @@ _ERROR: Final = re.compile(rb'"error":"(?:[^"\\]|\\.)*",|(?<=failed") error="(?:
 _TIME: Final = re.compile(rb'(?:time(?:=|":)"|"ts": )[^",}]*')
 
 _Timed: TypeAlias = Callable[[EditedLines, EditedLines], EditedLines]
-"""A function that returns the lines in its first argument with the times of the lines in its second argument."""
 
 
 class _Unit(NamedTuple):
-    """A group of lines that are edited together: an event, or a call and the status that it returned."""
-
     event: str
     identity: bytes
     pod: bool
@@ -65,7 +62,6 @@ class _Unit(NamedTuple):
 
 
 def edits_of_calls(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
-    """Yield edits of a recording of CRI calls."""
     units: list[_Unit] = []
     reads: dict[str, int] = {}
     for number, call, _, _ in timed(lines):
@@ -104,7 +100,6 @@ def _data_edits(index: int, line: bytes) -> Iterator[RecordingEdit]:
 
 
 def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
-    """Yield edits of a containerd log. Each edit changes lines about calls."""
     units: list[_Unit] = []
     for index, line in enumerate(lines):
         found, ids = _LOGGED.search(line), ID.findall(line)
@@ -128,7 +123,6 @@ def _as_failure(line: bytes, code: str) -> bytes:
 
 
 def edits_of_events(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> Iterator[RecordingEdit]:
-    """Yield edits of a recording of NRI events. Some edits delay an event until its call in *calls* has ended."""
     units: list[_Unit] = []
     made = [(call.id, start, end) for _, call, start, end in calls if call.code == "OK"]
     events = {index: event for index, line in enumerate(lines) if (event := decoded(line, DECODER))}
@@ -173,9 +167,9 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
 
 
 def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
-    """Return the lines of a call with the times of the call *of*. If *of* has no times, return *of* itself.
+    """Return the lines of a call with the times of the call *of*, or *of* itself if it has no times.
 
-    All lines after the first are statuses. The time of a status is the end of the call.
+    Every line after the first is a status, which gets the time at which the call *of* ended.
     """
     starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
     if not starts or not ends:
@@ -203,11 +197,9 @@ CONTRACTS: Final = {
     LOG.name: {CONTAINER: "cri-container", POD: "cri-pod"},
     EVENTS.name: {CONTAINER: "plugin-container", POD: "plugin-pod"},
 }
-"""Maps the name of each form of recording to the contracts for its strict reading, by kind of entity."""
 
 
 def _lines(name: str, *, json: bool = True) -> list[bytes]:
-    """Return the lines of the file *name*. If *json* is true, add spaces after colons and commas, as edits expect."""
     lines = (line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines) if name else ()
     return [_spaced(line) if json else line for line in lines]
 
@@ -220,8 +212,6 @@ def _spaced(line: bytes) -> bytes:
 
 
 class StrictReading:
-    """The strict reading of the recording in the file *name*, and of the recording *calls* of the same run."""
-
     def __init__(self, name: str, form: RecordingForm, calls: str, profile: str | None, assume: Assume) -> None:
         self.form = form
         self.lines = _lines(name, json=form is not LOG)
@@ -250,7 +240,6 @@ class StrictReading:
         return edits_of_log(self.lines)
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
-        """Return the reason why the result *lines* of *edit* is certainly illegal, or ``None`` if it may be legal."""
         read, touched = self._read(lines), edit.touched(self.lines)
         for entity in sorted({*self.before.acts, *read.acts}):
             if entity[1] in touched or read.pods.get(entity[1]) in touched:
@@ -285,7 +274,6 @@ class StrictReading:
         )
 
     def _contradiction(self, read: RecordedActs, entity: Entity) -> Contradiction | None:
-        """Return a contradiction between the acts on *entity*, or ``None`` if there is none."""
         of, identity = entity
         machine, fresh = self.machines[of], entity in read.fresh
         if self.form is LOG and of == CONTAINER:

@@ -1,6 +1,6 @@
-"""Number the templates of log lines, and find out how the lines of each template are to be read.
+"""Number the templates of log lines, and find out how to read the lines of each template.
 
-Lines that differ only in their variable parts, such as ids and times, have the same template.
+Lines have the same template if they differ only in variable parts such as ids and times.
 """
 
 from collections import Counter
@@ -21,18 +21,18 @@ from fsm.trace import Batch, Columns, Key, Line, Made, Observation, key
 
 
 class Scanned(NamedTuple):
-    """The result of scanning lines. Each row of the arrays belongs to one line.
+    """Scanned lines, as arrays with one row per line.
 
     Attributes:
         data: The text of all lines.
-        begins: The position of each line in the text. The last element is the end of the text.
+        begins: The offset of each line in the text, followed by the end of the text.
         templates: The number of each line's template.
         ids: The numbers of the ids in each line, padded with 0.
-        times: The first timestamps in each line. Each has the time in nanoseconds, its start and its end in the text.
-        places: The position of each id in the text, in the order of the ids' numbers, which begin with 1.
+        times: The first few timestamps in each line, as nanoseconds, start and end in the text.
+        places: The offset of each id in the text. Ids are numbered in this order, from 1.
         spans: The kind, start and end of each variable part of the last line.
-        known: The number of templates so far.
-        anew: The number of times that the templates have been renumbered.
+        known: How many templates there are so far.
+        anew: How many times the templates have been renumbered.
     """
 
     data: bytes
@@ -50,9 +50,9 @@ class Scanned(NamedTuple):
 
 
 class Templates:
-    """The templates of all lines so far. At most *most* templates are kept, which must be a power of two.
+    """The templates of all lines so far, of which at most *most* are kept. *most* must be a power of two.
 
-    Before there are more templates, all templates are forgotten, and numbering begins again.
+    Once half of the space is used up, all templates are forgotten and numbering starts again.
     """
 
     def __init__(self, most: int) -> None:
@@ -73,11 +73,9 @@ class Templates:
 
     @property
     def full(self) -> bool:
-        """True if more than half of the space for templates is in use."""
         return 2 * self.count > self.most or 2 * int(self._pool[0]) > self._words
 
     def scan(self, data: bytes, count: int) -> Scanned:
-        """Scan *data*, which must consist of *count* lines."""
         if self.full:
             self._begin()
         found = np.zeros((count, 1 + IDS), np.int32)
@@ -96,41 +94,37 @@ class Templates:
 
 
 NOTHING, BESIDE, QUIET, SAYS, SLOW = range(5)
-"""The possible effects of a line.
+"""What a line does to the observations.
 
-``NOTHING``: the line is not a lifecycle event.
-``BESIDE``: the line is not a lifecycle event, but it has a time.
-``QUIET``: the line is a lifecycle event, but only its time matters.
-``SAYS``: the line is one observation.
-``SLOW``: the log itself must read the line.
+``NOTHING``: It is not a lifecycle event. ``BESIDE``: It is not a lifecycle event, but it has a time. ``QUIET``: It is
+a lifecycle event of which only the time matters. ``SAYS``: It is exactly one observation. ``SLOW``: Only the log
+itself can tell, so it has to read the line.
 """
 
 AT: Final = "time of the line"
 ERROR: Final = "error of the line"
-"""Placeholders in an observation that represents many lines. Each line has its own time and its own error."""
+"""Placeholders in an observation that stands for many lines, each of which has its own time and error."""
 
 EITHER: Final = "pod or container"
 
 
 class Span(NamedTuple):
-    """A variable part of a line: its kind, start and end."""
-
     kind: int
     start: int
     end: int
 
 
 class LineForm(NamedTuple):
-    """The effect that all lines of a template have.
+    """What all lines of a template have in common.
 
     Attributes:
-        does: The effect, such as ``SAYS``.
-        moment: The index of the line's own time among the timestamps in the line.
-        entity: The index of the observed entity's id among the ids in the line.
-        pod: The index of the id of the pod in which the entity was created, or -1 if the line has no such id.
+        does: The effect of a line, such as ``SAYS``.
+        moment: Which of the line's timestamps is the time of the line.
+        entity: Which of the line's ids is that of the observed entity.
+        pod: Which of the line's ids is that of the pod in which the entity was created, or -1 if there is none.
         named: True if the line contains the name of the entity.
         always: False if the observation depends on whether the request of the call was logged.
-        seen: The observation, or ``None`` if the lines contain no observation of an entity whose id is in the line.
+        seen: The observation, or ``None`` if there is none about an entity whose id is in the line.
     """
 
     does: int
@@ -149,7 +143,6 @@ _REPLACEMENTS: Final = {
     log_scanner.NAME: (b"q", b"a-7.failed"),
     log_scanner.MIXED: (b"x7q", b"9f0b"),
 }
-"""Maps each kind of variable part, except ids, to two example values."""
 
 
 class _Either(Joiner):
@@ -165,21 +158,18 @@ class _Asked(Counter[tuple[str, str]]):
 
 
 def spans(line: bytes) -> list[Span]:
-    """Return the variable parts of *line*, or an empty list if the line has no template."""
     scanned = Templates(1).scan(line, 1)
     cut = scanned.spans[: int(np.count_nonzero(scanned.spans[:, 0])) if scanned.templates[0] >= 0 else 0]
     return [Span(*row[:3]) for row in cut.tolist()]
 
 
 def form(line: bytes) -> LineForm:
-    """Return the form of the template of *line*. It is ``SLOW`` if lines of the template have different effects."""
     cut = spans(line)
     tried = [_form_of(changed, found) for changed, found in _variants(line, cut)]
     return tried[0] if all(each == tried[0] for each in tried) else LineForm(SLOW)
 
 
 def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Span]]]:
-    """Yield *line* and versions of it with other values of the variable parts, each with its variable parts."""
     yield line, list(cut)
     for turn in (1, 2):
         changed, found, at, ids = b"", [], 0, dict[bytes, bytes]()
@@ -198,7 +188,6 @@ def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Sp
 
 
 def _form_of(line: bytes, cut: Sequence[Span]) -> LineForm:
-    """Return the form of *line*, with placeholders for the time and the error of the line."""
     if RELEVANT.search(line) is None:
         return LineForm(NOTHING)
     found = entry(line)
@@ -233,10 +222,10 @@ T = TypeVar("T")
 
 
 class Variants:
-    """A numbering of observations that occur repeatedly.
+    """Numbers the observations that occur again and again.
 
-    A kind is an observation without its entity, time and detail, as in :class:`Columns`. A variant is a kind with a
-    time and a detail, which may be placeholders.
+    A kind is an observation without its entity, time and detail, as in :class:`Columns`. A variant adds a time and a
+    detail to a kind, both of which may be placeholders.
     """
 
     def __init__(self) -> None:
@@ -247,7 +236,6 @@ class Variants:
         self._variants: dict[tuple[str, Key, object, str], int] = {}
 
     def number(self, seen: Observation) -> int:
-        """Return the number of the variant of *seen*. Add the variant if it is new. The entity is ignored."""
         what = (seen.of, key(seen), seen.at, seen.detail)
         found = self._variants.get(what)
         if found is None:
@@ -262,10 +250,10 @@ class Variants:
 
 @dataclass(slots=True)
 class Found:
-    """The observations in some lines, as parallel lists of variant numbers, id numbers and rows.
+    """The observations in some lines, as parallel lists of variants, ids and rows.
 
-    Variant -1 marks an observation that the log itself has made. It is in ``own``. Id number 0 is the empty id. The
-    replies among the first ``replied`` observations have already been reported to the log.
+    Variants and ids are given by number; id 0 is the empty id. Variant -1 stands for an observation in ``own``, which
+    the log itself has made. Replies among the first ``replied`` observations have already been reported to the log.
     """
 
     ids: list[str]
@@ -277,7 +265,6 @@ class Found:
     replied: int = 0
 
     def number(self, identity: str) -> int:
-        """Return the number of the id *identity*. Add the id if it is new."""
         if not self.numbers:
             self.numbers.update(zip(self.ids, range(len(self.ids)), strict=True))
         found = self.numbers.setdefault(identity, len(self.ids))
@@ -292,10 +279,10 @@ class Found:
 
 
 class ScannedLines(NamedTuple):
-    """Scanned lines, with the effect, the entity and the time of each line.
+    """Scanned lines with the effect, entity and time of each line.
 
-    ``entities`` holds indices into ``ids``. Each row of ``moments`` has the time in nanoseconds, and its start and
-    end in ``text``.
+    ``entities`` holds indices into ``ids``. A row of ``moments`` holds the time in nanoseconds, and where in ``text``
+    it starts and ends.
     """
 
     cut: Scanned
@@ -317,7 +304,6 @@ class _Kept(Made[T]):
 
 
 def batch_of(said: Variants, scanned: ScannedLines, first: int, file: str, seen: Found) -> Batch:
-    """Convert the observations *seen* in the *scanned* lines to a batch. *first* is the number of the first line."""
     variants, numbers = np.array(seen.variants, np.int64), np.array(seen.rows, np.int64) + first
     moments, all_said = scanned.moments[seen.rows], said.variants
 

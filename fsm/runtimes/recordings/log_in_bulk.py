@@ -1,9 +1,9 @@
-"""Read a log in bulk, by means of line templates. The observations are the same as when the log reads each line.
+"""Read a log in bulk, with the help of line templates and with the same result as reading it line by line.
 
-Compiled code scans the lines and determines their templates. Lines of most templates mean nothing. For each of the
-other templates, the observation is known except for its id. The effects of a call on the containers of its pod are
-looked up in the table of :mod:`fsm.runtimes.recordings.pod_shapes` if all containers of the pod are known. If not,
-the joiner determines them. If the lines of a template do not all have the same meaning, the log itself reads them.
+Compiled code scans the lines and finds their templates. The lines of most templates mean nothing, and for any other
+template, the observation is known except for its id. If all containers of a pod are known, the effects of a call on
+them are looked up in the table of :mod:`fsm.runtimes.recordings.pod_shapes`; otherwise, the joiner works them out.
+Where lines with the same template differ in meaning, the log itself reads them.
 """
 
 from collections.abc import Container, Sequence
@@ -47,10 +47,10 @@ _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Saying(NamedTuple):
-    """The meaning of the lines of a template: the observation ``seen``, whose number is ``symbol``.
+    """What the lines of a template mean: the observation ``seen``, whose number is ``symbol``.
 
-    If the observation is a call on a container, ``removed`` is the variant to use after the container has been
-    removed. If it is anything else, ``removed`` is -1.
+    For calls on a container, ``removed`` is the variant to use once the container has been removed. Otherwise it is
+    -1.
     """
 
     symbol: int
@@ -64,10 +64,10 @@ def _others(joiner: Joiner) -> tuple[Container[str], ...]:
 
 
 class _Plain(NamedTuple):
-    """The meaning of a template's lines if it depends only on the id of the entity.
+    """What the lines of a template mean, if that depends on nothing but the entity's id.
 
-    ``pod`` and ``container`` are the symbols for a pod and for a container, or -1 if the meaning depends on more than
-    the id. ``removed`` is the variant for a removed container, or -1 if the joiner must determine it.
+    ``pod`` and ``container`` are the symbols to use for a pod and for a container, or -1 if more than the id matters.
+    ``removed`` is the variant for a removed container, or -1 if the joiner has to work it out.
     """
 
     pod: int
@@ -79,8 +79,6 @@ _NOT_PLAIN: Final = _Plain(-1, -1, -1)
 
 
 class Bulk:
-    """Reads many lines of *log* together."""
-
     def __init__(self, log: Log) -> None:
         self.log = log
         self._variants = Variants()
@@ -104,7 +102,7 @@ class Bulk:
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)
 
     def scan(self, lines: Sequence[bytes]) -> Scanned | None:
-        """Scan *lines*. Return ``None`` if there are too few lines. This method may run in another thread."""
+        """Scan *lines*, or return ``None`` if there are too few to be worth it. Safe to call from another thread."""
         if len(lines) < _FEW:
             return None
         return self._templates.scan(lines.data if isinstance(lines, LineSequence) else b"\n".join(lines), len(lines))
@@ -144,7 +142,6 @@ class Bulk:
         return ScannedLines(cut, self._does[cut.templates], entities, moments, text, ids)
 
     def _learn(self, cut: Scanned) -> None:
-        """Determine the forms of the templates that have now occurred at least twice."""
         before, now, templates = len(self._forms), cut.known, cut.templates
         if now == before and not self._waiting:
             return
@@ -172,10 +169,6 @@ class Bulk:
                     self._plain[template] = plain if found.always else _NOT_PLAIN
 
     def _saying(self, seen: Observation, *, made: bool, either: bool) -> _Saying:
-        """Return the meaning of *seen*.
-
-        *made* is true if *seen* is a creation. *either* is true if the id may belong to a pod or to a container.
-        """
         found = self._sayings.get((seen, made, either))
         if found is None:
             removed = self._variants.number(seen) if seen.of == CONTAINER and not made else -1
@@ -183,7 +176,6 @@ class Bulk:
         return found
 
     def _late_rows(self, scanned: ScannedLines, start: int) -> NDArray[np.int64]:
-        """Return the rows, from *start* on, whose times may show that all calls from before the log have ended."""
         joiner = self.log.joiner
         if joiner.beginning is None:
             return np.empty(0, np.int64)
@@ -194,7 +186,7 @@ class Bulk:
         return late if joiner.began is not None else late[:1]
 
     def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901, PLR0912  (run for every line)
-        """Read the lines from row *start* on. Stop if the joiner changes its state, and return the next row."""
+        """Read lines from row *start* on until the joiner changes its state. Return the row to continue at."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
         beginning, asked, late = joiner.beginning, bool(log.asked), self._late_rows(scanned, start)
         concern = scanned.does >= SAYS
@@ -248,7 +240,6 @@ class Bulk:
         return len(scanned.does)
 
     def _doubted(self, variant: int, entity: int, row: int, seen: Found, beginning: Beginning) -> None:
-        """Add the certain part of an observation of a removed container while unrecorded calls may be in progress."""
         key = (CONTAINER, seen.ids[entity])
         step = (variant, beginning.calls.get(key))
         if step not in self._doubts:
@@ -325,7 +316,7 @@ class Bulk:
             self._give_back(ids[0])
 
     def _make_room(self) -> None:
-        """Give back the pod that the joiner forgets next. Calls on it may be in progress even after its removal."""
+        """Give back the pod that the joiner will forget next, since calls on it may go on even after its removal."""
         removed = self.log.joiner.removed[POD]
         if len(removed) >= pod_calls.UNRECORDED:
             self._give_back(next(iter(removed)))
@@ -335,7 +326,6 @@ class Bulk:
         return identity in joiner.removed[CONTAINER] or any(identity in each for each in _others(joiner))
 
     def _pod(self, identity: str) -> Pod | None:
-        """Return the pod that *identity* is or belongs to, or ``None`` if the joiner must handle the pod's calls."""
         pod = self._pods.get(identity)
         if pod is None and (pod := self._shapes.take(self.log.joiner, identity)) is not None:
             for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):
@@ -350,7 +340,6 @@ class Bulk:
             put_back(self.log.joiner, pod)
 
     def give_back(self) -> None:
-        """Give all pods back to the joiner, because the log itself reads the next lines."""
         for pod in {id(each): each for each in self._pods.values()}.values():
             put_back(self.log.joiner, pod)
         self._pods.clear()
@@ -364,7 +353,6 @@ class Bulk:
             seen.add(-1, each.entity, row)
 
     def _report_replies(self, seen: Found) -> None:
-        """Report the latest replies to the log. If the runtime crashes, the log doubts them."""
         replies: list[tuple[str, str]] = []
         at = len(seen.variants)
         while at > seen.replied and len(replies) < DOUBTFUL:

@@ -1,8 +1,8 @@
-"""A compiled scanner for log lines. It cuts the variable parts out of a line. The rest is the template of the line.
+"""A compiled scanner for log lines, which reduces a line to its template by cutting out the variable parts.
 
-The variable parts are timestamps, 64-digit ids, numbers, names of pods and containers, and words that consist of
-digits and lowercase letters. A line is *unfit* and has no template if it is too long, has too many variable parts, or
-contains control characters or numeric escapes.
+Variable parts are timestamps, 64-digit ids, numbers, names of pods and containers, and words that mix digits with
+lowercase letters. A line that is too long, has too many variable parts, or contains control characters or numeric
+escapes is *unfit* and has no template.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ _YEAR: Final = 4
 _LAST: Final = 2261  # last year in which every time in nanoseconds since the epoch fits in 64 bits
 _LONG: Final = 18  # maximum number of digits of a number that certainly fits in 64 bits
 _DATE, _SECONDS, _ZONE, _NANOSECONDS = 10, 19, 6, 9
-"""Lengths in characters: a date, a date with a time in seconds, a UTC offset, the longest fraction of a second."""
+"""Lengths of a date, a date with a time to the second, a UTC offset and the longest fraction of a second."""
 _OFFSET: Final = np.int64(719_469)
 """Number of days from 0000-03-01 to 1970-01-01, plus one, because days of a month are counted from one."""
 
@@ -56,7 +56,7 @@ _NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b
 
 @inner
 def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
-    """Parse the *size* digits at *at* as a number. Return -1 if some are not digits or the number exceeds *most*."""
+    """Parse the *size* digits at *at*. Return -1 if they are not all digits or the number exceeds *most*."""
     found = np.int64(0)
     for index in range(at, at + size):
         digit = np.int64(data[index]) - _ZERO
@@ -68,7 +68,6 @@ def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
 
 @inner
 def _day(data: Bytes, at: Number) -> Number:
-    """Return the number of days from 1970-01-01 to the date ``YYYY-MM-DD`` at *at*, or -1 if it is invalid."""
     year, month, day = _number(data, at, 4, _LAST), _number(data, at + 5, 2, 12), _number(data, at + 8, 2, 31)
     if data[at + 4] != _MINUS or data[at + 7] != _MINUS or year < 1970 or month < 1 or day < 1:  # noqa: PLR2004
         return -1
@@ -84,7 +83,7 @@ def _day(data: Bytes, at: Number) -> Number:
 
 @inner
 def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
-    """Return the end and the nanoseconds since the epoch of the RFC 3339 time at *at*, or zeros if it is invalid."""
+    """Parse the RFC 3339 time at *at*. Return its end and its nanoseconds since the epoch, or zeros on failure."""
     if end - at <= _SECONDS or data[at + _DATE] != _T or data[at + 13] != _COLON or data[at + 16] != _COLON:
         return 0, 0
     day = _day(data, at)
@@ -120,7 +119,6 @@ def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
 
 @inner
 def _named(data: Bytes, at: Number, stop: Number) -> bool:
-    """Check whether data[at:stop] is ``Name``, ``Uid`` or ``Namespace``, with a colon after it."""
     if stop >= len(data) or data[stop] != _COLON:
         return False
     for word in (_NAME, _UID, _NAMESPACE):
@@ -137,11 +135,10 @@ def _named(data: Bytes, at: Number, stop: Number) -> bool:
 def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is called slowly)
     data: Bytes, start: Number, text: Bytes, spans: Numbers
 ) -> tuple[Number, Number, Number]:
-    """Copy the line at *start* to *text*, replacing each variable part with a one-byte placeholder.
+    """Copy the line at *start* to *text*, with a one-byte placeholder for each variable part.
 
-    Return the length of the text, the number of spans, and where scanning stopped. Each span has the kind, start and
-    end of a part that was cut out and, for a time, its nanoseconds since the epoch. The length is -1 if the line is
-    unfit.
+    Return the length of the text, the number of spans, and where scanning stopped. A span holds the kind, start and
+    end of a part and, for a time, its nanoseconds since the epoch. A length of -1 means that the line is unfit.
     """
     at, size, count, end, last = start, 0, 0, len(data), start + LONGEST
     while at < end:
@@ -226,7 +223,6 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
 
 @inner
 def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
-    """Convert the 64 hexadecimal digits at *at* to four 64-bit words, and store them in *words*."""
     for index in range(4):
         word = np.uint64(0)
         for place in range(at + 16 * index, at + 16 * index + 16):
@@ -239,7 +235,7 @@ def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
 def _numbered(
     words: NDArray[np.uint64], at: Number, known: NDArray[np.uint64], places: Numbers, table: Numbers
 ) -> Number:
-    """Return the number of the id *words*. If the id is new, add it to *known*. Return -1 if there is no room."""
+    """Return the number of the id *words*, adding it to *known* if it is new, or -1 if there is no room."""
     mask = len(table) - 1
     slot = np.int64((words[0] ^ (words[1] >> np.uint64(7))) & np.uint64(mask))
     while table[slot]:
@@ -265,7 +261,7 @@ def _numbered(
 
 @inner
 def _template(text: NDArray[np.uint64], size: Number, forms: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Number:
-    """Return the number of the template text[:size]. Add it if it is new. Return ``UNFIT`` if there is no room."""
+    """Return the number of the template text[:size], adding it if it is new, or ``UNFIT`` if there is no room."""
     seen = np.uint64(0xCBF29CE484222325)
     for index in range(size):
         seen = (seen ^ text[index]) * np.uint64(0x9E3779B97F4A7C15)
@@ -310,12 +306,12 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     text: Bytes,
     digits: NDArray[np.uint64],
 ) -> None:
-    """Find the start, the template, the numbers of the ids, and the first timestamps of each line of *data*.
+    """Find the start, template, ids and first timestamps of each line of *data*.
 
-    A timestamp is stored as its nanoseconds, its start and its end. ``forms`` and ``pool`` hold the templates of all
-    lines so far. ``table``, ``known`` and ``places`` hold the ids in *data*. ``spans`` holds the variable parts of
-    the last line. ``words`` and ``text`` are the same buffer for a line, as words and as bytes. ``digits`` is a
-    buffer for an id.
+    A timestamp is stored as its nanoseconds, start and end. ``forms`` and ``pool`` hold the templates of all lines so
+    far, ``table``, ``known`` and ``places`` the ids in *data*, and ``spans`` the variable parts of the last line. The
+    rest are buffers: ``words`` and ``text`` are the same memory for a line, as words and as bytes, and ``digits`` is
+    for an id.
     """
     end, line = len(data), 0
     start: Number = 0

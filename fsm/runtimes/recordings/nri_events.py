@@ -1,8 +1,8 @@
-"""Read recordings of the events that an NRI plugin received. Each event is a JSON line, and an output of the runtime.
+"""Read recordings of the events that an NRI plugin received, which are outputs of the runtime.
 
-The keys of a line are ``event``, ``pod`` and ``container``. ``event`` is the name of the RPC. If the event was sent
-as StateChange, it is the enum name of the event. ``Configure`` begins a connection. Before it, the plugin may have
-missed events. ``Synchronize`` lists the pods and containers that exist.
+A recording has one JSON line for each event, with the keys ``event``, ``pod`` and ``container``. ``event`` is the
+name of the RPC, or the enum name of an event that was sent as StateChange. ``Configure`` begins a connection, before
+which the plugin may have missed events. ``Synchronize`` lists the pods and containers that exist.
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ CONNECTS: Final = "connects"  # signal for the beginning of a new connection of 
 UNASKED: Final = "unasked"  # signal for an event that was relayed while no call that relays it was in progress
 
 UNRELAYED: Final = "success-unrelayed"
-"""Signal for a call that succeeded before all of its events were relayed."""
+"""Signals that a call succeeded although some of its events had not been relayed."""
 
 SUCCEEDS: Final = {
     (POD, "StopPodSandbox"): "stop-succeeds",
@@ -28,16 +28,16 @@ SUCCEEDS: Final = {
     (CONTAINER, "StopContainer"): "stop-succeeds",
     (CONTAINER, "RemoveContainer"): "removal-succeeds",
 }
-"""Maps a kind of entity and a call to the signal for the success of the call. A plugin cannot observe this signal."""
+"""Maps a kind of entity and a call to the signal for its success, which a plugin itself cannot observe."""
 
 SHOWN: Final = frozenset(
     {CONNECTS, UNASKED, UNRELAYED, *SUCCEEDS.values(), "listed", "listed-running"}
     | {"sync-created", "sync-running", "sync-stopped", "sync-gone"}
 )
-"""Signals that a recording shows, if the recorded plugin is the only plugin."""
+"""Signals that a recording shows, provided that the recorded plugin is the only one."""
 
 REMEMBERED: Final = 65_536
-"""Maximum number of removed containers in ``pods``. They are kept because events are judged after they are read."""
+"""How many removed containers to keep in ``pods``, because events are judged some time after they are read."""
 
 LISTED: Final = {
     "CONTAINER_CREATED": "sync-created",
@@ -45,12 +45,10 @@ LISTED: Final = {
     "CONTAINER_PAUSED": "sync-running",
     "CONTAINER_STOPPED": "sync-stopped",
 }
-"""Maps the state of a container in Synchronize to a signal. In all other states, the signal is ``sync-gone``."""
+"""Maps container states in Synchronize to signals. The signal for any other state is ``sync-gone``."""
 
 
 class NriEvent(msgspec.Struct, gc=False):
-    """A line of a recording of NRI events."""
-
     event: str
     ts: Nanoseconds | None = None
     version: str = ""
@@ -69,7 +67,7 @@ DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 @dataclass(slots=True, kw_only=True)
 class NriEventReader:
-    """Converts lines to observations. ``pods`` maps containers, including some removed containers, to pods."""
+    """Converts lines to observations. ``pods`` maps containers to pods, even after some of them have been removed."""
 
     notes: Notes = field(default_factory=Notes)
     pods: dict[str, str] = field(default_factory=dict)
@@ -78,10 +76,10 @@ class NriEventReader:
     _there: dict[str, None] = field(default_factory=dict)
     _over: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _new: dict[str, set[str]] = field(default_factory=dict)
-    """Maps each pod that was started on this connection to its containers so far. Its other containers are new."""
+    """Maps pods started on this connection to their containers so far. Any other container in them must be new."""
 
     def observations(self, line: bytes, number: int | Line) -> Iterator[Observation]:
-        """Yield the observations in *line*. A new connection is a gap, because the plugin may have missed events."""
+        """Yield the observations in *line*. A new connection is a gap, because events may have been missed before."""
         event = self.read(line, number)
         if event is None:
             return
@@ -93,19 +91,17 @@ class NriEventReader:
         self._begun = True  # the first connection is not a gap, because nothing was recorded before it
 
     def paused(self, quiet: int) -> Iterator[tuple[int, Observation]]:
-        """Yield nothing, because this class never delays an observation."""
         del quiet
         yield from ()
 
     def gap(self) -> Iterator[tuple[int, Observation]]:
-        """Yield a gap, because events are missing."""
         self._new.clear()
         yield 0, Observation(phase="gap")
 
     def read(self, line: bytes, number: int | Line) -> NriEvent | None:
-        """Return the event in *line*, or ``None`` if the line is blank or is not a valid event.
+        """Return the event in *line*, or ``None`` for a blank or invalid line.
 
-        An invalid line is added to the notes with its *number*.
+        Invalid lines are added to the notes with their *number*.
         """
         if not line.strip():
             return None

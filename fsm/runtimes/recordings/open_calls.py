@@ -1,9 +1,9 @@
-"""Handle calls that were already in progress when a recording began.
+"""Deal with calls that were already in progress when a recording began.
 
-The requests of such calls were not recorded, and some of their replies may be missing too. Until all of these calls
-must have ended, any of them may act on an entity that existed before the recording. So each such entity is assumed to
-have calls in progress whose replies are lost. If recorded calls on the entity also overlap, each reply is judged
-separately, because trying every order would be slow and would find almost no further violations.
+The requests of such calls were not recorded, and some of their replies may be missing too. Until all of them must
+have ended, any of them may act on an entity that is older than the recording. Each such entity is therefore assumed
+to have calls in progress whose replies are lost. If recorded calls overlap on it as well, each reply is judged on its
+own, because trying every order would be slow and would find hardly any further violations.
 """
 
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ import msgspec
 from fsm.trace import Observation, Phase
 
 MOVING: Final = {"container": ("StartContainer", "RemoveContainer"), "pod": ("RemovePodSandbox",)}
-"""Maps each kind of entity to the calls that can change its state, except stops.
+"""Maps each kind of entity to the calls that can change its state, apart from stops.
 
-A stop has the same effect as an exit, which may occur without being recorded.
+A stop has the same effect as an exit, which may go unrecorded anyway.
 """
 
 _PHASES: Final[tuple[Phase, ...]] = ("request", "lost")
 
 
 class OpenCalls(NamedTuple):
-    """The recorded calls in progress on an entity. ``mixed`` is true if one of them has overlapped another call."""
+    """The recorded calls in progress on an entity. ``mixed`` is true once one of them has overlapped another."""
 
     names: tuple[str, ...] = ()
     mixed: bool = False
@@ -31,29 +31,27 @@ class OpenCalls(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Beginning:
-    """Reduces observations to their certain parts while unrecorded calls may be in progress.
+    """Reduces observations to what is certain while unrecorded calls may be in progress.
 
-    ``calls`` maps the kind and id of each entity that may have existed before the recording to the recorded calls in
-    progress on the entity.
+    ``calls`` maps entities that may be older than the recording, by kind and id, to the recorded calls in progress on
+    them.
     """
 
     calls: dict[tuple[str, str], OpenCalls] = field(default_factory=dict)
 
     def doubted(self, seen: Observation) -> list[Observation]:
-        """Return the certain part of *seen*, and observations for the unrecorded calls that may be in progress."""
         key = (seen.of, seen.entity)
         found, self.calls[key] = doubted(seen, self.calls.get(key))
         return found
 
     def quiet(self) -> bool:
-        """Check that no recorded call is in progress on any entity in ``calls``."""
         return not any(calls.names for calls in self.calls.values())
 
     def over(self) -> list[Observation]:
-        """Assume from now on that all unrecorded calls have ended.
+        """Assume that all unrecorded calls have ended by now.
 
-        Return a gap for each entity, because the effects of the unrecorded calls are unknown. Also return a request
-        for each recorded call in progress.
+        Their effects are unknown, so the result has a gap for each entity, followed by a request for each recorded
+        call that is still in progress.
         """
         found = [Observation(entity=entity, of=of, phase="gap") for of, entity in self.calls]
         for (of, entity), calls in self.calls.items():
@@ -63,10 +61,9 @@ class Beginning:
 
 
 def doubted(seen: Observation, calls: OpenCalls | None) -> tuple[list[Observation], OpenCalls]:
-    """Return the certain part of the observation *seen* of an entity, and the calls in progress after it.
+    """Return what is certain about an entity after *seen*, and the calls in progress on it.
 
-    *calls* are the recorded calls in progress on the entity before *seen*, or ``None`` if the entity has not been
-    observed yet.
+    *calls* are those that were in progress before *seen*, or ``None`` if the entity has not been observed until now.
     """
     before = _underway(seen) if calls is None else []
     calls = calls or OpenCalls()

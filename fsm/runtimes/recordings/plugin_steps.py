@@ -1,4 +1,4 @@
-"""Read the events that a plugin received, and the calls of the same run. Nothing is inferred from them."""
+"""Read the events that a plugin received, and the calls of the same run, without inferring anything from them."""
 
 import heapq
 from collections.abc import Iterator
@@ -13,7 +13,6 @@ from fsm.trace import Observation
 
 
 def as_recorded(name: str, calls: str) -> AsRecorded:
-    """Open the NRI events in the file *name* and, if *calls* is not empty, the calls of the same run in *calls*."""
     if calls:
         check_calls(calls)
     events = NriEventReader()

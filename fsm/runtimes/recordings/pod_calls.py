@@ -1,11 +1,10 @@
 """Derive the effects of pod calls on containers, and resolve abbreviated ids.
 
-StopPodSandbox stops the containers of the pod, and RemovePodSandbox removes them. The log has no line for each
-container. This module converts calls on pods and containers to observations of each entity, in order.
+StopPodSandbox stops the containers of a pod, and RemovePodSandbox removes them, but the log has no line for each
+container. This module therefore converts calls on pods and containers to observations of each entity, in order.
 
-If the creation of a container was not recorded, the container may belong to any pod whose start was not recorded.
-Calls on such a pod *may* have reached the container. If a call on a pod overlaps with a creation in the pod, the call
-may also have reached the new container.
+A container whose creation was not recorded may belong to any pod whose start was not recorded, so calls on such a pod
+*may* have reached it. Likewise, a call on a pod may have reached a container whose creation it overlaps.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from fsm.runtimes.recordings.open_calls import Beginning
 from fsm.trace import ABSENT, Observation, Phase, nanoseconds
 
 UNRECORDED: Final = 65_536
-"""Maximum number of containers, and of pods, to keep if their creation was not recorded. The oldest are dropped."""
+"""How many containers, and how many pods, to keep without a recorded creation before the oldest are dropped."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
-    """A call in progress on a pod. It certainly reaches the containers ``certain``, and may reach ``perhaps``."""
+    """A call in progress on a pod. It reaches the containers in ``certain``, and may reach those in ``perhaps``."""
 
     call: str
     certain: tuple[str, ...]
@@ -36,9 +35,9 @@ class Reached:
 
 @dataclass(slots=True, kw_only=True)
 class Joiner:
-    """Tracks the containers of each pod, and converts calls to observations.
+    """Keeps track of the containers in each pod, and spreads calls on a pod over its containers.
 
-    ``beginning`` is not ``None`` while calls from before the recording may be in progress.
+    ``beginning`` is set while calls from before the recording may still be in progress.
     """
 
     beginning: Beginning | None = None
@@ -63,17 +62,15 @@ class Joiner:
     began: int | None = None
 
     def kind(self, identity: str) -> str:
-        """Return the kind of *identity* (container or pod), or an empty string if it is unknown."""
         if identity in self.containers or identity in self.unrecorded[POD]:
             return POD
         return CONTAINER if identity in self.pod_of or identity in self.unrecorded[CONTAINER] else ""
 
     def _possible_ids(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
-        """Return the full ids that *identity* may abbreviate, and a flag that is true if there is certainly only one.
+        """Return the full ids that *identity* may stand for, and whether there is certainly only one.
 
-        Every call accepts an unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be
-        ambiguous in a recording: some entities of the runtime are not recorded, and some recorded entities may no
-        longer exist.
+        Calls accept any prefix of an id that is unambiguous. A prefix may be unambiguous to the runtime but not in a
+        recording, which can lack some of the runtime's entities and contain others that are long gone.
         """
         if FULL_ID.fullmatch(identity):
             return (identity,), True
@@ -83,13 +80,12 @@ class Joiner:
         return (*mine, *unrecorded), len(mine) == 1 and not unrecorded
 
     def concerned(self, identity: str, of: str) -> list[tuple[str, str]]:
-        """Return id and kind of each entity that a call on *identity* may affect, including containers of a pod."""
         meant, _ = self._possible_ids(identity, of) if identity else ((), False)
         inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reach(pod)]
         return [*((each, of) for each in meant), *inner]
 
     def joined(self, seen: Observation) -> list[Observation]:
-        """Return all observations that *seen* implies. The entity of *seen* may be an abbreviated id."""
+        """Return all observations that *seen* implies. The id of its entity may be abbreviated."""
         match seen.event:
             case "" | "exit" | "oom":
                 return [seen]
@@ -124,7 +120,6 @@ class Joiner:
         return found
 
     def _track_short_id(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
-        """Track a pod call under its abbreviated id if no known pod matched the id when the call was requested."""
         if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self.reached):
             return []
         return [*self._inner_requests(seen), *self._inner_ends(seen)]
@@ -145,7 +140,6 @@ class Joiner:
         return [*met, *self._certain_part(seen, pod), *self._late_start(seen, pod)]
 
     def _late_start(self, seen: Observation, pod: str) -> list[Observation]:
-        """Return an observation if a successful start was requested after *pod* was stopped or shown as not ready."""
         if seen.event != "StartContainer" or not pod:
             return []
         starts = self.starts.setdefault(seen.entity, [])
@@ -163,19 +157,15 @@ class Joiner:
         return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at, detail=what)] if late else []
 
     def _closed(self, pod: str) -> bool:
-        """Check whether all containers of *pod* are known. This remains true after the pod has been removed."""
         return pod in self.whole or pod in self.removed[POD]
 
     def _doubtful(self, pod: str) -> bool:
-        """Check whether unrecorded calls may be in progress on *pod* and its containers."""
         return self.beginning is not None and not self._closed(pod)
 
     def _certain_part(self, seen: Observation, pod: str) -> list[Observation]:
-        """Return *seen*, or only its certain part if the entity of *seen* may have existed before the recording."""
         return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
 
     def _meet_unrecorded(self, seen: Observation) -> list[Observation]:
-        """Track an entity whose creation was not recorded. Return the pod requests that may have reached it."""
         unrecorded = self.unrecorded[seen.of]
         if seen.entity in self.removed[seen.of]:
             return []
@@ -199,14 +189,12 @@ class Joiner:
             unrecorded.popitem(last=False)
 
     def _candidates(self, pod: str) -> tuple[str, ...]:
-        """Return the containers that may belong to *pod* although their creation in it was not recorded."""
         since = self.leaks.get(pod) if self._closed(pod) else 0
         if since is None:
             return ()
         return tuple(each for each, met in self.unrecorded[CONTAINER].items() if met > since)
 
     def _requests_container_missed(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
-        """Return requests on *container* for the calls in progress on *pod*, which may or may not reach it."""
         found: list[Observation] = []
         for reached in self.reached.get(pod, ()):
             reached.perhaps = (*reached.perhaps, container)
@@ -259,11 +247,10 @@ class Joiner:
         return [seen]
 
     def may_restart(self) -> None:
-        """Forget that pods were not ready, because the runtime may have restarted and recovered them."""
         self.not_ready.clear()
 
     def begun(self, at: str) -> list[Observation]:
-        """End the unrecorded calls if they must have ended before *at*. Return the resulting observations."""
+        """Return what follows if all unrecorded calls must have ended before *at*, and stop expecting such calls."""
         now = nanoseconds(at) if self.beginning else None
         if self.beginning is None or now is None:
             return []
@@ -293,7 +280,6 @@ class Joiner:
             self.containers.get(pod, {}).pop(container, None)
 
     def _inner_requests(self, seen: Observation) -> list[Observation]:
-        """Return the requests on containers that the pod request *seen* implies."""
         if seen.event not in INNER or seen.phase != "request":
             return []
         pod = seen.entity
@@ -304,7 +290,6 @@ class Joiner:
         return _inner_calls(seen.event, (*mine, *others), "request", at=seen.at)
 
     def _inner_ends(self, seen: Observation) -> list[Observation]:
-        """Return the replies on containers that the end *seen* of a pod call implies."""
         if seen.event not in INNER or seen.phase not in {"reply", "lost"}:
             return []
         pod = seen.entity

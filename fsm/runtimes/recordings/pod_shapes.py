@@ -1,9 +1,9 @@
-"""A table of the effects of calls on a pod and its containers. The table is filled on demand.
+"""A table of what calls do to a pod and its containers, which is filled on demand.
 
-A :class:`Shape` is the joiner's knowledge about a pod that was removed, or whose containers are all known. If the
-joiner knows the same about two pods, they have the same shape. To find the step that a call causes in a shape, the
-joiner itself runs once with a sample pod whose ids are invented. The step is then reused for all pods of that shape.
-There is no step for an observation that concerns more than one pod.
+A :class:`Shape` is what the joiner knows about a pod that was removed, or whose containers are all known. Pods about
+which it knows the same have the same shape. The step that a call causes in a shape is found by running the joiner
+once, on a sample pod with invented ids, and then serves for all pods of that shape. Observations that concern more
+than one pod have no step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fsm.runtimes.recordings.pod_calls import Joiner, Reached
 from fsm.trace import Observation
 
 _MOST: Final = 32
-"""Maximum number of ids and calls in progress of a pod in the table. With more, there are too many combinations."""
+"""Pods with more ids and calls in progress than this are left out of the table, to limit the combinations."""
 
 _SHAPES: Final = 16_384  # maximum number of shapes to keep
 
@@ -27,9 +27,9 @@ _NAMES: Final = tuple(f"{number:064x}" for number in range(3 * _MOST))
 
 
 class _Known(NamedTuple):
-    """The joiner's knowledge about a pod, with places instead of ids.
+    """What the joiner knows about a pod, with places in place of ids.
 
-    Place 0 is the pod. The next places are the containers of the pod, and the last places are removed containers.
+    Place 0 is the pod itself. Its containers come next, and removed containers last.
     """
 
     containers: int
@@ -43,18 +43,18 @@ class _Known(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The effect of an observation on the pods of a shape.
+    """What an observation does to a pod of a given shape.
 
     Attributes:
-        one: The variant number of the only resulting observation, if it is about the same entity and neither ids nor
-            creations change. In all other cases, -1.
-        seen: The resulting observations. Each is a pair of a variant number and the place of the entity.
+        one: The variant of the only resulting observation, or -1. It is -1 unless that observation is about the same
+            entity, and ids and creations do not change.
+        seen: The resulting observations, as pairs of a variant and the place of the entity.
         to: The next shape of the pod.
-        comes: The old place for each new place, or an empty tuple if no place changes.
-        removed: The places of the containers that have been removed.
-        gone: True if this step removes the pod.
-        ended: The number of creations in progress that have ended, beginning with the first.
-        begun: The number of creations that have begun.
+        comes: The old place for each new place, empty if no place changes.
+        removed: The places of containers that have been removed.
+        gone: True if the pod itself is removed.
+        ended: How many of the creations in progress have ended, oldest first.
+        begun: How many creations have begun.
     """
 
     one: int
@@ -69,10 +69,10 @@ class Step(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """The joiner's knowledge about a pod, and the steps that have been found so far.
+    """What the joiner knows about a pod, and the steps found for it so far.
 
-    ``steps`` maps the symbol of an observation and the place of its entity to a step. ``rests`` is true if the pod
-    has been removed and no call on it is in progress.
+    ``steps`` maps the symbol of an observation and the place of its entity to a step. ``rests`` is true for a removed
+    pod on which no call is in progress.
     """
 
     known: _Known
@@ -82,8 +82,6 @@ class Shape:
 
 @dataclass(slots=True, eq=False)
 class Pod:
-    """A pod whose calls are handled by steps. ``ids`` has the id at each place."""
-
     shape: Shape
     ids: list[str]
     creating: list[int]
@@ -91,16 +89,11 @@ class Pod:
 
 @dataclass(slots=True)
 class Shapes:
-    """The table of all shapes. ``number`` returns the variant number of an observation."""
-
     number: Callable[[Observation], int]
     _known: dict[_Known, Shape] = field(default_factory=dict)
 
     def take(self, joiner: Joiner, identity: str) -> Pod | None:
-        """Remove the pod that *identity* is or belongs to from *joiner*, and return it with its shape.
-
-        Return ``None`` if the pod has no shape.
-        """
+        """Take the pod that *identity* is or belongs to away from *joiner*, or return ``None`` if it has no shape."""
         is_pod = identity in joiner.containers or identity in joiner.removed[POD]
         name = identity if is_pod else joiner.pod_of.get(identity, "")
         pod = self._frozen(joiner, name)
@@ -116,7 +109,7 @@ class Shapes:
     def step(self, pod: Pod, seen: Observation, place: int, *, made: bool) -> Step | None:
         """Return the step for *seen* at *place*, or ``None`` if *seen* concerns entities outside the pod.
 
-        *made* is true if *seen* is the creation of a container in the pod.
+        *made* tells whether *seen* is the creation of a container in the pod.
         """
         if (seen.of == POD) != (place == 0):
             # If a container call names a pod, or a pod call names a container, the call concerns an unknown entity.
@@ -193,7 +186,6 @@ class Shapes:
 
 
 def put_back(joiner: Joiner, pod: Pod) -> None:
-    """Return the knowledge about *pod* to *joiner*."""
     _thaw(joiner, pod.shape.known, pod.ids, pod.creating)
 
 

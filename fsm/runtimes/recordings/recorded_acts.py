@@ -1,7 +1,7 @@
 """Extract the acts on each entity from a recording, for :mod:`fsm.mutation.strict_reading`.
 
-The acts are read directly from the lines. The code for observations is not used. Acts are marked as uncertain if the
-id is abbreviated, if the pod of the container is unknown, or if the client gave up the call.
+The acts are read straight from the lines, independently of the code for observations. An act is uncertain if its id
+is abbreviated, the pod of the container is unknown, or the client gave up the call.
 """
 
 import re
@@ -33,7 +33,7 @@ _TOLD: Final = RELAYED | {
 
 @dataclass(slots=True, kw_only=True)
 class RecordedActs:
-    """The acts on each entity. The runtime may have restarted in each of the intervals ``rooms``.
+    """The acts on each entity, and the intervals ``rooms`` in which the runtime may have restarted.
 
     ``fresh`` holds the entities that did not exist before the recording. ``pods`` maps containers to their pods.
     """
@@ -44,7 +44,6 @@ class RecordedActs:
     pods: dict[str, str] = field(default_factory=dict)
 
     def made(self, act: RecordedAct, identity: str, pod: str = "") -> None:
-        """Add *act*, which created the entity *identity* in *pod*."""
         of = CONTAINER if act.event == "CreateContainer" else POD
         self.acts[of, identity].append(replace(act, entity=identity, of=of))
         self.fresh.add((of, identity))
@@ -52,10 +51,10 @@ class RecordedActs:
             self.pods.setdefault(identity, pod)
 
     def started_once_stopped(self) -> Iterator[RecordedAct]:
-        """Yield the successful starts of containers whose pod had already been stopped.
+        """Yield the successful starts of containers whose pod had been stopped before.
 
-        A start is not yielded if an earlier start, which began before the stop, may have been in progress. In that
-        case, the success may belong to the earlier start.
+        A start is skipped if one from before the stop may have been in progress still, to which the success may
+        belong.
         """
         for (of, identity), acts in self.acts.items():
             pod = self.acts.get((POD, self.pods.get(identity, "")), [])
@@ -67,7 +66,7 @@ class RecordedActs:
                     yield start
 
     def during(self, entity: Entity) -> list[RecordedAct]:
-        """Return all acts on *entity* and the calls on its pod. If the pod is unknown, include calls on all pods."""
+        """Return the acts on *entity* and the calls on its pod, or on all pods if its pod is unknown."""
         kind, identity = entity
         own = self.acts.get(entity, [])
         if kind == POD:
@@ -89,8 +88,6 @@ class RecordedActs:
 
 
 class TimedCall(NamedTuple):
-    """A client's call or a status line, with its line number, its start and its end."""
-
     line: int
     call: CriCallLine
     start: int
@@ -98,7 +95,6 @@ class TimedCall(NamedTuple):
 
 
 def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
-    """Yield the calls and statuses in *lines* that have a time."""
     for number, line in enumerate(lines, 1):
         call = decoded(line, DECODER)
         if call is not None and call.start is not None:
@@ -108,8 +104,8 @@ def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
 def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
     """Return the acts in a recording of CRI calls.
 
-    If *restarts* allows it, the runtime may have restarted between two answered calls, if the time between them is
-    long or if a call in that time found no runtime.
+    Depending on *restarts*, the runtime counts as possibly restarted between two answered calls if there is a long
+    time between them, or a call that found no runtime.
     """
     found = RecordedActs()
     busy: list[tuple[int, int]] = []
@@ -140,7 +136,7 @@ def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
 
 
 def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str]]:
-    """Return each (container id, field) whose value changed between two statuses without a restart in between."""
+    """Return the container id and field of each value that changed between two statuses without a restart."""
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], tuple[int, int | str]] = {}
     for _, call, start, _ in timed(lines):
@@ -156,7 +152,6 @@ def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str
 
 
 def _act(event: str, entity: str, start: int, end: int, code: str, line: int) -> RecordedAct:
-    """Return the act of a call that ended with *code*. A call that the client gave up may act at any later time."""
     reply = "" if code in LOST else "ok" if code == "OK" else code
     of = POD if event in POD_CALLS else CONTAINER
     return RecordedAct(
@@ -182,10 +177,10 @@ def _restart_windows(busy: Sequence[tuple[int, int]], down: Sequence[int], resta
 
 
 def of_log(lines: Sequence[bytes]) -> RecordedActs:
-    """Return the acts of the calls in a log, with line numbers as times.
+    """Return the acts of the calls in a log, with line numbers for times.
 
-    If equal calls on one entity overlap, the log does not show which reply belongs to which request. Each of these
-    calls may have acted at any time between the first request and the last reply.
+    If equal calls on an entity overlap, the log does not tell which reply belongs to which request. Any of them may
+    then have acted at any time between the first request and the last reply.
     """
     found = RecordedActs()
     asked: dict[tuple[str, str], list[RecordedAct]] = {}
@@ -220,7 +215,6 @@ def of_log(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def _end_calls(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAct]], at: int) -> None:
-    """Add the calls in *asked*, which get no further reply. They may have acted from the first request until *at*."""
     for calls in asked.values():
         for act in calls:
             found.acts[act.of, act.entity].append(replace(act, start=calls[0].start, end=at))
@@ -228,11 +222,10 @@ def _end_calls(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAc
 
 
 def of_events(lines: Sequence[bytes]) -> RecordedActs:
-    """Return the acts of the events that a plugin received, with line numbers as times.
+    """Return the acts behind the events that a plugin received, with line numbers for times.
 
-    For each entity, only the events on the first connection that mentions it are used. A pod is fresh if the plugin
-    received the event of its start. The containers of such a pod are fresh if they are first mentioned on the same
-    connection.
+    Only the events on the first connection that mentions an entity are used. A pod is fresh if the plugin was told of
+    its start, and so are containers in it that are first mentioned on the same connection.
     """
     found = RecordedActs()
     connection: dict[Entity, int] = {}
@@ -255,12 +248,11 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
-    """Map the name, id and start of each call to a flag: true if the plugin received its events before the reply.
+    """Tell for each call, by name, id and start, whether the plugin received its events before the reply.
 
-    A call is included if it succeeded after a synchronisation of the plugin and before the plugin's last event on
-    that connection. A stop or a removal is included only if the plugin has also received the creation of the entity
-    on that connection, and if the client has not given up a call that may have stopped or removed the entity without
-    an event.
+    Only calls that succeeded between a synchronisation of the plugin and its last event on that connection are
+    included. A stop or removal must meet two more conditions: the creation of the entity was relayed on that
+    connection, and the client has given up no call that may have stopped or removed the entity without an event.
     """
     spans: list[tuple[int, int]] = []
     times: dict[tuple[str, str], list[int]] = defaultdict(list)

@@ -26,7 +26,6 @@ _PATTERNS: Final = (
     "containers/*/status",
     "io.containerd.grpc.v1.cri/containers/*/status",
 )
-"""Glob patterns of checkpoints in a container's directory, in a directory of copies, or in containerd's root."""
 
 _SUFFIX: Final = ".status.json"
 
@@ -54,7 +53,6 @@ class _Status(
 
 
 def files(name: str) -> list[Path]:
-    """Return the checkpoint file *name*, or the checkpoints in the directory *name*, or an empty list."""
     path = Path(name)
     try:
         if path.is_file():
@@ -66,9 +64,9 @@ def files(name: str) -> list[Path]:
 
 
 def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
-    """Yield an observation of the state in each checkpoint of *found*. The path contains the container's name.
+    """Yield the state in each checkpoint of *found* as an observation. A path contains the container's name.
 
-    Raise :class:`InputError` with all files that containerd could not read.
+    Raise :class:`InputError` listing all files that containerd could not read.
     """
     problems = []
     for path in found:
@@ -103,7 +101,6 @@ def _read(path: Path) -> _Status:
 
 
 RESTART: Final = frozenset({"restart"})
-"""Signals that never occur without an observation. Exits are not among them: containerd 1.6 does not log exits."""
 
 STATUS: Final = "ContainerStatus"
 
@@ -144,13 +141,12 @@ def _time_of_entry(line: bytes) -> int | None:
 
 
 def _time(line: bytes) -> int | None:
-    """Return the time in *line*, in nanoseconds since the epoch. The time of a call is the time at which it ended."""
     times = decoded(line, _TIMES)
     return None if times is None else times.ts or times.end or times.start
 
 
 def _at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
-    """Split *pieces* before each line with *mark*, because another version may have written the later lines."""
+    """Split *pieces* before each line with *mark*, from which on another version may have written the log."""
     for piece in pieces:
         if isinstance(piece.lines, LineSequence) and mark not in piece.lines.data:
             yield piece
@@ -162,7 +158,6 @@ def _at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
 
 
 def named(version: str) -> str:
-    """Return the name and version of the recorded runtime, such as ``containerd 1.7.24``, or an empty string."""
     return f"containerd {version}" if version else ""
 
 

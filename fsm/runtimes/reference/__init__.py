@@ -1,9 +1,10 @@
-"""The reference implementation: objects with data and effects, driven by machines.
+"""A reference implementation of containerd's containers, pods and plugins, driven by the state machines.
 
-The machine decides which events may happen, which state follows, and which reply a call gets. The code here changes
-the data and reports which outcome occurred. The method of a call raises
-:class:`~fsm.runtimes.reference.driven.CallError` for an error reply, and
-:class:`~fsm.machine.driver.CannotHappenError` if the machine defines no reply. Each package implements a part of
-containerd. If containerd does not behave as the machine intends, the module ``upstream`` of a package implements
-containerd's behaviour. The ``sut`` modules test their package and inject failures.
+The machines decide which events may happen, which state follows, and how a call is answered. The code in these packages
+carries out the effects and reports which outcome occurred. A call that is answered with an error raises
+:class:`~fsm.runtimes.reference.driven.CallError`, and a call that the machine does not answer at all raises
+:class:`~fsm.machine.driver.CannotHappenError`.
+
+Each package implements a part of containerd as the machines intend it. Where containerd itself behaves differently, a
+module ``upstream`` imitates it. The ``sut`` modules put their package under test and inject failures.
 """

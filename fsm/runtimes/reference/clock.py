@@ -24,23 +24,23 @@ class Clock:
     """
 
     def now(self) -> float:
-        """Return the number of seconds since an arbitrary moment. The number never decreases."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep for *seconds* while other tasks of the event loop run."""
         await asyncio.sleep(seconds)
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
-        """Block the thread until *ready()* is true or the clock reaches *until*. Return the last result of *ready()*.
+        """Block until *ready()* is true or the clock reaches *until*, and return the last result of *ready()*.
 
-        The caller must hold *changed*, which is notified whenever the result of *ready()* may have changed.
+        The caller must hold *changed*. Whoever may have changed the result of *ready()* must notify it.
         """
         return changed.wait_for(ready, max(0.0, until - self.now()))
 
 
 class TurnedClock(Clock):
-    """A clock that shows ``time`` until it is advanced by hand. If ``hurried``, every wait advances it immediately.
+    """A clock for tests, which stands still until :meth:`turn` advances it.
+
+    If ``hurried`` is true, waiting does not block, but advances the clock to the end of the wait.
 
     >>> clock, changed = TurnedClock(), threading.Condition()
     >>> clock.turn(2)
@@ -64,7 +64,6 @@ class TurnedClock(Clock):
         return self.time
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep until the clock has advanced by *seconds*. A ``hurried`` clock advances itself immediately."""
         until = self.time + seconds
         if self.hurried:
             self.turn(seconds)
@@ -119,14 +118,13 @@ class Tasks(set[asyncio.Task[Any]]):
         return task
 
     async def cancel(self) -> None:
-        """Cancel all tasks, and wait until they have ended."""
         for task in self:
             task.cancel()
         await asyncio.gather(*self, return_exceptions=True)
 
 
 class LoopThread:
-    """An event loop on a thread called *name*. Other threads run coroutines on it.
+    """An event loop in a thread of its own, on which other threads can run coroutines.
 
     >>> thread = LoopThread("example")
     >>> thread.run(asyncio.sleep(0, 7))
@@ -154,11 +152,9 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def run(self, coroutine: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
-        """Return the result of *coroutine*. Raise :class:`TimeoutError` if it takes more than *seconds*."""
         return self.start(coroutine).result(seconds)
 
     def close(self) -> None:
-        """Cancel the remaining tasks, and end the thread. A second call has no effect."""
         if not self.closed:
             self.run(cancel_others())
             self.loop.call_soon_threadsafe(self.loop.stop)
@@ -167,7 +163,6 @@ class LoopThread:
 
 
 async def cancel_others() -> None:
-    """Cancel all other tasks of the event loop, and wait until they have ended."""
     await Tasks(asyncio.all_tasks() - {asyncio.current_task()}).cancel()
 
 

@@ -1,8 +1,4 @@
-"""Shared bases of the reference implementation: for code driven by a machine, and for the SUTs that test this code.
-
-Code has its driver, choice of outcomes, and conversion of errors to replies. SUTs have replies, faults, a scratch
-directory, and event loop turns.
-"""
+"""The base classes of code that a machine drives, and of the SUTs that test this code."""
 
 import asyncio
 import sys
@@ -22,7 +18,6 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import UnsupportedError, drained
 
 ABSENT: Final = "absent"
-"""Name of the state in which an entity does not exist. All machines of entities use this name."""
 
 UNKNOWN: Final = "UNKNOWN"
 """Error code used when containerd returns no specific code."""
@@ -50,12 +45,11 @@ class WorldError(Exception):
 
 @cache
 def driver(name: str, profile: str = "") -> Driver:
-    """Return the driver of the machine called *name*, under *profile* if it is not empty."""
     return Driver(load(name).under(profile))
 
 
 class Driven:
-    """An object that a machine drives. The state of the object is the state of its ``position``.
+    """Base class of objects whose state is kept by a machine, at ``position``.
 
     >>> exited = Driven(driver("container-status", "containerd-1.6").position("exited"))
     >>> exited.state, exited.offered("stop"), exited.is_noop("stop"), exited.take("stop").reply
@@ -73,26 +67,23 @@ class Driven:
 
     @property
     def shows(self) -> str:
-        """The state that an observer sees."""
         return self.position.shows
 
     def choices(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-        """Return the outcomes among which the code can choose.
+        """Return the outcomes of *event*, or of its end if *ends* is true, among which the code can choose.
 
-        They are outcomes of *event* or, if *ends* is true, of the end of the call *event*. Deviations are excluded,
-        because the environment of an entity decides whether the entity deviates. An absent entity has no environment.
-        If an absent entity can deviate, only its deviations are returned.
+        The environment decides whether an entity deviates, so deviations are not included. An absent entity has no
+        environment. If it can deviate, only its deviations are returned.
         """
         ways = self.position.outcomes(event, ends=ends)
         deviating = self.position.shows == ABSENT and any(way.deviation for way in ways)
         return tuple(way for way in ways if bool(way.deviation) == deviating)
 
     def offered(self, event: str) -> set[str]:
-        """Return the names of the outcomes of *event* among which the code can choose."""
         return {way.name for way in self.choices(event)}
 
     def is_noop(self, event: str) -> bool:
-        """Check whether *event* must leave the entity's state unchanged. Such an event has no effect on data."""
+        """Check whether *event* cannot change the entity's state. Such an event has no effect on data either."""
         ways = self.choices(event)
         return len(ways) == 1 and ways[0].to == self.state
 
@@ -110,7 +101,6 @@ class Driven:
         )
 
     def take(self, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
-        """Let *event* happen with *outcome*. By default, use the only possible outcome."""
         if not outcome and len(ways := self.choices(event, ends=ends)) == 1:
             outcome = ways[0].name
         return self.position.take(event, outcome, ends=ends)
@@ -139,10 +129,9 @@ def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None
 Damage: TypeAlias = Callable[[bytes], bytes | None]
 
 EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
-"""Python audit events of operations that change the disk."""
 
 DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
-"""Kinds of damage that a crash may do to a file: the file is cut in half, deleted, or emptied."""
+"""What a crash may do to a file: cut it in half, delete it, or empty it."""
 
 
 class CrashedError(BaseException):
@@ -150,10 +139,11 @@ class CrashedError(BaseException):
 
 
 class Faults(set[str]):
-    """The names of the points that fail, and an optional crash of the process under test.
+    """The names of the steps that fail, and optionally a crash of the process under test.
 
-    The process crashes before one of its effects. An effect changes the environment of the process or the disk below
-    *home*. Once ``crashed`` is true, every further effect fails too, so that cleanup has no effect either.
+    The process crashes before one of its effects, that is, before a change of its environment or of the disk below
+    *home*. From then on, ``crashed`` is true and every further effect fails too, so that cleanup code cannot hide the
+    crash.
     """
 
     def __init__(self, home: Path | None = None) -> None:
@@ -163,7 +153,7 @@ class Faults(set[str]):
         self.crashed = False
 
     def point(self, name: str, *, effect: bool = True) -> None:
-        """Raise :class:`WorldError` if *name* is a fault. Otherwise, count an effect unless *effect* is false."""
+        """Raise :class:`WorldError` if *name* is among the faults. If not, the step may count as an effect."""
         if name in self:
             raise WorldError(f"cannot {name}")
         if effect:
@@ -171,7 +161,7 @@ class Faults(set[str]):
 
     @contextmanager
     def crash_at(self, effect: int) -> Iterator[None]:
-        """Within the context, crash this thread before its effect number *effect*. Effects are counted from 0."""
+        """Crash this thread before its effect number *effect* within the context. Effects are counted from 0."""
         _audit()
         self._left, self.crashed = effect, False
         _THREAD.faults = self
@@ -182,7 +172,6 @@ class Faults(set[str]):
             self._left = None
 
     def effect(self) -> None:
-        """Count an effect that will happen next. Raise :class:`CrashedError` if the process must crash before it."""
         if self._left is None:
             return
         if self._left == 0:
@@ -191,7 +180,6 @@ class Faults(set[str]):
         self._left -= 1
 
     def audited(self, event: str, path: object, *arguments: object) -> None:
-        """Count the audit event *event*, one of :data:`EFFECTS`, as an effect if it writes below *home*."""
         reads = event == "open" and isinstance(arguments[1], int) and not arguments[1] & (O_WRONLY | O_RDWR)
         if isinstance(path, str | PathLike) and str(path).startswith(f"{self._home}/") and not reads:
             self.effect()
@@ -206,7 +194,7 @@ _THREAD: Final = _Thread()
 
 @cache
 def _audit() -> None:
-    """Install the audit hook at the first call only. The hook cannot be removed, and slows down the whole process."""
+    """Install the audit hook when it is first needed, because it slows down the process and cannot be removed."""
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event in EFFECTS and _THREAD.faults is not None:
@@ -216,7 +204,6 @@ def _audit() -> None:
 
 
 def damage(file: Path, how: Damage) -> None:
-    """Replace the content of *file* with the result of *how(content)*. Delete the file if the result is ``None``."""
     data = how(file.read_bytes())
     if data is None:
         file.unlink()
@@ -225,12 +212,10 @@ def damage(file: Path, how: Damage) -> None:
 
 
 def hide(folder: Path) -> None:
-    """Move *folder* away, so that nothing can be written to it."""
     folder.rename(folder.with_name("away"))
 
 
 def restore(folder: Path) -> None:
-    """Move *folder* back if it was hidden."""
     away = folder.with_name("away")
     if away.exists():
         away.rename(folder)
@@ -245,11 +230,13 @@ K = TypeVar("K")
 
 
 class ReferenceSUT(Generic[K]):
-    """A SUT that makes events happen through ``_actions`` and collects their outputs in ``_outputs``.
+    """Base class of the SUTs of the reference implementation.
 
-    ``_scope`` is closed at each reset and at the end. ``faults`` apply to one event. *kind* is the class under test,
-    which may have planted bugs. By default, it is the last class in ``kinds`` if *profile* includes one of
-    ``profiles``, and the first class in ``kinds`` if it does not.
+    ``_actions`` maps events to functions that make them happen, and ``_outputs`` collects the outputs. ``faults`` apply
+    to one event. ``_scope`` is closed at each reset and at the end.
+
+    *kind* is the class under test, for example one with a planted bug. By default, it is the last class in ``kinds`` if
+    *profile* includes one of ``profiles``, and the first class otherwise.
     """
 
     machine: ClassVar[str]
@@ -286,7 +273,7 @@ class ReferenceSUT(Generic[K]):
         return actions[event]()
 
     def _actions(self) -> Mapping[str, Action]:
-        """Map each event to the function that makes it happen. On an event loop, this may be a coroutine function."""
+        """Map events to the functions that make them happen. On an event loop, these may be coroutine functions."""
         raise NotImplementedError
 
     def _reply(self, event: str, act: Action) -> str:
@@ -309,7 +296,6 @@ class ReferenceSUT(Generic[K]):
         return code if known.kind == "call" else ""
 
     def _crash(self, event: str, point: int) -> None:
-        """Let *event* happen, but crash before its effect number *point*. :class:`CrashedError` is not raised."""
         with self.faults.crash_at(point), suppress(CrashedError):
             self._attempt(event, lambda: self._happen(event))
 
@@ -321,7 +307,7 @@ class ReferenceSUT(Generic[K]):
 
 
 class LoopSUT(ReferenceSUT[K]):
-    """A SUT whose events happen on one event loop. After each event, the loop runs ``turns`` turns.
+    """A SUT whose events happen on one event loop, which runs ``turns`` more times after each event.
 
     The resources in ``_lasting`` are released only when the SUT is closed.
     """
@@ -359,6 +345,5 @@ def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -
 
 
 async def turns(count: int) -> None:
-    """Let the other tasks of the event loop run *count* times."""
     for _ in range(count):
         await asyncio.sleep(0)

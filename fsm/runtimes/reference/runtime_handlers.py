@@ -1,7 +1,7 @@
-"""Runtime features that the CRI service lists, as containerd's CRI plugin determines them at its start.
+"""The runtime features that the CRI service lists, as containerd's CRI plugin determines them when it starts.
 
-The machine ``runtime-handlers`` drives the stages from a configured runtime to its entry in the list. One stage reads
-the features document of its OCI runtime.
+The machine ``runtime-handlers`` drives the stages between a configured runtime and its entry in the list. In one of
+them, the features document of the OCI runtime is decoded.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,26 +32,18 @@ class PanicError(Exception):
 
 
 class Document(BaseModel):
-    """A part of a features document. Absent and null parts are ``None``, and unknown parts are ignored."""
-
     model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
 
 class IDMap(Document):
-    """Support for idmapped mounts."""
-
     enabled: bool | None = None
 
 
 class MountExtensions(Document):
-    """Mount features beyond mount options."""
-
     idmap: IDMap | None = None
 
 
 class Linux(Document):
-    """Features on Linux."""
-
     namespaces: list[str] | None = None
     mount_extensions: MountExtensions | None = None
 
@@ -68,39 +60,29 @@ class Features(Document):
 
 
 class Options(BaseModel):
-    """Options of a runtime of any type. Unknown options are passed on."""
-
     model_config = ConfigDict(extra="allow", strict=True, alias_generator=to_pascal, populate_by_name=True)
 
     config_path: str = ""
 
 
 class RuncOptions(Options):
-    """Options of ``io.containerd.runc.v2``."""
-
     binary_name: str = ""
     root: str = ""
     systemd_cgroup: bool = False
 
 
 class Packed(BaseModel):
-    """A value with the name of its type."""
-
     type_url: str
     value: JsonValue = None
 
 
 class RuntimeInfo(BaseModel):
-    """The description of a runtime that its shim returns."""
-
     name: str = ""
     features: Packed | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """A configured runtime."""
-
     type: str = RUNC
     path: str = ""
     options: Mapping[str, JsonValue] | None = None
@@ -108,15 +90,16 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeHandlerFeatures:
-    """The features that a handler supports."""
-
     recursive_read_only_mounts: bool = False
     user_namespaces: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeHandler:
-    """A handler in the list of runtime handlers. The default handler has no name. ``features`` may be unknown."""
+    """An entry in the list of runtime handlers, without a name if it is the default one.
+
+    ``features`` is ``None`` if they are unknown.
+    """
 
     name: str
     features: RuntimeHandlerFeatures | None = None
@@ -141,11 +124,12 @@ def cri_userns(features: Features) -> str:
 class Introspection(Driven):
     """The introspection of one runtime, which adds its entry to ``handlers``.
 
-    If ``profile`` is not empty, the machine behaves as under that profile, for example ``upstream``.
-    ``plugin_info(path, options)`` asks the runtime for its features. It returns the ``Extra`` field of the answer, or
-    ``None`` if the answer has no such field. It raises :class:`IntrospectionError` if it fails. ``kernel_has_rro`` is
-    true if the kernel supports recursive read-only mounts, as Linux does since 5.12. ``failures`` lists the reasons
-    why nothing is known about a runtime. containerd logs these reasons.
+    *plugin_info* is called with a path and options to ask the runtime for its features. It returns the ``Extra`` field
+    of the answer, or ``None`` if there is none, and raises :class:`IntrospectionError` on failure. *kernel_has_rro*
+    tells whether the kernel supports recursive read-only mounts, as Linux does since 5.12.
+
+    If *profile* is not empty, the machine behaves as under that profile, for example ``upstream``. ``failures`` lists
+    the reasons why nothing is known about a runtime, which containerd logs.
 
     >>> runc = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda *_: None, kernel_has_rro=True)
     >>> runc.run()
@@ -182,7 +166,6 @@ class Introspection(Driven):
         }
 
     def run(self) -> None:
-        """Do all remaining stages. Raise :class:`PanicError` if containerd crashes."""
         for stage in self._stages:
             if self._driver.offered(stage, self.state):
                 self.stage(stage)
@@ -190,7 +173,6 @@ class Introspection(Driven):
                     raise PanicError(f"the introspection of runtime {self.name!r} crashes containerd: {self._why}")
 
     def stage(self, event: str) -> str:
-        """Do the stage *event*, which is named as in the machine. Return the outcome of the stage."""
         self._names = {way.name for way in self.position.outcomes(event)}
         before = self.position.state
         way = self.position.take(event, self._stages[event]())
@@ -297,7 +279,7 @@ EXTRAS: Final[Mapping[str, Packed | None]] = {
     "no-features": _packed(None),
     "other-features": _packed(Packed(type_url=FEATURES, value='["rro"]')),
 }
-"""Maps each outcome of the event ``decode`` to an answer of the runtime that leads to it."""
+"""An answer of the runtime for each outcome of the event ``decode``."""
 
 
 def _linux(namespace: str = USER, *, idmap: bool = True) -> Linux:
@@ -305,15 +287,14 @@ def _linux(namespace: str = USER, *, idmap: bool = True) -> Linux:
 
 
 LINUX: Final = {"supported": _linux(), "no-namespace": _linux("network"), "no-idmap": _linux(idmap=False)}
-"""Maps an outcome for user namespaces to the Linux part of a features document that leads to it.
+"""The Linux part of a features document that leads to each outcome for user namespaces.
 
-For all other outcomes, the document has no Linux part.
+All other outcomes are reached without a Linux part.
 """
 
 NOT_UPSTREAM: Final = frozenset(
     {("runtime-type", "other"), ("request", "by-type"), ("request", "by-path"), ("user-namespaces", "no-linux")}
 )
-"""Outcomes that containerd does not have."""
 
 
 def _shown(features: RuntimeHandlerFeatures | None) -> str:
@@ -323,8 +304,6 @@ def _shown(features: RuntimeHandlerFeatures | None) -> str:
 
 
 class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
-    """The introspection of one runtime under test. The runtime's answers have no features until a stage sets them."""
-
     machine = "runtime-handlers"
     kinds = (Introspection,)
 
@@ -387,7 +366,6 @@ class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
         return tuple(outputs)
 
     def shows(self) -> str:
-        """Return the features in the list of handlers. All entries in the list must have the same features."""
         shown = {_shown(handler.features) for handler in self.introspection.handlers}
         if len(shown) > 1:
             raise BrokenError(f"the entries of one runtime differ: {', '.join(sorted(shown))}")

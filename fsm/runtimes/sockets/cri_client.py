@@ -1,7 +1,7 @@
 """A CRI client on a Unix socket, and the methods of CRI by name.
 
-A failed call does not raise an error: its :class:`CallAnswer` has the status code and the text, as they appear in
-recordings. An error is raised only if there is no runtime at the address.
+A failed call does not raise an error. Instead, its :class:`CallAnswer` has the status code and the text as they
+appear in recordings. Only the lack of a runtime at the address is an error.
 """
 
 import time
@@ -19,13 +19,10 @@ from fsm.runtimes.sockets.cri_pb2 import DESCRIPTOR, VersionRequest, VersionResp
 from fsm.runtimes.sockets.unix_sockets import CHANNEL_OPTIONS, reached, target
 
 OLDER: Final = "/runtime.v1alpha2.RuntimeService/Version"
-"""Path of the method Version in the API v1alpha2, which was the only API of runtimes until 2021."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A CRI method. ``streams`` is true if the method answers with a stream of messages."""
-
     name: str
     path: str
     request: type[Message]
@@ -58,9 +55,10 @@ TIMEOUT: Final = 10.0  # default timeout of a call in seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswer:
-    """The result of one call of *op*. ``start`` and ``end`` are in nanoseconds since the epoch.
+    """The result of one call of *op*.
 
-    ``code`` is the gRPC code in capitals. It is ``OK`` if there is a ``message``.
+    ``code`` is the gRPC code in capitals, and is ``OK`` if there is a ``message``. ``start`` and ``end`` are in
+    nanoseconds since the epoch.
     """
 
     op: str
@@ -73,12 +71,11 @@ class CallAnswer:
 
     @property
     def reply(self) -> str:
-        """The reply as models write it: ``ok`` or the error code."""
         return "ok" if self.code == "OK" else self.code
 
 
 class CriClient:
-    """A connection to the runtime at *address*. Each call may take *timeout* seconds.
+    """A connection to the runtime at *address*, on which each call may take *timeout* seconds.
 
     *seen* is called with the answer to each unary call. Threads may share a client.
     """
@@ -106,11 +103,10 @@ class CriClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection, which cancels the calls in progress. Further calls have no effect."""
         self._channel.close()
 
     def call(self, op: str, request: Message | None = None, *, timeout: float | None = None) -> CallAnswer:
-        """Call the method *op* with *request* (default: an empty request). Return even a gRPC error as an answer."""
+        """Call *op*, by default with an empty request. A gRPC error is returned as an answer, too."""
         asked = METHODS[op].request() if request is None else request
         start = time.time_ns()
         code, detail, message = "OK", "", None
@@ -128,12 +124,10 @@ class CriClient:
         return answer
 
     def events(self, *, timeout: float) -> "EventStream":
-        """Open a stream of the container events from now on. It ends after *timeout* seconds."""
         name = "GetContainerEvents"
         return EventStream(self._calls[name](METHODS[name].request(), timeout=timeout))
 
     def version(self) -> VersionResponse:
-        """Return the answer to Version. Raise :class:`InputError` if the runtime does not support CRI v1."""
         answer = self.call("Version", VersionRequest(version="v1"))
         if answer.code == "OK" and isinstance(answer.message, VersionResponse) and answer.message.runtime_name:
             return answer.message
@@ -175,7 +169,7 @@ class CriClient:
 
 
 class EventStream:
-    """An iterator over container events. ``code`` and ``detail`` are the status with which the stream has ended."""
+    """Iterates over container events. Once it has ended, ``code`` and ``detail`` hold the status of the stream."""
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401  (a call of gRPC)
         self._stream = stream
@@ -191,16 +185,15 @@ class EventStream:
             self.code = "OK"
 
     def close(self) -> None:
-        """End the stream. An iteration over it ends too."""
         self._stream.cancel()
 
 
 def connected(
     address: str, *, timeout: float = TIMEOUT, seen: Callable[[CallAnswer], object] | None = None
 ) -> tuple[CriClient, VersionResponse]:
-    """Connect to the runtime at *address*. Return a client and the runtime's answer to Version.
+    """Connect to the runtime at *address*, and return a client together with the answer to Version.
 
-    Raise :class:`InputError` if nothing listens at *address*, or if the listener does not support CRI v1.
+    Raise :class:`InputError` if nothing listens there, or something that does not support CRI v1.
     """
     reached(address)
     client = CriClient(address, timeout=timeout, seen=seen)

@@ -42,14 +42,13 @@ CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for eac
 
 
 class CriServer:
-    """Answers CRI calls by calling *node*. If a method returns ``None``, the answer is an empty message."""
+    """Answers CRI calls by calling *node*. A method that returns ``None`` stands for an empty answer."""
 
     def __init__(self, node: ServedNode) -> None:
         self.node = node
         self._streams: NodeStreams | None = None
 
     def handlers(self) -> list[grpc.GenericRpcHandler]:
-        """Return handlers of both CRI services for an asyncio server."""
         services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
         for method in METHODS.values():
             answer = getattr(self, method.name, None)
@@ -69,7 +68,6 @@ class CriServer:
         return [grpc.method_handlers_generic_handler(*each) for each in services.items()]
 
     async def close(self) -> None:
-        """Close the streams for Exec, Attach and PortForward."""
         if self._streams:
             await self._streams.close()
 
@@ -98,8 +96,7 @@ class CriServer:
     async def RuntimeConfig(self, _: cri.RuntimeConfigRequest) -> cri.RuntimeConfigResponse:
         return cri.RuntimeConfigResponse(linux=cri.LinuxRuntimeConfiguration(cgroup_driver=cri.CGROUPFS))
 
-    async def UpdateRuntimeConfig(self, _: cri.UpdateRuntimeConfigRequest) -> None:
-        """Accept any configuration."""
+    async def UpdateRuntimeConfig(self, _: cri.UpdateRuntimeConfigRequest) -> None: ...
 
     async def GetContainerEvents(
         self, _: cri.GetEventsRequest, context: grpc.aio.ServicerContext[Any, Any]
@@ -232,7 +229,6 @@ class CriServer:
         self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")
 
     def _selected(self, entries: Iterable[Entry], asked: Message, known: Mapping[str, object]) -> list[Entry]:
-        """Return the *entries* that match the CRI filter *asked*. The filter may abbreviate the ids in *known*."""
         wanted = {field.name: value for field, value in asked.ListFields()}
         if "id" in wanted:
             wanted["id"] = _whole(wanted["id"], known)
@@ -310,10 +306,10 @@ def _whole(given: str, known: Mapping[str, object]) -> str:
 
 @asynccontextmanager
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
-    """Serve *node* at the socket *address* within the context. At its end, stop everything on the node.
+    """Serve *node* at the socket *address* while the context lasts, and then stop everything on the node.
 
-    Only the current user may use the socket. Raise :class:`InputError` if the socket cannot be made. See
-    :func:`~fsm.runtimes.sockets.unix_sockets.listening`.
+    Only the current user may use the socket. Raise :class:`InputError` if the socket cannot be created (see
+    :func:`~fsm.runtimes.sockets.unix_sockets.listening`).
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

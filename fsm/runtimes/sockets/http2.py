@@ -1,6 +1,6 @@
 """Parse HTTP/2 frames, header blocks and gRPC messages, as far as a proxy needs them.
 
-HTTP/2 libraries implement endpoints. A proxy is not an endpoint: it only reads the bytes that two endpoints exchange.
+A proxy only reads what two endpoints exchange, whereas HTTP/2 libraries implement endpoints.
 """
 
 import struct
@@ -38,19 +38,16 @@ Headers: TypeAlias = "Sequence[tuple[bytes, bytes]]"
 
 
 class UnreadableError(Exception):
-    """The data is not HTTP/2, or its headers cannot be decoded. Data that follows it cannot be read either."""
+    """The data is not HTTP/2, or its headers cannot be decoded. Nothing that follows it can be read either."""
 
 
 class Frame(NamedTuple):
-    """An HTTP/2 frame. ``whole`` is the complete frame, including its header."""
-
     kind: int
     flags: int
     stream: int
     whole: bytes
 
     def payload(self) -> bytes:
-        """Return the payload without the padding and the priority."""
         start, end = _HEAD, len(self.whole)
         if self.flags & _PADDED and self.kind in {DATA, HEADERS}:
             if end == start:
@@ -62,16 +59,14 @@ class Frame(NamedTuple):
         return self.whole[start:end]
 
     def ends(self) -> bool:
-        """Check whether the frame is the last frame of its stream in this direction."""
         return self.kind in {DATA, HEADERS} and bool(self.flags & END_STREAM)
 
     def counted(self) -> int:
-        """Return the number of bytes in the frame that count for flow control."""
         return len(self.whole) - _HEAD if self.kind == DATA else 0
 
 
 def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
-    """Return the bytes of a frame.
+    """Return an HTTP/2 frame as bytes.
 
     >>> frame(RST_STREAM, 1, b"\\0\\0\\0\\x08").hex(" ")
     '00 00 04 03 00 00 00 00 01 00 00 00 08'
@@ -80,22 +75,19 @@ def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
 
 
 def reset(stream: int) -> bytes:
-    """Return the frame that cancels *stream*."""
     return frame(RST_STREAM, stream, CANCEL.to_bytes(4, "big"))
 
 
 def credit(size: int) -> bytes:
-    """Return a frame that allows the peer to send *size* more bytes. If *size* is 0, return no bytes."""
     return frame(WINDOW_UPDATE, 0, size.to_bytes(4, "big")) if size else b""
 
 
 def farewell() -> bytes:
-    """Return the frame that asks a client to start no more calls on the connection."""
     return frame(GOAWAY, 0, _ALL.to_bytes(4, "big") + bytes(4))
 
 
 class FrameSplitter:
-    """Splits bytes that arrive in pieces of any size into frames. *preface* comes before the first frame.
+    """Splits a stream of bytes into frames, after a *preface* if there is one.
 
     >>> splitter = FrameSplitter()
     >>> [each.stream for byte in reset(3) + reset(5) for each in splitter.frames(bytes([byte]))]
@@ -107,12 +99,10 @@ class FrameSplitter:
 
     @property
     def greets(self) -> bool:
-        """True until the preface has been received."""
         return bool(self._preface)
 
     @property
     def between(self) -> bool:
-        """True if the data received so far ends with a complete frame."""
         return not self._rest and not self._preface
 
     def frames(self, data: bytes) -> list[Frame]:
@@ -139,8 +129,6 @@ class FrameSplitter:
 
 
 class HeaderBlocks:
-    """Decodes the header blocks in one direction of a connection. Later blocks may refer to earlier blocks."""
-
     def __init__(self) -> None:
         self._decoder = Decoder(max_header_list_size=LARGEST)
         self._decoder.max_allowed_table_size = _ALL
@@ -148,9 +136,9 @@ class HeaderBlocks:
         self._ends = False
 
     def add(self, part: Frame) -> tuple[Headers, bool] | None:
-        """Add the frame *part*. If it completes a header block, return the headers and whether they end the stream.
+        """Add *part*. If that completes a header block, return the headers and whether they end the stream.
 
-        Return ``None`` if the block is not complete yet. Raise :class:`UnreadableError` if it cannot be decoded.
+        Return ``None`` if the block is incomplete. Raise :class:`UnreadableError` if it cannot be decoded.
         """
         if part.kind == HEADERS:
             self._block, self._ends = b"", part.ends()
@@ -166,14 +154,13 @@ class HeaderBlocks:
 
 
 class HeaderWriter:
-    """Writes header blocks that do not refer to earlier blocks, so that each block may be left out."""
+    """Writes header blocks that do not refer to earlier ones, so that any of them may be left out."""
 
     def __init__(self) -> None:
         self._encoder = Encoder()
         self._encoder.header_table_size = 0
 
     def frames(self, stream: int, headers: Headers, *, ends: bool) -> bytes:
-        """Return frames that carry *headers* on *stream*. If *ends* is true, the headers end the stream."""
         kept = [each if isinstance(each, HeaderTuple) else HeaderTuple(*each) for each in headers]
         block = self._encoder.encode(kept, huffman=False)
         cuts = range(0, len(block), _PIECE)
@@ -189,9 +176,9 @@ class HeaderWriter:
 
 
 class Messages:
-    """Collects gRPC messages in one direction of a stream: only the first, or all if *each* is true.
+    """Collects the gRPC messages in one direction of a stream.
 
-    If *keep* is false, nothing is collected.
+    Only the first message is collected, or all of them if *each* is true, or none if *keep* is false.
     """
 
     __slots__ = ("_data", "_each", "_keep", "complete")
@@ -212,7 +199,6 @@ class Messages:
                 self._data.clear()
 
     def taken(self) -> Iterator[bytes | None]:
-        """Yield all complete messages in the same form as :meth:`first`, and forget them."""
         while self.complete:
             yield self.first()
             del self._data[: 5 + int.from_bytes(self._data[1:5], "big")]
@@ -220,7 +206,7 @@ class Messages:
             self._measure()
 
     def first(self) -> bytes | None:
-        """Return the first message, decompressed. Return ``None`` if it is incomplete, too long or not valid gzip."""
+        """Return the first message, decompressed, or ``None`` if it is incomplete, too long or not valid gzip."""
         if not self.complete or not self._keep:
             return None
         size = int.from_bytes(self._data[1:5], "big")

@@ -25,7 +25,6 @@ EVENTS: Final[Mapping[str, cri.ContainerEventType]] = {
 
 
 def pod_status(plan: cri.RunPodSandboxRequest, status: PodStatus) -> cri.PodSandboxStatus:
-    """Return the message about a pod for the answer to PodSandboxStatus."""
     options = plan.config.linux.security_context.namespace_options
     address = "" if options.network == cri.NODE or not status.addresses else status.addresses[0]
     return cri.PodSandboxStatus(
@@ -39,12 +38,10 @@ def pod_status(plan: cri.RunPodSandboxRequest, status: PodStatus) -> cri.PodSand
 
 
 def _common(identity: str, config: cri.PodSandboxConfig | cri.ContainerConfig) -> dict[str, Any]:
-    """Return the fields that all messages about a pod or container have in common."""
     return {"id": identity, "metadata": config.metadata, "labels": config.labels, "annotations": config.annotations}
 
 
 def listed_pod(plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandbox:
-    """Return the message about a pod for the answer to ListPodSandbox."""
     return cri.PodSandbox(
         **_common(status.id, plan.config),
         state=status.state,
@@ -54,7 +51,6 @@ def listed_pod(plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandb
 
 
 def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatus:
-    """Return the message about the container *found* for the answer to ContainerStatus. *status* is its record."""
     exited = status.state() == ContainerState.EXITED
     image = found.record.image
     usual = (FAILED if status.exit_code else COMPLETED) if exited else ""
@@ -83,7 +79,6 @@ def _resources(status: Status) -> cri.LinuxContainerResources:
 
 
 def listed_container(found: NodeContainer) -> cri.Container:
-    """Return the message about a container for the answer to ListContainers."""
     image_id = found.record.image.id if found.record.image else ""
     return cri.Container(
         **_common(found.id, found.config),
@@ -97,7 +92,7 @@ def listed_container(found: NodeContainer) -> cri.Container:
 
 
 def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
-    """Return invented statistics of a simulated container. Its CPU time is 1/1000 of its running time."""
+    """Invent statistics for a simulated container. Its CPU time is 1/1000 of its running time."""
     used = max(0, now - found.status().started_at) // 1_000
     return cri.ContainerStats(
         attributes=cri.ContainerAttributes(**_common(found.id, found.config)),
@@ -115,7 +110,6 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
 def pod_stats(
     plan: cri.RunPodSandboxRequest, status: Metadata, running: Sequence[NodeContainer], now: int
 ) -> cri.PodSandboxStats:
-    """Return invented statistics of a pod and its *running* containers, like :func:`stats`."""
     containers = [stats(container, now) for container in running]
     return cri.PodSandboxStats(
         attributes=cri.PodSandboxAttributes(**_common(status.id, plan.config)),
@@ -143,7 +137,6 @@ def _memory(processes: int, now: int) -> cri.MemoryUsage:
 
 
 def image(stored: StoredImage) -> cri.Image:
-    """Return the message about an image for the answer to ListImages."""
     return cri.Image(
         id=stored.id,
         repo_tags=[stored.tag] if stored.tag else [],
@@ -154,7 +147,6 @@ def image(stored: StoredImage) -> cri.Image:
 
 
 def event(seen: NodeEvent) -> cri.ContainerEventResponse:
-    """Return the message about the event *seen* for GetContainerEvents."""
     return cri.ContainerEventResponse(
         container_id=seen.id,
         container_event_type=EVENTS[seen.what],
@@ -165,7 +157,7 @@ def event(seen: NodeEvent) -> cri.ContainerEventResponse:
 
 
 def selected(labels: Mapping[str, str], selector: Mapping[str, str]) -> bool:
-    """Check whether *labels* contains every key and value of *selector*.
+    """Tell whether *labels* has every key of *selector*, with the same value.
 
     >>> selected({"a": "1", "b": "2"}, {"a": "1"}), selected({}, {"a": "1"})
     (True, False)

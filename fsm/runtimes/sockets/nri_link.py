@@ -18,7 +18,7 @@ from fsm.runtimes.sockets.ttrpc import Client, Handler, ProtocolError, Server
 LONGEST: Final = 10 + (4 << 20)  # maximum size of a frame's payload in bytes: the longest ttrpc message with its header
 
 FIRST: Final = 4_096
-"""Size in bytes of the first frame of a long message. NRI's Go library reads it into a buffer of this size."""
+"""Size in bytes of the first frame of a long message, for which NRI's Go library has a buffer of this size."""
 
 LINGER: Final = 1.0  # number of seconds that a peer has for reading the last data before the connection is closed
 RESERVED: Final = 0  # reserved number, which no connection may have
@@ -27,15 +27,15 @@ _HEADER: Final = struct.Struct(">II")
 _CHUNK: Final = 65_536
 
 Taker: TypeAlias = "Callable[[bytes], Awaitable[None]]"
-"""A function that processes the next bytes of a connection. When it returns, it may be called with more bytes."""
+"""A callback for the next bytes of a connection, which is not called again before it has returned."""
 
 
 class FrameError(Exception):
-    """The peer has sent an invalid frame. Data that follows it cannot be read."""
+    """The peer has sent an invalid frame, and nothing that follows it can be read."""
 
 
 def frames(connection: int, data: bytes) -> bytes:
-    """Split *data* into frames of *connection*. If there are several frames, the first carries :data:`FIRST` bytes.
+    """Split *data* into frames of *connection*. If there are several, the first carries :data:`FIRST` bytes.
 
     >>> frames(1, b"abc").hex(" ")
     '00 00 00 01 00 00 00 03 61 62 63'
@@ -46,7 +46,7 @@ def frames(connection: int, data: bytes) -> bytes:
 
 
 class FrameDecoder:
-    """Decodes frames that arrive in pieces of any size into the data for each connection.
+    """Decodes a stream of bytes into the data for each connection.
 
     >>> decoder = FrameDecoder()
     >>> [piece for byte in frames(2, b"ab") for piece in decoder.pieces(bytes([byte]))]
@@ -59,7 +59,10 @@ class FrameDecoder:
         self._left = 0
 
     def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield pairs of a connection's number and data for it. Raise :class:`FrameError` for an invalid frame."""
+        """Yield the number of a connection and data for it, frame by frame.
+
+        Raise :class:`FrameError` if a frame is invalid.
+        """
         at = 0
         while at < len(data):
             if self._left:
@@ -81,12 +84,14 @@ class FrameDecoder:
 
     @property
     def within(self) -> bool:
-        """True if the data received so far ends within a frame."""
         return bool(self._left or self._header)
 
 
 class Multiplexer:
-    """Carries several connections over one byte stream. Call :meth:`open` for each connection, then :meth:`run`."""
+    """Carries several connections over one byte stream.
+
+    Call :meth:`open` for each connection before :meth:`run`.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -95,9 +100,9 @@ class Multiplexer:
         self._turn = asyncio.Lock()
 
     def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
-        """Open *connection*, and return a function that sends bytes on it. Incoming bytes are passed to *received*.
+        """Open *connection*, passing incoming bytes to *received*, and return a function that sends bytes on it.
 
-        *received* is called again only after it has returned. The returned function waits while the peer does not
+        *received* is not called again before it has returned. The returned function waits for a peer that does not
         read, and raises :class:`ConnectionError` if the peer has disconnected.
         """
         if connection == RESERVED or connection in self._opened:
@@ -114,7 +119,7 @@ class Multiplexer:
         return send
 
     async def run(self) -> None:
-        """Read until the peer closes the stream. Raise :class:`FrameError` for an invalid or unfinished frame."""
+        """Read until the peer closes the stream. Raise :class:`FrameError` if a frame is invalid or cut short."""
         decoder = FrameDecoder()
         with suppress(ConnectionError):
             while data := await self._reader.read(_CHUNK):
@@ -125,7 +130,7 @@ class Multiplexer:
             raise FrameError("the connection ended in the middle of a frame")
 
     async def close(self) -> None:
-        """Close the stream after the peer has had some time to read the last data. Further calls have no effect."""
+        """Close the stream, after giving the peer some time to read the last data. Safe to call more than once."""
         self._writer.close()
         try:
             async with asyncio.timeout(LINGER):
@@ -142,12 +147,11 @@ CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}  # maps each service to the number 
 VERSION: Final = "v0.12.0"  # the version of NRI that both sides implement and report to each other
 
 NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(REQUESTS, 1)}
-"""Maps the name of each event's RPC to the number of the event in NRI's event mask."""
 BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.items()}
 ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
 """Events that a plugin may answer with changes. They are never relayed as StateChange."""
 ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
-"""Events of the first version of NRI. A runtime with that version refuses plugins that subscribe to other events."""
+"""The events of the first version of NRI, which refuses plugins that subscribe to any other event."""
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -160,7 +164,7 @@ class NriError(Exception):
 class RelayedEvent:
     """An event relayed to a plugin. ``name`` is the name of its RPC.
 
-    ``sent`` is the name under which the plugin received the event: the RPC's name, or the enum name in a StateChange.
+    ``sent`` is the name as the plugin received it, which is an enum name if the event came as StateChange.
     """
 
     name: str
@@ -172,7 +176,7 @@ class RelayedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginChanges:
-    """The changes that a plugin's answer requests. ``adjustment`` applies to the container that is being created."""
+    """The changes that a plugin requests in an answer. ``adjustment`` is for the container that is being created."""
 
     adjustment: ContainerAdjustment | None = None
     updates: tuple[ContainerUpdate, ...] = ()
@@ -190,7 +194,7 @@ def mask(events: Collection[str]) -> int:
 class NriLink:
     """A connection between a runtime and a plugin.
 
-    This side provides the service *served*, and calls the service of the other side.
+    This side provides the service *served* and calls that of the other side.
     """
 
     def __init__(
@@ -206,7 +210,6 @@ class NriLink:
         self._client = Client(send)
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
-        """Call *method* of the other side and return its answer. Raise the errors of :meth:`.ttrpc.Client.call`."""
         return await self._client.call(self._called, method, request, answer, seconds)
 
     async def run(self) -> None:
@@ -219,12 +222,11 @@ class NriLink:
             await self.close()
 
     async def leave(self) -> None:
-        """Close the connection when all calls in progress have been answered or their time limit is over."""
+        """Close the connection once the calls in progress have been answered or have reached their time limit."""
         await self._server.finish(REQUEST)
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection and end all calls in progress. Further calls have no effect."""
         self._client.close()
         await self._server.close()
         await self._mux.close()

@@ -1,6 +1,7 @@
-"""The plugin side of NRI. A plugin registers, is configured and synchronised, and receives pod and container events.
+"""The plugin side of NRI: a plugin registers, is configured and synchronised, and then receives events.
 
-:class:`NriPlugin` passes these requests to an :class:`NriHandlers` object, which contains the logic of the plugin.
+:class:`NriPlugin` handles the protocol, and passes requests to an :class:`NriHandlers` object with the plugin's
+logic.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from fsm.runtimes.sockets.nri_link import (
 from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
 AGAIN: Final = (0.01, 0.5)
-"""Minimum and maximum number of seconds between attempts to connect. The time doubles after each attempt."""
+"""The shortest and longest wait between attempts to connect, in seconds. It doubles with each attempt."""
 LISTED: Final = 100_000  # maximum number of pods and containers that a plugin accepts when it is synchronised
 
 
 class NriHandlers(Protocol):
-    """Handlers for the requests that a plugin receives. A handler must return within the runtime's time limit."""
+    """Handles the requests that a plugin receives. A handler must return within the runtime's time limit."""
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
         """Return the names of the events to subscribe to. This is the first request on every connection."""
@@ -43,13 +44,13 @@ class NriHandlers(Protocol):
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        """Handle the list of pods and containers when the plugin connects. Return the updates to request."""
+        """Handle the list of pods and containers that exist on connecting. Return the updates to request."""
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
-        """Handle *event*. Return the changes to request, if the event allows changes."""
+        """Handle *event*, and return the changes to request if it allows any."""
 
     async def shut_down(self) -> None:
-        """Handle the runtime's notice that it is shutting down."""
+        """React to the runtime's notice that it is shutting down."""
 
 
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
@@ -65,7 +66,7 @@ def offered(request: nri.ConfigureRequest) -> frozenset[str]:
 
 
 class NriPlugin:
-    """A plugin called *name*. Runtimes order plugins by *index*, which consists of two digits."""
+    """A plugin called *name*. Runtimes order their plugins by *index*, a string of two digits."""
 
     def __init__(self, name: str, index: str, handlers: NriHandlers) -> None:
         self.name = name
@@ -78,11 +79,11 @@ class NriPlugin:
     async def run(
         self, address: str, *, patient: bool = False, lost: Callable[[Exception | None], None] = lambda _why: None
     ) -> None:
-        """Connect to the runtime at the socket *address*. Reconnect after each disconnection, until :meth:`leave`.
+        """Connect to the runtime at the socket *address*, and reconnect after each disconnection until :meth:`leave`.
 
-        *lost* is called after each disconnection. Its argument is the error, or ``None`` if the runtime simply closed
-        the connection. Raise :class:`NriError` if the runtime refuses the plugin. If *patient* is false, raise
-        :class:`OSError` if the first attempt to connect fails.
+        *lost* is called after each disconnection, with the error, or with ``None`` if the runtime simply closed the
+        connection. Raise :class:`NriError` if the runtime refuses the plugin and, unless *patient*, :class:`OSError`
+        if the first attempt to connect fails.
         """
         path = unix_sockets.path(address)
         wait, most = AGAIN
@@ -114,7 +115,7 @@ class NriPlugin:
         return None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Register, and serve one connection until its end. Raise :class:`NriError` if the runtime violates NRI."""
+        """Register, and serve one connection until it ends. Raise :class:`NriError` if the runtime violates NRI."""
         session = _Session(self._handlers)
         link = NriLink(reader, writer, served=PLUGIN, methods=session.methods())
         self._link = link
@@ -147,7 +148,7 @@ class NriPlugin:
     async def update_containers(
         self, updates: Sequence[nri.ContainerUpdate], *, seconds: float = REQUEST
     ) -> tuple[nri.ContainerUpdate, ...]:
-        """Request *updates* of containers without an event. Return the updates that failed.
+        """Request *updates* of containers outside of any event, and return those that failed.
 
         Raise :class:`NriError` if the plugin is not connected or the runtime does not answer.
         """
@@ -161,14 +162,14 @@ class NriPlugin:
         return tuple(answer.failed)
 
     async def leave(self) -> None:
-        """Complete the answers in progress, close the connection, and do not reconnect. Any task may call this."""
+        """Finish the answers in progress and disconnect for good. Any task may call this."""
         self._left.set()
         if self._link is not None:
             await self._link.leave()
 
 
 class RefusedError(NriError):
-    """The runtime has refused to register the plugin. The plugin does not try again."""
+    """The runtime has refused to register the plugin, which does not try again."""
 
 
 class _Session:

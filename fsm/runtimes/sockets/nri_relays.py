@@ -24,11 +24,10 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "cpu_period": ("cpu", "period"),
     "memory_limit_in_bytes": ("memory", "limit"),
 }
-"""Maps the CRI name of each numeric limit to the NRI message and field that contain it."""
 
 
 class NodePlugins:
-    """The plugins of a served node. If *older* is true, relay events in the same way as runtimes before NRI v0.11."""
+    """The plugins of a served node. With *older*, events are relayed as by runtimes before NRI v0.11."""
 
     def __init__(self, *, older: bool = False) -> None:
         self.node: ServedNode | None = None
@@ -37,7 +36,6 @@ class NodePlugins:
         )
 
     async def send(self, request: Request) -> Relayed:
-        """Relay *request* to the plugins, and apply the updates of other containers that the plugins request."""
         event = RelayedEvent(
             name=request.event,
             pod=self._pod(request.pod),
@@ -52,7 +50,7 @@ class NodePlugins:
         return relayed
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
-        """Return the pods and containers for synchronising a plugin. Treat their states as relayed."""
+        """Return the pods and containers for synchronising a plugin, after which their states count as relayed."""
         node = self._node()
         told = node.containers_for_plugins()
         node.relays.synchronise(told)
@@ -60,7 +58,7 @@ class NodePlugins:
         return [self._pod(each) for each in node.pods_for_plugins()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply unsolicited *updates* from a plugin. Return the failed updates that do not set ``ignore_failure``."""
+        """Apply updates requested outside of any event. Return those that failed without ``ignore_failure``."""
         del plugin
         return [
             update
@@ -132,7 +130,6 @@ class NodePlugins:
 
 @asynccontextmanager
 async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> AsyncIterator[None]:
-    """Serve the plugins of *node* at the socket *address*. Raise :class:`InputError` if the socket cannot be made."""
     plugins.node = node
     at = path(address)
     try:
@@ -148,7 +145,7 @@ async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> 
 
 
 def limits(resources: nri.LinuxResources) -> dict[str, int]:
-    """Map the CRI name of each limit that *resources* sets to the limit's value.
+    """Return the value of each limit that *resources* sets, by its CRI name.
 
     >>> limits(nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=512))))
     {'cpu_shares': 512}
@@ -182,7 +179,7 @@ def _answer(plugin: str, changes: PluginChanges) -> Answer:
 
 
 def _adjusted(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
-    """Yield each field that *adjustment* sets, with its value. Two plugins must not set the same field."""
+    """Yield the fields that *adjustment* sets, with their values. No two plugins may set the same field."""
     yield from limits(adjustment.linux.resources).items()
     for key, value in adjustment.annotations.items():
         yield f"annotation.{key}", value

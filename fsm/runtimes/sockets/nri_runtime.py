@@ -1,7 +1,7 @@
-"""The runtime side of NRI. It accepts and synchronises plugins, and relays events to their subscribers.
+"""The runtime side of NRI, which accepts and synchronises plugins and relays events to their subscribers.
 
-The caller provides an :class:`NriDomain`, which lists the pods and containers and applies the updates that plugins
-request. This module passes on the answers of the plugins unchanged. It does not merge them or check for conflicts.
+The caller provides an :class:`NriDomain` that lists the pods and containers, and applies the updates that plugins
+request. The plugins' answers are passed on as they are, without merging them or checking for conflicts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams, bound
 M = TypeVar("M", bound=Message)
 
 BATCH: Final = LONGEST - (64 << 10)
-"""Maximum size in bytes of the pods and containers in one Synchronize message, which also has other fields."""
+"""How many bytes of pods and containers fit into a Synchronize message, which has other fields as well."""
 
 _NOBODY: Final = "-"  # name used for a plugin that has not registered
 _REPLIES: Final[Mapping[str, type[Message]]] = {
@@ -47,25 +47,25 @@ _REPLIES: Final[Mapping[str, type[Message]]] = {
 
 
 class NriDomain(Protocol):
-    """A provider of the pods and containers of a runtime. It applies the updates that plugins request."""
+    """Provides the pods and containers of a runtime, and applies the updates that plugins request."""
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
         """Return the pods and containers for synchronising a plugin."""
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply the *updates* that *plugin* requests. Return the updates that failed."""
+        """Apply the *updates* that *plugin* requests, and return those that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginLost:
-    """A plugin that is no longer connected. ``why`` is the error, or empty if the plugin closed its connection."""
+    """A plugin that is no longer connected. ``why`` is the error, or empty if the plugin just disconnected."""
 
     plugin: str
     why: str
 
 
 class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest, Sequence[nri.ContainerUpdate]]):
-    """The session of a plugin with *runtime* on *stream*. ``why`` describes the plugin's error, or is empty."""
+    """The session of a plugin with *runtime* on *stream*. ``why`` says what the plugin did wrong, if anything."""
 
     def __init__(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], runtime: NriRuntime) -> None:
         super().__init__(runtime.terms)
@@ -81,7 +81,6 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
         self.running = asyncio.create_task(self.link.run())
 
     async def registering(self, request: nri.RegisterPluginRequest) -> Message:
-        """Answer the plugin's call RegisterPlugin."""
         try:
             self.register(request.plugin_name, request.plugin_idx)
         except RegistrationError as error:
@@ -93,7 +92,6 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
         return nri.Empty()
 
     async def updating(self, request: nri.UpdateContainersRequest) -> Message:
-        """Answer the plugin's call UpdateContainers."""
         try:
             failed = await self.request_updates(lambda: self._runtime.domain.update(self.name, request.update))
         except NRIError as error:
@@ -178,11 +176,10 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 
 
 class NriRuntime:
-    """A runtime called *name*, to which plugins connect. Plugins receive each event in the order of ``plugins``.
+    """A runtime called *name*, to which plugins connect. It relays each event to them in the order of ``plugins``.
 
-    Each plugin is synchronised within the context manager that *joining* returns. If *state_changes* is true, events
-    are relayed in the same way as by runtimes before NRI v0.11: they use StateChange for every event whose answer
-    cannot contain changes.
+    Plugins are synchronised within the context manager that *joining* returns. With *state_changes*, the runtime
+    behaves like those before NRI v0.11 and uses StateChange for every event whose answer cannot contain changes.
     """
 
     def __init__(
@@ -213,23 +210,20 @@ class NriRuntime:
 
     @property
     def lost(self) -> tuple[PluginLost, ...]:
-        """The plugins that have disconnected or failed to connect."""
         return tuple(
             PluginLost(plugin=session.name if session.index else _NOBODY, why=session.why) for session in self._lost
         )
 
     async def listen(self, path: str) -> Acceptor:
-        """Create a socket at *path* with :func:`bound`, and accept plugins on it."""
         return accept_streams(bound(path), self.accept)
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Start a task that serves a plugin on a new connection."""
         self._serving.start(self.serve((reader, writer)))
 
     async def serve(
         self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], launched_as: tuple[str, str] | None = None
     ) -> None:
-        """Serve one plugin until it disconnects. If the runtime started it, *launched_as* is its name and index."""
+        """Serve one plugin until it disconnects. *launched_as* is its name and index if the runtime started it."""
         plugin = PluginSession(stream, self)
         if launched_as:
             plugin.launch(launched_as)
@@ -246,7 +240,6 @@ class NriRuntime:
             await asyncio.gather(plugin.running, return_exceptions=True)
 
     async def _join(self, plugin: PluginSession) -> None:
-        """Register, configure and synchronise *plugin*. Raise :class:`NRIError` if that fails."""
         step = "RegisterPlugin"
         try:
             await plugin.await_registration()
@@ -265,9 +258,9 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait at most *seconds* until *plugins* plugins are connected. Return true if they are connected.
+        """Wait up to *seconds* for *plugins* plugins to be connected, and return whether they are.
 
-        Stop waiting if a registered plugin disconnects.
+        Give up early if a registered plugin disconnects.
         """
         before = len(self._lost)
         with suppress(TimeoutError):
@@ -280,24 +273,22 @@ class NriRuntime:
     async def relay(
         self, event: RelayedEvent, add: Callable[[str, PluginChanges], object] = lambda _plugin, _changes: None
     ) -> bool:
-        """Relay *event* to the plugins that subscribe to it. Call *add* with the name and changes of each plugin.
+        """Relay *event* to its subscribers, and call *add* with the name and the changes of each of them.
 
-        Return true if a plugin was lost. A plugin is lost if it has disconnected or does not answer in time. The
-        other plugins still receive the event. Raise :class:`NRIError` if a plugin refuses the event, or if *add*
-        refuses the changes of a plugin.
+        Return true if a plugin was lost, because it disconnected or did not answer in time. The other plugins receive
+        the event all the same. Raise :class:`NRIError` if a plugin refuses the event, or *add* the changes of a
+        plugin.
         """
         async with self._turn:
             return await self.plugin_list.relay(event.name, lambda: event, add)
 
     def lose(self, plugin: PluginSession) -> None:
-        """Close the connection of *plugin* after the answers in progress have been sent."""
         if plugin not in self._lost:
             self._lost.append(plugin)
             self._closing.start(plugin.link.leave())
             self._changed.set()
 
     async def close(self) -> None:
-        """Close all connections, and end the tasks that :meth:`accept` started. All calls of :meth:`serve` return."""
         self.plugin_list.close()
         await self._serving.cancel()
         await asyncio.gather(*self._closing)
@@ -306,7 +297,7 @@ class NriRuntime:
 def synchronisation(
     pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
 ) -> list[nri.SynchronizeRequest]:
-    """Split the list of all pods and containers into messages that are not too long. All but the last set ``more``.
+    """Split the list of pods and containers into messages of limited size. All but the last set ``more``.
 
     >>> [(len(each.pods), len(each.containers), each.more) for each in synchronisation([nri.PodSandbox(id="a")], [])]
     [(1, 0, False)]

@@ -1,8 +1,8 @@
-"""Encode and decode the parts of SPDY/3.1 that Kubernetes uses for streams. This module does no I/O.
+"""Encode and decode the parts of SPDY/3.1 that Kubernetes uses for streams, without doing any I/O.
 
-A control frame has a type, flags and a length before its body. A data frame has the number of its stream instead of a
-type. Headers are compressed. The state of the compression is separate for each direction. There is no flow control,
-as in the library that Kubernetes uses.
+A control frame has a type, flags and a length before its body. A data frame has the number of its stream in place of
+the type. Headers are compressed, with separate state for each direction. As in the library that Kubernetes uses,
+there is no flow control.
 """
 
 import zlib
@@ -36,7 +36,7 @@ NAMES: Final = (
     "user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
     "keep-alive origin"
 )
-"""Words in the first part of the dictionary for header compression. There, each word follows its length."""
+"""The words at the beginning of the dictionary for header compression, where each follows its length."""
 TEXT: Final = (
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
     "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
@@ -45,19 +45,19 @@ TEXT: Final = (
     "chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/javascript,"
     "publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
 )
-"""The second part of the dictionary for header compression."""
+"""The rest of the dictionary for header compression."""
 DICTIONARY: Final = (
     b"".join(_NUMBER.pack(len(each)) + each.replace("_", " ").encode() for each in NAMES.split()) + TEXT.encode()
 )
 
 
 class SpdyError(Exception):
-    """The received data is not valid SPDY, or exceeds a limit."""
+    """The received data is not valid SPDY, or is more than this side accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The other side has opened or accepted a stream. If ``over`` is true, it sends no data on the stream."""
+    """The other side has opened or accepted a stream. If ``over`` is true, it is not going to send data on it."""
 
     stream: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamData:
-    """The other side has sent data on a stream. If ``over`` is true, no more data follows."""
+    """The other side has sent data on a stream. ``over`` marks the last of it."""
 
     stream: int
     data: bytes
@@ -75,7 +75,7 @@ class StreamData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinged:
-    """The other side has sent a ping, which must be returned, or has returned a ping that this side sent."""
+    """The other side has sent a ping to be returned, or returned one from this side."""
 
     number: int
 
@@ -89,7 +89,7 @@ SpdyEvent: TypeAlias = Opened | StreamData | Pinged | Left
 
 
 class Spdy:
-    r"""The state of one side of a SPDY connection. It converts between bytes and events.
+    r"""One side of a SPDY connection, as a converter between bytes and events.
 
     >>> client, server = Spdy(), Spdy()
     >>> sent = client.open(1, {"streamtype": "stdin"}) + client.data(1, b"hello", over=True)
@@ -107,7 +107,7 @@ class Spdy:
         self._expand = zlib.decompressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[SpdyEvent]:
-        """Add received *data*, and yield the events that it completes. Raise :class:`SpdyError` for invalid data."""
+        """Add *data*, and yield the events that it completes. Raise :class:`SpdyError` if it is invalid."""
         self._held += data
         while len(self._held) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._held)
@@ -128,15 +128,13 @@ class Spdy:
                 yield from self._control(first & 0xFFFF, body, over=over)
 
     def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
-        """Return a frame that opens the stream with the number *stream*. Clients must use odd numbers."""
+        """Return a frame that opens *stream*. The streams of a client have odd numbers."""
         return self._frame(SYN_STREAM, _SYN.pack(stream, 0, 0) + self._packed(headers))
 
     def reply(self, stream: int) -> bytes:
-        """Return a frame that accepts *stream*, which the other side has opened."""
         return self._frame(SYN_REPLY, _NUMBER.pack(stream) + self._packed({}))
 
     def data(self, stream: int, data: bytes, *, over: bool = False) -> bytes:
-        """Return frames that carry *data* on *stream*. If *over* is true, the last frame ends the stream."""
         parts = [data[at : at + PART] for at in range(0, max(len(data), 1), PART)]
         last = len(parts) - 1
         return b"".join(
@@ -148,7 +146,6 @@ class Spdy:
         return self._frame(PING, _NUMBER.pack(number))
 
     def leave(self, last: int = 0) -> bytes:
-        """Return a GOAWAY frame. *last* is the number of the last stream that this side accepted."""
         return self._frame(GOAWAY, _HEAD.pack(last, 0))
 
     def _control(self, kind: int, body: bytes, *, over: bool) -> Iterator[SpdyEvent]:

@@ -16,26 +16,24 @@ from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 
 BUFFER: Final = 1 << 16
 HELD: Final = 64 << 20
-"""Maximum number of bytes that may wait for a client. A client that reads too slowly is disconnected."""
+"""How many bytes may wait for a client. A client that reads too slowly is disconnected."""
 LINGER: Final = 2.0  # number of seconds that a client has for reading the last data
 
 
 class Link(Protocol):
-    """A connection that carries bytes or messages in both directions."""
+    """A connection that carries bytes or messages both ways."""
 
     def received(self) -> AsyncIterator[bytes]:
-        """Yield the received data until the client closes the connection."""
+        """Yield what the client sends until it closes the connection."""
 
     def send(self, data: bytes) -> None:
-        """Send *data*. Do nothing if the link is closed."""
+        """Send *data*, or do nothing if the link is closed."""
 
     async def close(self) -> None:
-        """Send all pending data, and close the link."""
+        """Close the link after everything pending has been sent."""
 
 
 class SocketLink:
-    """A link that carries bytes on a socket. *held* are the bytes that have already been read from the socket."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: bytes = b"") -> None:
         self.reader, self.writer = reader, writer
         self._held = held
@@ -67,10 +65,10 @@ class SocketLink:
 
 
 class WebSocketLink:
-    """A link that carries WebSocket messages on *link*. *headers* and *path* are from the client's request.
+    """A link over WebSocket, which itself runs over *link*. *headers* and *path* are from the client's request.
 
-    ``protocol`` is the first of *protocols* that the client supports, or empty if the client supports none of them.
-    Raise :class:`wsproto.utilities.ProtocolError` if the request is invalid.
+    ``protocol`` is the first of *protocols* that the client supports, or empty if it supports none. Raise
+    :class:`wsproto.utilities.ProtocolError` if the request is invalid.
     """
 
     def __init__(self, link: SocketLink, headers: Headers, path: str, protocols: Sequence[str]) -> None:
@@ -112,7 +110,7 @@ class WebSocketLink:
 
 INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
 NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
-"""Names of the channels in the order of their numbers in WebSocket messages. Number 4 is for terminal sizes."""
+"""The channels in the order of their numbers in WebSocket messages. Number 4 is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
 """A function that connects a stream to a port, or raises :class:`OSError`.
 
@@ -122,23 +120,23 @@ CLOSES: Final = 255  # first byte of a message that closes a channel. The second
 
 
 class Channels(Protocol):
-    """The channels of a command. ``given`` is its standard input. ``ready`` is set once all channels are open."""
+    """The channels of a command. ``given`` is its standard input, and ``ready`` is set once all channels are open."""
 
     given: asyncio.StreamReader
     ready: asyncio.Event
 
     async def read(self) -> None:
-        """Read the data that the client sends, until it closes the connection."""
+        """Read what the client sends until it closes the connection."""
 
     def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (its callers pass it by position)
-        """Send the output of the command. If *error* is true, *data* is from its standard error."""
+        """Send output of the command, which went to its standard error if *error* is true."""
 
     def finish(self, result: bytes) -> None:
-        """Send *result*, which describes how the command ended, and close all channels."""
+        """Send *result*, which tells how the command ended, and close all channels."""
 
 
 class MessageChannels:
-    """The channels of a command over WebSocket. The first byte of each message is the number of its channel."""
+    """The channels of a command over WebSocket, where the first byte of a message is the number of the channel."""
 
     def __init__(self, link: Link) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -162,7 +160,7 @@ class MessageChannels:
 
 
 class SpdyChannels:
-    """The channels of a command over SPDY. The client must open a stream for each of the *wanted* channels."""
+    """The channels of a command over SPDY, where the client opens a stream for each of the *wanted* channels."""
 
     def __init__(self, link: Link, wanted: Collection[str]) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -192,8 +190,6 @@ class SpdyChannels:
 
 
 class ForwardedPorts:
-    """Connections to the ports of a pod over SPDY. Each connection has one stream for data and one for errors."""
-
     def __init__(self, link: Link, connect: Connect) -> None:
         self._link, self._spdy, self._connect = link, Spdy(), connect
         self._errors: dict[str, int] = {}
@@ -201,7 +197,6 @@ class ForwardedPorts:
         self._forwarding = Tasks()
 
     async def serve(self) -> None:
-        """Forward data between the client and the ports until the client closes the connection."""
         try:
             async for event in _events(self._link, self._spdy):
                 if isinstance(event, Opened):
@@ -262,10 +257,7 @@ def _feed(to: asyncio.StreamReader, data: bytes) -> None:
 
 
 async def connected(port: int, given: asyncio.StreamReader, send: Callable[[bytes], None]) -> None:
-    """Connect to *port* of this machine. Forward *given* to the port, and pass the port's data to *send*.
-
-    Return when the port closes the connection.
-    """
+    """Forward *given* to *port* of this machine, and data from the port to *send*, until the port disconnects."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
     async def passed() -> None:

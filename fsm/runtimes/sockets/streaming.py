@@ -1,7 +1,7 @@
-"""A server for the streams of Exec, Attach and PortForward.
+"""Serve the streams of Exec, Attach and PortForward.
 
-Clients connect by HTTP on the loopback interface and upgrade the connection to SPDY or WebSocket. Each stream has a
-URL that cannot be guessed and that can be used only once.
+Clients connect by HTTP on the loopback interface and upgrade the connection to SPDY or WebSocket. The URL of a stream
+cannot be guessed, and works only once.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams
 HOST: Final = "127.0.0.1"
 SPDY: Final = "SPDY/3.1"
 COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""Protocols for the streams of commands, newest first. In both protocols, the result is JSON."""
+"""The protocols for command streams, newest first. Both of them send the result as JSON."""
 PORTS: Final = "portforward.k8s.io"
 TUNNELLED: Final = f"{SPDY}+{PORTS}"  # protocol for port forwarding over WebSocket. The messages carry SPDY frames.
 PATIENCE: Final = 30.0  # number of seconds that a client has for sending its request and for opening its channels
@@ -61,7 +61,7 @@ Its arguments are a callback for the output and a reader for the input.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedCommand:
-    """A command whose streams are offered to a client. The flags tell which standard streams the client requested."""
+    """A command whose streams are on offer. The flags tell which standard streams the client has asked for."""
 
     run: CommandRun
     input: bool = False
@@ -77,13 +77,11 @@ class OfferedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedPorts:
-    """A pod whose ports are offered to a client. *connect* connects to a port."""
-
     connect: Connect
 
 
 class StreamServer:
-    """A server for offered streams. It starts when the first stream is offered."""
+    """Serves streams that have been offered to clients. It starts listening with the first offer."""
 
     def __init__(self) -> None:
         self._offers: dict[str, OfferedCommand | OfferedPorts] = {}
@@ -92,7 +90,6 @@ class StreamServer:
         self._writers = set[asyncio.StreamWriter]()
 
     async def offer(self, kind: str, offered: OfferedCommand | OfferedPorts) -> str:
-        """Offer a stream and return its URL."""
         if self._server is None:
             self._server = accept_streams(create_server((HOST, 0)), self._accept)
         port = self._server.listening.getsockname()[1]
@@ -129,7 +126,7 @@ class StreamServer:
     async def _upgraded(
         self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Link:
-        """Serve or refuse the stream that *asked* requests. Return its link, which the caller must close."""
+        """Serve or refuse the stream that *asked* requests. The caller must close the link that is returned."""
         socket = SocketLink(reader, writer, http.trailing_data[0])
         path = asked.target.decode()
         offered = self._offers.pop(path.partition("?")[0], None)
@@ -208,7 +205,6 @@ async def _serve_stream(
 
 
 async def _run(offered: OfferedCommand, channels: Channels) -> bytes:
-    """Run the *offered* command. Return its result in the format of Kubernetes."""
     write: Write = channels.write
     given = channels.given if offered.input else None
     terminal = Tasks()
@@ -235,7 +231,6 @@ def _status(message: str, reason: str, **more: object) -> bytes:
 
 
 async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
-    """Pass on typed data and echo it, as a terminal does. Ctrl-C and Ctrl-D end the input."""
     while data := await typed.read(BUFFER):
         data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
         given.feed_data(data.replace(b"\r", b"\n"))
@@ -248,7 +243,7 @@ async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write:
 async def run_in(
     containers: NodeContainers, identity: str, words: tuple[str, ...], write: Write, given: asyncio.StreamReader | None
 ) -> int:
-    """Run a command in the container *identity*, and connect its standard streams. Return its exit code.
+    """Run a command in the container *identity*, with its standard streams connected, and return its exit code.
 
     Raise :class:`~fsm.runtimes.reference.driven.CallError` if the container is not running, or
     :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
@@ -261,9 +256,9 @@ async def run_in(
 
 
 async def attach(containers: NodeContainers, identity: str, write: Write, given: asyncio.StreamReader | None) -> int:
-    """Connect to the standard streams of the main process in the container *identity* until it exits. Return 0.
+    """Connect to the streams of the container's main process until it exits, and return 0.
 
-    When the client's input ends, the process's input ends only if the container was created with ``stdin_once``.
+    The end of the client's input is passed on to the process only if the container was created with ``stdin_once``.
     Raise the same errors as :func:`run_in`.
     """
     found = containers.find(identity, "attach")
@@ -289,14 +284,11 @@ async def _feed(workload: Workload, given: asyncio.StreamReader | None, *, ends:
 
 
 class NodeStreams(StreamServer):
-    """A server for the streams of the containers and pods on *node*."""
-
     def __init__(self, node: ServedNode) -> None:
         super().__init__()
         self._node = node
 
     async def command(self, container: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
-        """Offer the streams that *request* asks for, and return their URL."""
         kind, run = "attach", partial(attach, self._node.containers, container)
         if isinstance(request, cri.ExecRequest):
             kind, run = "exec", partial(run_in, self._node.containers, container, tuple(request.cmd))
@@ -308,8 +300,8 @@ class NodeStreams(StreamServer):
     async def ports(self) -> str:
         """Offer a stream for port forwarding, and return its URL.
 
-        If the node runs real processes, the stream forwards to ports of this machine. If it simulates them, every
-        connection is refused.
+        It leads to ports of this machine if the node runs real processes. If they are simulated, connections are
+        refused.
         """
         return await self.offer("portforward", OfferedPorts(connect=connected if self._node.processes else _refused))
 

@@ -1,10 +1,11 @@
-"""The two sides of ttrpc over a byte stream: a :class:`Server` answers calls, and a :class:`Client` makes calls.
+"""Both sides of ttrpc over a byte stream: a :class:`Server` answers calls, and a :class:`Client` makes them.
 
-A message has a ten-byte header (length, stream, kind, flags; big-endian), which *length* bytes of data follow.
+A message has a ten-byte header (length, stream, kind and flags, big-endian), which is followed by *length* bytes of
+data.
 
-Each side is created with a function for sending bytes. Its caller passes incoming bytes to ``received``. Neither side
-trusts its peer: constants in this module limit the memory for the peer's data, and invalid data raises
-:class:`ProtocolError` or is answered with an error.
+Each side is created with a function for sending bytes, and its ``received`` method has to be called with the bytes
+that arrive. Neither side trusts its peer: constants in this module limit the memory for the peer's data, and invalid
+data either raises :class:`ProtocolError` or is answered with an error.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _HEADER: Final = struct.Struct(">IIBB")
 
 
 class MessageKind(IntEnum):
-    """The kind of a message. NRI uses only requests and responses."""
+    """The kind of a message. NRI makes do with requests and responses."""
 
     REQUEST = 1
     RESPONSE = 2
@@ -36,7 +37,7 @@ class MessageKind(IntEnum):
 
 
 class TtrpcMessage(NamedTuple):
-    """A received message. If its ``length`` exceeds the limit, the data was dropped and ``data`` is ``None``."""
+    """A received message. If its ``length`` exceeds the limit, the data is dropped and ``data`` is ``None``."""
 
     stream: int
     kind: int
@@ -45,7 +46,7 @@ class TtrpcMessage(NamedTuple):
 
 
 def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
-    """Return the bytes of a message. The caller must check the length of *data*.
+    """Return a message as bytes. The caller has to check the length of *data*.
 
     >>> encoded(1, MessageKind.REQUEST, b"hi").hex(" ")
     '00 00 00 02 00 00 00 01 01 00 68 69'
@@ -54,7 +55,7 @@ def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
 
 
 class MessageDecoder:
-    """Decodes messages from bytes that arrive in pieces of any size. It stores at most one message.
+    """Decodes messages from a stream of bytes, storing no more than one message at a time.
 
     >>> decoder = MessageDecoder()
     >>> [each.data for byte in encoded(3, MessageKind.RESPONSE, b"yes") for each in decoder.messages(bytes([byte]))]
@@ -91,7 +92,6 @@ Code = IntEnum(
     "CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED"
     " FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED",
 )
-"""The error codes of gRPC, which ttrpc uses too."""
 
 CALLS: Final = 256  # maximum number of calls in progress on a server. Further calls are refused.
 HELD: Final = 4 * LONGEST  # maximum total size in bytes of the requests in progress
@@ -105,7 +105,7 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class RpcError(Exception):
-    """A call has failed with the gRPC error code *code*, for example because it missed its deadline."""
+    """A call has failed with the gRPC error *code*, for example because it missed its deadline."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -122,8 +122,6 @@ class ClosedError(Exception):
 
 
 def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Handler:
-    """Return a handler that decodes each request as *kind*, passes it to *answer*, and encodes the answer."""
-
     async def handler(payload: bytes) -> bytes:
         try:
             request = kind.FromString(payload)
@@ -135,10 +133,10 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 
 
 class Server:
-    """Answers calls by means of *services*, which maps service names to mappings from method names to handlers.
+    """Answers calls with the handlers in *services*, by name of the service and of the method.
 
-    Calls begin in the order of their arrival, and may end in any order. ``held`` is the total size in bytes of the
-    requests in progress.
+    Calls start in the order in which they arrive, but may end in any order. ``held`` is the total size in bytes of
+    the requests in progress.
     """
 
     def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
@@ -149,7 +147,6 @@ class Server:
         self.held = 0
 
     async def received(self, data: bytes) -> None:
-        """Process the next received bytes. Raise :class:`ProtocolError` if they are not requests."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.REQUEST:
                 raise ProtocolError(f"a message of kind {message.kind}, but requests are expected")
@@ -210,18 +207,14 @@ class Server:
             return  # the caller has disconnected
 
     async def finish(self, seconds: float) -> None:
-        """Wait until the calls in progress have been answered, but at most *seconds*."""
         if self._calls:
             await asyncio.wait(self._calls, timeout=seconds)
 
     async def close(self) -> None:
-        """Cancel the calls in progress."""
         await self._calls.cancel()
 
 
 class Client:
-    """Makes calls to a server. Each call has a deadline, and several calls may be in progress."""
-
     def __init__(self, send: Send) -> None:
         self._send = send
         self._decoder = MessageDecoder()
@@ -230,7 +223,7 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Process the next received bytes. Drop late responses. Raise :class:`ProtocolError` for other messages."""
+        """Process received bytes. Late responses are dropped, and other messages raise :class:`ProtocolError`."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
                 raise ProtocolError(f"a message of kind {message.kind}, but responses are expected")
@@ -244,10 +237,10 @@ class Client:
                 waiting.set_result(message.data)
 
     async def call(self, service: str, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
-        """Call *method* of *service* with *request*, and return the answer.
+        """Call *method* of *service*, and return the answer.
 
-        Raise :class:`RpcError` if the call fails or takes longer than *seconds*. Raise :class:`ClosedError` if the
-        connection ends. A request that is too long is not sent: the call fails with ``RESOURCE_EXHAUSTED``.
+        Raise :class:`RpcError` if the call fails or takes longer than *seconds*, or :class:`ClosedError` if the
+        connection ends. A request that is too long is not sent, and fails with ``RESOURCE_EXHAUSTED``.
         """
         payload = request.SerializeToString()
         asked = Request(service=service, method=method, payload=payload, timeout_nano=int(seconds * 1e9))
@@ -280,7 +273,7 @@ class Client:
         raise RpcError(response.status.code, response.status.message[:TEXT])
 
     def close(self) -> None:
-        """Make all calls in progress and all later calls raise :class:`ClosedError`."""
+        """Make all calls, present and future, raise :class:`ClosedError`."""
         self._closed = True
         for answer in self._waiting.values():
             if not answer.done():

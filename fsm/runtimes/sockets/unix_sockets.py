@@ -22,7 +22,7 @@ CODE: Final = "FSM603"
 _LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
 
 _PATIENCE: Final = 5.0
-"""Number of seconds within which a socket must accept a connection. If it does not, its queue counts as full."""
+"""How long a socket may take to accept a connection, in seconds. After that, its queue counts as full."""
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
@@ -45,16 +45,16 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 )
 """gRPC options for channels to Unix sockets.
 
-Proxies from the environment are disabled, because they are for networks. The authority is set because gRPC sends the
-path of the socket by default, which Go servers refuse. Each channel has its own connection, and reconnects soon after
-the runtime has restarted. The minimum time between two attempts to connect is not changed, because it is also the
-time limit for the runtime's answer to a connection. A starting runtime would not answer within a shorter time.
+Proxies from the environment are ignored, since they are for networks. The authority is set because gRPC otherwise
+sends the path of the socket, which Go servers refuse. Every channel has a connection of its own, and reconnects soon
+after the runtime has restarted. The minimum time between attempts to connect is left alone: it also limits how long
+the runtime may take to answer a connection, and a starting runtime would not make a shorter limit.
 """
 
 
 @contextmanager
 def peers_may_leave() -> Iterator[None]:
-    """Ignore SIGPIPE within the context, so that writing to a closed connection raises an error."""
+    """Ignore SIGPIPE for a while, so that writing to a closed connection raises an error."""
     before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         yield
@@ -100,9 +100,9 @@ def target(address: str) -> str:
 
 
 def reached(address: str) -> str:
-    """Check that a process listens on the socket at *address*, and return the path of the socket.
+    """Return the path of the socket at *address*, after checking that a process listens on it.
 
-    Raise :class:`InputError` if there is no socket, if this user may not use it, or if no process listens on it.
+    Raise :class:`InputError` if there is no socket, this user may not use it, or no process listens on it.
     """
     found = path(address)
     try:
@@ -133,7 +133,6 @@ _REASONS: Final[Mapping[type[OSError], tuple[str, str]]] = {
 
 
 def unreachable(address: str, error: OSError) -> InputError:
-    """Convert *error*, which was raised when connecting to *address*, to an error message for the user."""
     known = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
     what, hint = known or (f"fsm cannot connect to the socket: {reason(error)}", _WAY)
     return refused(address, CODE, what, hint)
@@ -141,10 +140,10 @@ def unreachable(address: str, error: OSError) -> InputError:
 
 @contextmanager
 def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
-    """Let *bind* create the socket at *address* with mode 0600. Remove the socket at the end of the context.
+    """Have *bind* create the socket at *address*, with mode 0600, and remove it at the end of the context.
 
-    An existing socket is replaced if no process listens on it. Raise :class:`InputError` if a process listens on it,
-    if the path exists but is not a socket, or if the socket cannot be created.
+    A socket on which no process listens is replaced. Raise :class:`InputError` if a process listens on it, if the
+    path is anything but a socket, or if the socket cannot be created.
     """
     at = Path(path(address))
     try:
@@ -166,8 +165,8 @@ def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
 def bound(name: str) -> socket.socket:
     """Create a socket at the path *name* that only this user may use.
 
-    An existing socket is replaced if no process listens on it. If a process listens on it, raise :class:`OSError`
-    with ``EADDRINUSE``. If the path exists but is not a socket, raise :class:`FileExistsError`.
+    A socket on which no process listens is replaced. Otherwise, raise :class:`OSError` with ``EADDRINUSE`` if a
+    process listens on it, or :class:`FileExistsError` if the path is anything but a socket.
     """
     _vacate(Path(name))
     made = socket.socket(socket.AF_UNIX)
@@ -207,7 +206,6 @@ def _vacate(at: Path) -> None:
 
 
 def unusable(address: str, error: Exception) -> InputError:
-    """Convert *error*, which was raised when creating a socket at *address*, to an error message for the user."""
     at = Path(path(address))
     number = error.errno if isinstance(error, OSError) else 0
     if number == errno.EEXIST:
@@ -234,11 +232,10 @@ def unusable(address: str, error: Exception) -> InputError:
 
 
 class Acceptor:
-    """Accepts connections on the socket *listening* in the running event loop, and calls *take* with each connection.
+    """Accepts connections on the socket *listening* in the running event loop, and passes them to *take*.
 
-    An eighth of the process's file descriptors is reserved for files and for modules that are imported later. While
-    no other descriptors are free, clients wait in the socket's queue. *say* is called with a message when this
-    happens for the first time.
+    An eighth of the process's file descriptors is set aside for files and for modules imported later. When the others
+    are used up, clients wait in the socket's queue, and *say* is called with a message the first time.
     """
 
     # This class is used instead of an asyncio server. An asyncio server would use the last file descriptor, and then
@@ -256,7 +253,6 @@ class Acceptor:
         self._listen()
 
     def close(self) -> None:
-        """Stop accepting connections."""
         asyncio.get_running_loop().remove_reader(self.listening)
         self.listening.close()
 
@@ -287,7 +283,6 @@ class Acceptor:
 def accept_streams(
     listening: socket.socket, take: Callable[[asyncio.StreamReader, asyncio.StreamWriter], object]
 ) -> Acceptor:
-    """Accept connections on *listening*, and call *take* with a reader and a writer for each connection."""
     tasks = Tasks()
 
     async def open_streams(connection: socket.socket) -> None:

@@ -1,6 +1,6 @@
 """A container as containerd keeps it, driven by the machine ``container-status``.
 
-Its record always shows what the machine shows.
+The state that follows from the container's record must always be the state that the machine shows.
 """
 
 import threading
@@ -33,12 +33,14 @@ OOM_KILLED: Final = "OOMKilled"
 
 
 class Effects:
-    """The effects of events on a container, its record and its environment.
+    """What the events of a container do to its record in the directory *root* and to its environment *world*.
 
-    *root* is the container's directory, and *world* is its environment. ``storage`` has the container's record, or is
-    ``None`` if there is no record. ``beginnings`` maps an event to its effect when the event begins. Events that are
-    not in ``beginnings`` have the effect :meth:`use`. ``endings`` maps a call to its effect when the call continues.
-    ``resources`` and ``exit`` are arguments of the current event. ``why`` is the reason if the event fails.
+    ``beginnings`` maps events to the methods that carry them out, and ``endings`` maps calls that take time to the
+    methods that complete them. An event that is missing from ``beginnings`` only needs :meth:`use`. Each of these
+    methods gets the names of the possible outcomes and returns the one that occurred. If that is a failure, it stores
+    the reason in ``why``.
+
+    ``storage`` is ``None`` while there is no record. ``resources`` and ``exit`` are the arguments of the current event.
     """
 
     def __init__(self, root: Path, world: SimulatedWorld) -> None:
@@ -125,7 +127,10 @@ class Effects:
         return first_of(names, outcome, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
-        """Kill the process and record its exit. If *exit_follows*, an exit event will record an earlier exit."""
+        """Kill the process and record its exit.
+
+        If *exit_follows* is true and the process has already ended, leave its exit to the event that will report it.
+        """
         late = False
         try:
             try:
@@ -178,7 +183,6 @@ class Effects:
         return next(iter(names - {"failed"}))
 
     def _look(self, outcome: str) -> str:
-        """Return *outcome* if containerd has a record of the container, or else the outcome of a failed lookup."""
         try:
             self.world.look()
         except WorldError as error:
@@ -194,11 +198,9 @@ class Effects:
         return self._existing().get()
 
     def _flag(self, **fields: bool) -> None:
-        """Change the given fields of the record in memory, but not in the file."""
         self._existing().update(lambda status: status.model_copy(update=fields))
 
     def write(self, **fields: object) -> None:
-        """Change the given fields of the record, both in memory and in the file."""
         self._existing().update_sync(lambda status: status.model_copy(update=fields))
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
@@ -215,9 +217,9 @@ MACHINE: Final = "container-status"
 
 
 class Container(Effects, Driven):
-    """A container with the directory *root* and the environment *world*. Thread-safe.
+    """A container whose record is in the directory *root* and whose process is in *world*. Thread-safe.
 
-    If *profile* is not empty, the machine behaves as under that profile. Each stage of a call is one step.
+    If *profile* is not empty, the machine behaves as under that profile. Each stage of a call is atomic.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -236,10 +238,10 @@ class Container(Effects, Driven):
 
     @classmethod
     def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
-        """Return the container after a restart.
+        """Return the container as a restart finds it.
 
-        If containerd has no record of the container, the container is absent and its directory is deleted. If
-        containerd's record cannot be read, the container is absent until a later restart can read the record.
+        If containerd has no record of the container, its directory is deleted. If containerd's record cannot be read,
+        the container is left out until a later restart can read it. In both cases, the container is absent.
         """
         self = cls(root, world, profile)
         before, outcome = ABSENT, ""
@@ -268,7 +270,6 @@ class Container(Effects, Driven):
         return self.storage.get() if self.storage else None
 
     def peek(self) -> Status | None:
-        """Return the record itself, or ``None`` if there is no record. The record must not be changed."""
         return self.storage.peek() if self.storage else None
 
     def status(self) -> Status:
@@ -277,19 +278,18 @@ class Container(Effects, Driven):
             return self._status()
 
     def call(self, event: str, resources: Resources | None = None) -> None:
-        """Make the complete call *event*, named as in the machine. A creation or an update stores *resources*."""
+        """Make the call *event* from beginning to end. Only a creation or an update uses *resources*."""
         in_progress = self.begin(event, resources)
         while in_progress:
             in_progress = self.end(event)
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
-        """Begin the call *event*. Return whether the call is still in progress."""
         with self._step():
             self.resources = resources
             return self._begin(event)
 
     def end(self, event: str) -> bool:
-        """Continue the call *event* by one stage. Return whether the call is still in progress."""
+        """Take the call *event*, which has begun, one stage further. Return whether it is still in progress."""
         with self._step():
             try:
                 names = {way.name for way in self.choices(event, ends=True)}
@@ -298,13 +298,12 @@ class Container(Effects, Driven):
             return self._finish(event, self.endings[event](names), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        """Record *exit*, unless an earlier exit is recorded. After an :class:`OSError`, it must be reported again."""
+        """Record *exit*, unless an earlier exit is recorded. After an :class:`OSError`, report it again."""
         with self._step():
             self.exit = exit
             self._begin("exit")
 
     def oom(self) -> None:
-        """Record that a process of the container was OOM-killed. Raise :class:`OSError` like :meth:`exited`."""
         with self._step():
             self.position.outcomes("oom")
             self.mark_oom()
@@ -337,7 +336,10 @@ class Container(Effects, Driven):
 
 
 def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
-    """Return the state before a restart and the record after it. Leave an unreadable file as it is, for repair."""
+    """Return the state before a restart, and the storage of the record after it.
+
+    An unreadable checkpoint is left as it is, so that it can be repaired.
+    """
     storage, task, looked_up = _left(root, world)
     before = storage.get()
     after = _reconciled(before, task, world) if looked_up else None
@@ -351,7 +353,6 @@ def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
 
 
 def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None, bool]:
-    """Return the record, the process, and whether the process could be looked up. An unreadable record is unknown."""
     task, looked_up = None, False
     with suppress(WorldError):
         task, looked_up = world.task(), True

@@ -1,8 +1,8 @@
 """Files that are written and removed atomically and durably, and durable directories.
 
-After a crash at any system call, a file has either its complete old content or its complete new content.
-:func:`remove` and the next :func:`write` delete temporary files. Two processes or threads must not write a file at
-the same time.
+Whatever system call a crash interrupts, a file has either its old or its new content, and never a part of it. Temporary
+files that a crash leaves are deleted by :func:`remove` and by the next :func:`write`. Two processes or threads must not
+write a file at the same time.
 """
 
 import os
@@ -20,9 +20,10 @@ class UnknownContentError(OSError):
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace the content of *path* with *data*. After an :class:`OSError`, the file has its old content.
+    """Replace the content of *path* with *data*.
 
-    After :class:`UnknownContentError`, the file has either the old or the new content, and should be read again.
+    If this raises :class:`OSError`, the file still has its old content. The exception is :class:`UnknownContentError`,
+    after which it may have either content and should be read again.
     """
     before = path.read_bytes() if path.exists() else None
     with _folder(path) as folder:
@@ -43,7 +44,6 @@ def write(path: Path, data: bytes) -> None:
 
 
 def make_folder(path: Path, *, exist_ok: bool = False) -> None:
-    """Create the directory *path* and its missing parents. Raise :class:`OSError` if that fails."""
     if not path.parent.exists():
         make_folder(path.parent, exist_ok=True)
     path.mkdir(exist_ok=exist_ok)
@@ -52,9 +52,9 @@ def make_folder(path: Path, *, exist_ok: bool = False) -> None:
 
 
 def remove(path: Path, *others: Path) -> None:
-    """Delete *path*, *others*, and temporary files of *path*, if they exist. Raise :class:`OSError` on failure.
+    """Delete *path*, its temporary files and *others*, as far as they exist. Raise :class:`OSError` on failure.
 
-    *path* is deleted last. As long as *path* exists after a crash, the other files can still be found and deleted.
+    *path* goes last, so that after a crash the remaining files can still be found through it.
     """
     for file in (*leftovers(path), *others, path):
         file.unlink(missing_ok=True)
@@ -64,7 +64,6 @@ def remove(path: Path, *others: Path) -> None:
 
 
 def leftovers(path: Path) -> tuple[Path, ...]:
-    """Return the temporary files that unfinished writes of *path* by this module or by containerd have left."""
     return tuple(sorted(path.parent.glob(f".tmp-{path.name}*")))
 
 
@@ -87,7 +86,6 @@ def _replace(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """Open the directory of *path*. Syncing its file descriptor makes changes in the directory durable."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield folder

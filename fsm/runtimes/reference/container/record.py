@@ -1,7 +1,7 @@
 """The record that containerd keeps of a container, and the state that follows from it.
 
-Every field has the type and the bounds that it has in containerd. They are checked when the field is set. Records are
-mutable, so callers get copies.
+The fields have the same types and bounds as in containerd, and are checked whenever they are set. Since records are
+mutable, callers get copies.
 """
 
 import json
@@ -19,7 +19,6 @@ Uint32: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
 Uint64: TypeAlias = Annotated[int, Field(ge=0, lt=2**64)]
 
 FLAGS: Final = frozenset({"starting", "removing", "unknown"})
-"""Fields of :class:`Status` that are never written to the file."""
 
 
 def folded(key: str) -> str:
@@ -32,8 +31,6 @@ def folded(key: str) -> str:
 
 
 class ContainerState(StrEnum):
-    """The states that a client can see."""
-
     CREATED = "CONTAINER_CREATED"
     RUNNING = "CONTAINER_RUNNING"
     EXITED = "CONTAINER_EXITED"
@@ -41,16 +38,14 @@ class ContainerState(StrEnum):
 
 
 class Record(BaseModel):
-    """The record of a container, or a part of it."""
-
     model_config = ConfigDict(strict=True, extra="forbid", validate_assignment=True, revalidate_instances="always")
 
     @model_validator(mode="before")
     @classmethod
     def _read_like_go(cls, data: object, info: ValidationInfo) -> object:
-        """Replace keys with field names, ignoring case, if a validation context is given.
+        """Match keys to fields as Go does when it reads a file, which is indicated by a validation context.
 
-        Drop keys that are unknown, and keys whose value is ``null``.
+        Go ignores case, unknown keys, and keys whose value is ``null``.
         """
         if info.context is None or not isinstance(data, dict):
             return data
@@ -71,16 +66,14 @@ class Record(BaseModel):
 
 
 class HugepageLimit(Record):
-    """The limit for huge pages of one size."""
-
     page_size: str = ""
     limit: Uint64 = 0
 
 
 class LinuxResources(Record):
-    """Limits on Linux. A value that is 0 or empty means that the limit is not set.
+    """Limits on Linux. A limit that is 0 or empty is not set.
 
-    ``hugepage_limits`` may contain ``None``, because of a copying bug in containerd. Such values are kept.
+    Because of a copying bug in containerd, ``hugepage_limits`` may contain ``None``, which is preserved.
     """
 
     cpu_period: Int64 = 0
@@ -97,7 +90,6 @@ class LinuxResources(Record):
     @field_validator("unified", mode="wrap")
     @classmethod
     def _sort(cls, data: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> dict[str, str]:
-        """Sort *data* by key. When a file is read, ``null`` becomes an empty string, like in Go."""
         if info.context is not None and isinstance(data, dict):
             data = {key: "" if value is None else value for key, value in data.items()}
         valid: dict[str, str] = validate(data)
@@ -105,15 +97,11 @@ class LinuxResources(Record):
 
 
 class CpuGroupAffinity(Record):
-    """A bit mask of the usable processors in one group on Windows."""
-
     cpu_mask: Uint64 = 0
     cpu_group: Uint32 = 0
 
 
 class WindowsResources(Record):
-    """Limits on Windows. A value that is 0 or empty means that the limit is not set."""
-
     cpu_shares: Int64 = 0
     cpu_count: Int64 = 0
     cpu_maximum: Int64 = 0
@@ -123,8 +111,6 @@ class WindowsResources(Record):
 
 
 class Resources(Record):
-    """The limits of a container, for Linux, Windows or both."""
-
     linux: LinuxResources | None = None
     windows: WindowsResources | None = None
 
@@ -132,8 +118,8 @@ class Resources(Record):
 class Status(Record):
     """A container's record. Times are in nanoseconds since the epoch, or 0 if unset.
 
-    ``starting``, ``removing`` and ``unknown`` are never written to the file. containerd before 2.1 does not have
-    ``restore``. In its records, ``restore`` is ``None``.
+    ``starting``, ``removing`` and ``unknown`` exist only in memory. ``restore`` is new in containerd 2.1, so it is
+    ``None`` in the records of earlier versions.
 
     >>> status = Status(created_at=1)
     >>> status.state().value
@@ -157,10 +143,6 @@ class Status(Record):
     unknown: bool = False
 
     def state(self) -> ContainerState:
-        """Return the state that follows from the times that are set.
-
-        The state is unknown if no time is set or ``unknown`` is true.
-        """
         times = (
             (self.finished_at, ContainerState.EXITED),
             (self.started_at, ContainerState.RUNNING),
@@ -174,12 +156,9 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 VERSION: Final = "v1"
 
 _KEYS: Final = {name: to_pascal(name) for name in Status.model_fields if name not in FLAGS}
-"""Maps each written field to its key, in file order. Keys inside the resources are field names."""
 
 
 class CheckpointError(Exception):
-    """A checkpoint cannot be used. The message contains its path and the reason."""
-
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}" if path else why)
 
@@ -187,8 +166,8 @@ class CheckpointError(Exception):
 def encode(status: Status) -> bytes:
     r"""Return the file content for *status*.
 
-    If ``restore`` is ``None``, the result is a file as containerd before 2.1 writes it. Raise :class:`ValueError` if
-    a part of *status* has the wrong type.
+    If ``restore`` is ``None``, the format is that of containerd before 2.1. Raise :class:`ValueError` if a part of
+    *status* has the wrong type.
 
     >>> encode(Status(created_at=7, message="exit > 0"))  # doctest: +ELLIPSIS
     b'{"Version":"v1","Pid":0,"CreatedAt":7,...,"ExitCode":0,"Reason":"","Message":"exit \\u003e 0","Resources":null}'
@@ -207,7 +186,6 @@ def encode(status: Status) -> bytes:
 
 
 def _escape(text: str, *, old: bool) -> str:
-    """Escape *text* if Go escapes it but Python does not. If *old*, escape it as Go before 1.22 does."""
     if len(text) > 1:
         return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(text, text) if old else text
     # Python keeps a byte that is not UTF-8 as a lone surrogate, but Go replaces it.
@@ -282,7 +260,6 @@ def _no_number(word: str) -> None:
 
 
 def _without_surrogates(text: str) -> str:
-    """Replace lone surrogates in *text* with U+FFFD, as Go does."""
     return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
 
 

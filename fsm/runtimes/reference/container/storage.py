@@ -15,7 +15,6 @@ from fsm.runtimes.reference.container.record import ContainerState, Status, deco
 StatusChange: TypeAlias = Callable[[Status], Status]
 
 NAME: Final = "status"
-"""File name of the checkpoint in the container's directory."""
 
 
 class DeletedError(Exception):
@@ -54,14 +53,14 @@ class StatusStorage:
         """
 
     def get(self) -> Status:
-        """Return a copy of the record, or of the last record if it was deleted."""
+        """Return a copy of the record. After a deletion, this is the last record."""
         return self.peek().copied()
 
     def state(self) -> ContainerState:
         return self.peek().state()
 
     def peek(self) -> Status:
-        """Return the record itself. It must not be changed, and each update replaces it."""
+        """Return the record itself, which callers must not change. An update does not change it, but replaces it."""
         if not self.known:
             with self._lock:
                 if not self.known:  # no other reader has read the file in the meantime
@@ -69,12 +68,13 @@ class StatusStorage:
         return self._status
 
     def update(self, change: StatusChange, *, checkpointed: bool = False) -> None:
-        """Replace the record with the result of *change*, which is called with a copy of the record.
+        """Replace the record with the result of *change*, which is called with a copy of it.
 
-        If *checkpointed*, also write the file. If *change* raises an error or returns an invalid record, nothing
-        changes. Raise :class:`DeletedError` if the record was deleted, and :class:`RuntimeError` for an update within
-        an update. After :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`, which is an
-        :class:`OSError`, the record is not ``known``.
+        If *checkpointed* is true, also write the file. If *change* raises an error or returns an invalid record,
+        nothing changes. Raise :class:`DeletedError` if the record was deleted, and :class:`RuntimeError` for an update
+        within an update. A failed write raises :class:`OSError`. If this is
+        :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`, the file may be newer than the
+        record, and ``known`` becomes false.
         """
         if self._writer == threading.get_ident():
             raise RuntimeError(f"{self.path}: an update within an update would be lost")
@@ -101,10 +101,7 @@ class StatusStorage:
         self.update(change, checkpointed=True)
 
     def delete(self) -> None:
-        """Delete the checkpoint and the remains of earlier deletions.
-
-        After an :class:`OSError`, the deletion can be repeated.
-        """
+        """Delete the checkpoint and the remains of failed deletions. After an :class:`OSError`, try again."""
         with self._lock:
             try:
                 # containerd moves the file out of its directory before deleting it, and may be stopped in between.

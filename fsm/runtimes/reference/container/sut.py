@@ -1,6 +1,6 @@
-"""The reference container as a system under test.
+"""The reference container under test, in a real directory and a simulated environment.
 
-It has a real directory and a simulated environment, which can produce every outcome.
+The simulation can produce every outcome.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,10 +27,7 @@ FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("remove", "no-record"): "gone",
     ("remove", "failed"): "forget",
 }
-"""Maps an event and an outcome to the fault that causes the outcome.
-
-All other failures are caused by the fault ``use``.
-"""
+"""The fault that causes each outcome of an event. Failures that are not listed are caused by the fault ``use``."""
 
 CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
     *DAMAGE,
@@ -74,7 +71,6 @@ class ContainerSUT(ReferenceSUT[Container]):
         return self.container.shows
 
     def record(self) -> dict[str, Any]:
-        """Return the data in the file. Omit the reason, which an OOM kill changes in every state."""
         status = self.container.record()
         fields = _fields(status) if status else {}
         return {name: value for name, value in fields.items() if name not in {"reason", *FLAGS}}
@@ -147,7 +143,6 @@ class ContainerSUT(ReferenceSUT[Container]):
         self._restart_to, self._begins = "", False
 
     def _restart(self) -> None:
-        """Recover the container from the disk. To make its state unknown, damage the checkpoint first."""
         file, to = self._root / NAME, self._restart_to
         unknown = self.container.shows == "CONTAINER_UNKNOWN"
         if to.startswith("unknown"):
@@ -166,7 +161,6 @@ class ContainerSUT(ReferenceSUT[Container]):
         self.container = self._kind.recovered(self._root, self.world)
 
     def _set_process(self, to: str) -> None:
-        """Prepare the process of the container so that the restart has the outcome *to*."""
         match to:
             case "running" | "unknown-started" | "skipped-started" if not self.world.ended:
                 self.world.process = self.world.process or Task(1)
@@ -181,10 +175,6 @@ class ContainerSUT(ReferenceSUT[Container]):
 
 
 def _fields(part: Record) -> dict[str, Any]:
-    """Return the fields of *part* as nested dictionaries.
-
-    Lists and maps are not copied, so that changes of the record are visible in the result.
-    """
     return {name: _fields(value) if isinstance(value, Record) else value for name, value in part}
 
 

@@ -17,7 +17,6 @@ KILLED: Final = 137
 
 LOST_CODE: Final = 255
 LOST_REASON: Final = "Unknown"
-"""Exit code and reason of an exit that was not observed."""
 
 
 class Exit(NamedTuple):
@@ -28,8 +27,6 @@ class Exit(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The process of a container. It was created, has ``started``, or has ended with ``exit``."""
-
     pid: int
     started: bool = True
     exit: Exit | None = None
@@ -55,8 +52,8 @@ class LateError(WorldError):
 class SimulatedWorld:
     """The simulated environment of one container, whose directory is *root*.
 
-    Methods raise :class:`WorldError` as ``faults`` requires, until :meth:`end_event` is called. ``known`` is true if
-    containerd has a record of the container. ``ended`` is true if the current event has killed the process.
+    The steps named in ``faults`` raise :class:`WorldError` until :meth:`end_event` is called. ``known`` is true if
+    containerd has a record of the container, and ``ended`` is true if the current event has killed the process.
     """
 
     root: Path
@@ -68,7 +65,6 @@ class SimulatedWorld:
     _pid: int = 100
 
     def now(self) -> int:
-        """Return the time in nanoseconds since the epoch. The time is never 0."""
         self._time += 1
         return self._time
 
@@ -77,7 +73,6 @@ class SimulatedWorld:
         self.known = True
 
     def look(self) -> None:
-        """Look up containerd's record. Raise :class:`NoRecordError` if there is none."""
         self.faults.point("look", effect=False)
         if "gone" in self.faults:
             self.known = False
@@ -89,7 +84,6 @@ class SimulatedWorld:
         self.known = False
 
     def run(self) -> int:
-        """Start the process and return its id."""
         self.faults.point("run")
         self._pid += 1
         self.process = Task(self._pid)
@@ -98,7 +92,6 @@ class SimulatedWorld:
         return self._pid
 
     def kill(self) -> Exit:
-        """Kill the process. Raise :class:`NoTaskError` if there is none, or :class:`LateError` if it ends too late."""
         self.faults.point("kill", effect=False)
         if "no task" in self.faults or (self.process is None and "late" not in self.faults):
             raise NoTaskError("no such process")
@@ -114,16 +107,13 @@ class SimulatedWorld:
         return self.process
 
     def drop(self) -> None:
-        """Delete the remains of a process that never started or has ended."""
         self.faults.point("drop")
         self.process = None
 
     def use(self) -> None:
-        """Do the work of a call such as exec, attach or update-resources."""
         self.faults.point("use")
 
     def end_event(self) -> None:
-        """End the current event, and remove all faults."""
         self.faults.clear()
         self.ended = False
         restore(self.root)
@@ -133,10 +123,8 @@ PAUSE: Final = ("cat",)
 """A command that does nothing, like a pause process. It ends when its parent exits and closes its input."""
 
 POD: Final = "FSM_POD"
-"""Environment variable that names the pod to which a pause process belongs."""
 
 SIGNALLED: Final = 128
-"""Number that is added to a signal number to form the exit code of a process that the signal ended."""
 
 
 def shell_code(code: int) -> int:
@@ -153,7 +141,6 @@ class WatchError(WorldError):
 
 
 async def process_end(process: subprocess.Popen[bytes]) -> int:
-    """Wait for *process* to exit. Return its return code, which is negative after a signal."""
     while (code := process.poll()) is None:
         loop = asyncio.get_running_loop()
         seen = asyncio.Event()
@@ -169,12 +156,11 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
 
 @dataclass(eq=False)
 class Processes:
-    """The environment of one sandbox on Linux, with a real process and the directory *root*.
+    """The environment of one pod sandbox on Linux: the directory *root* and a real process.
 
-    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`. *faults* may contain the name of any
-    step, which then fails. *hook* is called after the task of the sandbox was deleted, when containerd would notify
-    NRI 0.1 plugins. *now* returns the time. Exits are reported only while ``gate`` is open. If ``breaks`` is true,
-    the next report fails.
+    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`, and the steps that are named in *faults*
+    do. *hook* is called after the sandbox's task was deleted, which is when containerd notifies NRI 0.1 plugins. Exits
+    are reported only while ``gate`` is open. If ``breaks`` is true, the next report fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -203,14 +189,9 @@ class Processes:
         self.gate.set()
 
     def pretend(self, step: str) -> None:
-        """Pretend to do *step*, which can fail but has no other effect here.
-
-        The steps are ``read``, ``describe`` and ``forget``. In containerd, these steps access data in files.
-        """
         self.faults.point(step, effect=False)
 
     def run(self) -> int:
-        """Create the directory with a file in it, and start the process. Return the id of the process."""
         self.faults.point("begin")
         try:
             self.root.mkdir()
@@ -223,7 +204,6 @@ class Processes:
         return self._process.pid
 
     def undo(self) -> None:
-        """Delete everything that a failed start has created."""
         self.faults.point("undo", effect=False)
         with suppress(NoTaskError):
             self.delete()
@@ -233,20 +213,18 @@ class Processes:
         return self._running().pid
 
     def task(self) -> bool:
-        """Check whether a task exists: a process or its remains. The fault ``no task`` deletes the task."""
+        """Check whether there is a task: a process or its remains. The fault ``no task`` deletes it first."""
         self.faults.point("task", effect=False)
         if "no task" in self.faults and self._process is not None:
             self.delete()
         return self._process is not None
 
     def ended(self) -> Exit | None:
-        """Return the exit of the process, or ``None`` if it is running or its exit is unknown."""
         if self._process is not None and self._exit is None and (code := self._process.poll()) is not None:
             self._exit = Exit(shell_code(code), self.now())
         return self._exit
 
     async def exited(self) -> Exit:
-        """Wait until the process has ended, and return its exit. May also raise :class:`WatchError`."""
         await self.gate.wait()
         if self.breaks:
             self.breaks = False
@@ -260,7 +238,6 @@ class Processes:
         return ended
 
     def kill(self) -> None:
-        """Kill the process without waiting for its end. Use :meth:`dead` to wait."""
         self.faults.point("kill")
         if self._process is not None:
             self._process.kill()
@@ -287,7 +264,6 @@ class Processes:
         self._process = None
 
     def clean(self) -> None:
-        """Clean up the files of a stopped sandbox. Can be repeated."""
         self.faults.point("clean", effect=False)
         (self.root / "hosts").unlink(missing_ok=True)
 
@@ -296,7 +272,6 @@ class Processes:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def die(self) -> None:
-        """End the process with a signal, as if it had ended by itself."""
         if self.runs():
             self._running().terminate()
             self._running().wait()
@@ -305,7 +280,6 @@ class Processes:
         return self._process is not None and self.ended() is None
 
     def end(self) -> None:
-        """Remove all faults, and then delete everything."""
         self.faults.clear()
         self.undo()
 

@@ -1,10 +1,11 @@
 """containerd's CRI service as asyncio tasks: its construction, Run and Close.
 
-The construction proceeds step by step. If a step fails, nothing is left running. Run starts the ``components`` (the
-event monitor, a syncer for each CNI directory, the streaming server, the NRI registration, and the queue of container
-events), signals readiness, and waits for the first component to end. The machine ``service-construction`` drives the
-construction, ``service-run`` drives the progress of Run, and ``service-flag`` records whether the service counts as
-initialised.
+The service is constructed step by step, and if a step fails, nothing is left running. Run starts the ``components``,
+which are the event monitor, a syncer for each CNI directory, the streaming server, the NRI registration and the queue
+of container events. It then signals readiness and waits until the first component ends.
+
+Three machines are involved: ``service-construction`` for the construction, ``service-run`` for the progress of Run, and
+``service-flag``, which tells whether the service counts as initialised.
 """
 
 import asyncio
@@ -32,11 +33,11 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 DRAIN_TIMEOUT: Final = 10.0
-"""Maximum number of seconds that Run waits for an event handler after it has stopped everything else."""
+"""How many seconds Run waits for a busy event handler after it has stopped everything else."""
 
 
 class RunError(Exception):
-    """The error that Run returns. ``what`` names the part that failed. The first of ``errors`` is the reason."""
+    """The error with which Run ends. ``what`` names the part that failed, and ``errors`` begins with the reason."""
 
     def __init__(self, what: str, *errors: Exception) -> None:
         reasons = "; ".join(str(error) or type(error).__name__ for error in errors)
@@ -51,8 +52,6 @@ class CloseError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The components of the service, with one syncer for each CNI directory."""
-
     monitor: EventMonitor
     syncers: tuple[Syncer, ...]
     server: StreamingServer
@@ -60,12 +59,11 @@ class Parts:
     queue: Queue
 
     def __iter__(self) -> Iterator[Component]:
-        """Yield all components in the order in which they are stopped, which is the reverse of their start order."""
         return iter((self.registration, self.server, *self.syncers, self.monitor, self.queue))
 
     @property
     def required(self) -> tuple[Component, ...]:
-        """Components that the service needs. If one of them ends, the service ends."""
+        """The components without which the service cannot continue. If one of them ends, the service ends."""
         return (self.monitor, self.server, *self.syncers)
 
 
@@ -74,15 +72,15 @@ async def nothing(*_: object) -> None:
 
 
 def exit_process(error: Exception) -> NoReturn:
-    """Exit the process because of *error*."""
     raise SystemExit(str(error)) from error
 
 
 class CRIService:
-    """The CRI service, which consists of *parts*. Belongs to one event loop.
+    """The CRI service, which consists of *parts*. It belongs to one event loop.
 
-    *recover* restores pods and containers, or raises an error. *pause(phase)* is awaited before the phases
-    ``register``, ``shut-down`` and ``return`` of Run. *clock* limits how long Run waits at its end.
+    *recover* restores the pods and containers. *pause* is called before Run enters one of the phases ``register``,
+    ``shut-down`` and ``return``, with the name of the phase. *clock* limits how long Run waits for an event handler at
+    its end.
     """
 
     syncer: type[Syncer] = Syncer
@@ -109,11 +107,10 @@ class CRIService:
             part.changed = self._changed
 
     def is_initialized(self) -> bool:
-        """Check whether the service accepts calls."""
         return self.flag.state == "yes"
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Start everything, call *ready*, and return after :meth:`close` is called. Can be called only once.
+        """Run the service until it is closed, and call *ready* once it is ready. Can be called only once.
 
         Raise :class:`RunError` if the service could not start, or ended without being closed.
         """
@@ -156,10 +153,7 @@ class CRIService:
         raise RunError(what, error) from error
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Notify NRI that *container* has exited.
-
-        If the service is not registered yet, notify NRI after the registration.
-        """
+        """Notify NRI of the exit of *container*, now or once the service is registered."""
         if self.parts.registration.state == "on":
             self.parts.registration.nri.notify_container_exit(pod, container)
         else:
@@ -229,7 +223,7 @@ class ConstructionError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makers:
-    """Functions that make the parts of the service. Each function may raise any error.
+    """The functions that make the parts of a service. They may raise any exception.
 
     ``platform`` returns the directories with CNI configurations. ``controller`` returns a function that passes the
     parts to the sandbox controller, or ``None`` if no controller is configured.
@@ -246,7 +240,7 @@ class Makers:
 
 
 class Construction:
-    """Constructs one service with *makers*. Each step is a method, and :meth:`make` takes all steps."""
+    """The construction of a service with *makers*. Each step has a method, and :meth:`make` takes them all."""
 
     profile = ""
 
@@ -258,7 +252,6 @@ class Construction:
 
     @property
     def running(self) -> Iterator[Component]:
-        """Components that are already running and must be stopped after a failure. The newest comes first."""
         yield from reversed(self.syncers)
         if self.position.state != "begun":
             yield self.queue
@@ -279,7 +272,6 @@ class Construction:
         self.position.take("start-queue")
 
     def platform(self) -> Sequence[Path]:
-        """Initialise the platform. Return the directories with CNI configurations."""
         return self._step("platform", self.makers.platform)
 
     def make_server(self) -> None:
@@ -307,7 +299,6 @@ class Construction:
             self._step("set-controller", lambda: controller(self.parts))
 
     def introspect(self) -> Parts:
-        """Ask the runtimes for their features. Return the parts of the service."""
         self._step("introspect", self.makers.introspect)
         return self.parts
 
@@ -315,7 +306,6 @@ class Construction:
         self.fail("set-controller", "missing", LookupError("no sandbox controller is configured"))
 
     def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
-        """Stop everything, because *step* has failed with *error*. *outcome* is its outcome in the machine."""
         for part in self.running:
             part.stop()
         self.position.take(step, outcome)

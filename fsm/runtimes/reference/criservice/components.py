@@ -25,11 +25,11 @@ CHANGED: Final = Mask.CLOSE_WRITE | Mask.MOVE | Mask.DELETE
 
 
 class Component(Driven):
-    """One component of the service. The event ``changed`` is set whenever the state of the component changes.
+    """A component that the service starts, watches and stops. ``changed`` is set whenever its state changes.
 
-    ``error`` is kept until Run takes it. Until then, the task of a component that is not ``buffered`` waits too, like
-    a goroutine that sends to an unbuffered channel. If ``ends_by_itself`` is true, the task ends when the component
-    is closed. If not, the task is cancelled.
+    ``error`` is kept until Run takes it. Until then, the task of a component that is not ``buffered`` waits too, like a
+    goroutine that sends to an unbuffered channel. If ``ends_by_itself`` is true, closing the component is enough to end
+    its task. Otherwise, the task is cancelled.
 
     >>> class Short(Component):
     ...     async def work(self) -> None:
@@ -59,7 +59,6 @@ class Component(Driven):
 
     @property
     def busy(self) -> bool:
-        """True if the component would have work to finish if it were stopped now."""
         return False
 
     def start(self) -> None:
@@ -96,7 +95,6 @@ class Component(Driven):
         return self.error
 
     def release(self) -> None:
-        """Release everything immediately, as the end of the process would."""
         with suppress(OSError):
             self.close()
         if self._task is not None:
@@ -139,9 +137,10 @@ class SubscriptionError(Exception):
 
 
 class EventMonitor(Component):
-    """Handles the events of the stream that *subscribe* returns, each with the key of its object.
+    """Handles the events of a stream, and retries those that could not be handled.
 
-    *handler* raises :class:`~fsm.runtimes.reference.events.HandlerError` for an event that must be retried.
+    *subscribe* returns the stream, in which each event comes with the key of its object. *handler* raises
+    :class:`~fsm.runtimes.reference.events.HandlerError` for an event that must be retried.
     """
 
     def __init__(
@@ -163,11 +162,9 @@ class EventMonitor(Component):
         return self._at_handler.locked()
 
     def subscribe(self) -> None:
-        """Subscribe. Events wait in the stream until the monitor is started."""
         self._stream = self._subscribe()
 
     async def work(self) -> None:
-        """Handle events as they arrive, and retry deferred events. Without a subscription, only retry."""
         ticking = asyncio.create_task(self.backoff.run())
         stopping = asyncio.create_task(self._stopping.wait())
         coming: asyncio.Future[tuple[str, str]] | None = None
@@ -202,7 +199,7 @@ class EventMonitor(Component):
 
 
 class Registration(Component):
-    """Registration of the service as the domain *domain* of NRI. Starting NRI also starts the installed plugins."""
+    """The registration of the service with NRI, as the domain *domain*. It also starts NRI and its plugins."""
 
     def __init__(self, nri: NRI, domain: Domain) -> None:
         super().__init__()
@@ -210,10 +207,6 @@ class Registration(Component):
         self._domain = domain
 
     async def register(self) -> None:
-        """Register the service, which may take seconds.
-
-        If the component is stopped in the meantime, stop NRI as soon as NRI has started.
-        """
         if self.state == "closed":
             self.position.take("starts")
             return
@@ -239,7 +232,7 @@ class Registration(Component):
 class Watches:
     """The directory watches of the event loop *loop*.
 
-    All watches share one inotify instance, because a user may have only 128 instances.
+    They share one inotify instance, because a user may have only 128 of them.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -249,10 +242,7 @@ class Watches:
         self._loop.add_reader(self._inotify.fd, self._read)
 
     def watch(self, path: Path) -> Watcher:
-        """Return a watcher of the directory *path*. If the directory does not exist, create it.
-
-        Raise :class:`OSError` if that fails.
-        """
+        """Watch the directory *path*, and create it if necessary. Raise :class:`OSError` if that fails."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         watch = self._inotify.add_watch(path, GONE | CHANGED | Mask.ONLYDIR)
         watcher = Watcher(lambda: self._remove(watch, watcher))
@@ -282,7 +272,7 @@ class Watches:
 
 
 class Watcher(asyncio.Queue[Mask | None]):
-    """A queue of the events of one directory. ``None`` in the queue means that the watcher was closed."""
+    """A queue of the events of one directory. It ends with ``None`` when the watcher is closed."""
 
     def __init__(self, on_close: Callable[[], None]) -> None:
         super().__init__()
@@ -290,7 +280,6 @@ class Watcher(asyncio.Queue[Mask | None]):
         self._on_close = on_close
 
     def close(self) -> None:
-        """Stop watching. A second call has no effect."""
         if not self.closed:
             self.closed = True
             self._on_close()
@@ -298,9 +287,9 @@ class Watcher(asyncio.Queue[Mask | None]):
 
 
 class Syncer(Component):
-    """Calls *load* when a file in the directory *path* is written, moved or deleted.
+    """Calls *load* whenever a file in the directory *path* is written, moved or deleted.
 
-    The syncer watches the directory from its own creation.
+    The directory is watched from the creation of the syncer, so that no change before its start is missed.
     """
 
     buffered = True
@@ -313,10 +302,6 @@ class Syncer(Component):
         self._load = load
 
     async def work(self) -> None:
-        """Call *load* after each change in the directory.
-
-        Raise :class:`OSError` if the directory is deleted or renamed, or if the watcher is closed.
-        """
         while not self.watcher.closed and (mask := await self.watcher.get()) is not None:
             if mask & GONE:
                 raise OSError(f"cni conf dir {self.path} is removed, stop watching")
@@ -332,9 +317,9 @@ class Syncer(Component):
 
 
 class StreamingServer(Component):
-    """A server that listens at *address*. Port 0 means any free port.
+    """A server that listens at *address* but has no streams to serve, so it hangs up on every client.
 
-    The server has no streams, so it hangs up on clients.
+    If the port in *address* is 0, the server listens at any free port.
     """
 
     def __init__(self, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
@@ -377,7 +362,6 @@ class Queue(Component):
 
 
 async def until(changed: asyncio.Event, holds: Callable[[], bool]) -> None:
-    """Wait until *holds()* is true. Its result may change whenever *changed* is set."""
     while not holds():
         changed.clear()
         await changed.wait()

@@ -29,13 +29,9 @@ T = TypeVar("T")
 
 FAILS: Final = ("failed", "missing")
 LEAKS: Final = ("leaked", "panic")
-"""Outcomes of a step that fails.
-
-The outcomes in ``FAILS`` are intended. The outcomes in ``LEAKS`` occur in containerd instead.
-"""
+"""What happens when a step fails: ``FAILS`` is intended, and ``LEAKS`` is what containerd does instead."""
 
 SHOWS: Final = {"off": "idle", "on": "running", "closed": "stopped", "ended": "stopped", "failed": "failed"}
-"""Maps the state of the monitor as a component to the state in the machine of the monitor."""
 
 
 class ProcessExitError(Exception):
@@ -43,8 +39,6 @@ class ProcessExitError(Exception):
 
 
 class ServiceSUT(LoopSUT[K]):
-    """A SUT that consists of components. Each reset releases all components."""
-
     def reset(self) -> None:
         super().reset()
         self._home = self._new_folder()
@@ -54,7 +48,6 @@ class ServiceSUT(LoopSUT[K]):
 
     @cached_property
     def _watches(self) -> Watches:
-        """The watches for all tests. They are shared because the kernel takes milliseconds to close them."""
         watches = Watches(self._runner.get_loop())
         self._lasting.callback(watches.close)
         return watches
@@ -69,8 +62,6 @@ class ServiceSUT(LoopSUT[K]):
 
 
 class Feed(asyncio.Queue[str | Exception], AsyncIterator[tuple[str, str]]):
-    """An event stream that a test can break."""
-
     async def __anext__(self) -> tuple[str, str]:
         event = await self.get()
         if isinstance(event, Exception):
@@ -79,8 +70,6 @@ class Feed(asyncio.Queue[str | Exception], AsyncIterator[tuple[str, str]]):
 
 
 class ConstructionSUT(ServiceSUT[Construction]):
-    """A :class:`~fsm.runtimes.reference.criservice.Construction` under test. It shows what is running."""
-
     machine = "service-construction"
     kinds = (Construction, UpstreamConstruction)
 
@@ -106,7 +95,6 @@ class ConstructionSUT(ServiceSUT[Construction]):
         return "queue" if queues else "nothing"
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Make the step fail or succeed. The kind of failure cannot be chosen."""
         del event
         self._fails = outcome in (LEAKS if issubclass(self._kind, UpstreamConstruction) else FAILS)
         return self._fails or outcome not in LEAKS + FAILS
@@ -150,8 +138,6 @@ class ConstructionSUT(ServiceSUT[Construction]):
 
 
 class MonitorSUT(LoopSUT[EventMonitor]):
-    """An :class:`~fsm.runtimes.reference.criservice.components.EventMonitor` under test."""
-
     machine = "event-monitor"
     turns = 20
     kinds = (EventMonitor,)
@@ -162,10 +148,6 @@ class MonitorSUT(LoopSUT[EventMonitor]):
         self.monitor = self._kind(lambda: self._feed, nothing)
 
     def shows(self) -> str:
-        """Return the state of the monitor.
-
-        Check that the monitor has a task if and only if it is running or has failed.
-        """
         shown = SHOWS[self.monitor.state]
         if self.monitor.has_task != (shown in {"running", "failed"}):
             raise BrokenError(f"it is {shown}, and has {'a' if self.monitor.has_task else 'no'} task")

@@ -1,7 +1,6 @@
 """The reference CRI service as a system under test. A gate stops Run before each phase.
 
-Directories, sockets and tasks are real. Only one failure is simulated: a server that cannot be closed. All other
-failures are real.
+Directories, sockets and tasks are real, and so are all failures but one: a server that cannot be closed.
 """
 
 import asyncio
@@ -26,7 +25,6 @@ TURNS: Final = 500
 """Number of event loop iterations after which nothing more will happen."""
 
 WITH_TASK: Final = frozenset({"on", "stopping", "failed"})
-"""States in which a component has a task."""
 
 SYSTEM: Final = load_system("cri-service")
 POD: Final = Pod(id="pod")
@@ -34,8 +32,6 @@ CONTAINER: Final = Container(id="container", pod_id="pod", state=ContainerState.
 
 
 class Gate:
-    """A gate at which Run waits. ``at`` is the phase that Run is about to enter."""
-
     def __init__(self) -> None:
         self.at = ""
         self._opened = asyncio.Event()
@@ -53,8 +49,6 @@ class Gate:
 
 
 class StubbornServer(StreamingServer):
-    """A server whose next attempt to close fails if ``refuses`` is true."""
-
     refuses = False
 
     def close(self) -> None:
@@ -65,8 +59,6 @@ class StubbornServer(StreamingServer):
 
 
 class ImmediateRegistration(Registration):
-    """A registration without plugins, which needs no thread."""
-
     async def join(self) -> None:
         self.nri.domains.register(self._domain)
         self.nri.start()
@@ -110,10 +102,6 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         self.service = self._kind(parts, self._recover, clock=self._clock, pause=self._gate.pause, fatal=self._fatal)
 
     def shows(self) -> str:
-        """Return the states of Run and of each component.
-
-        Check that tasks, watchers and sockets exist exactly when the states require them.
-        """
         parts, states = self.service.parts, {}
         for name, part, expected, exists in (
             ("monitor", parts.monitor, {"on", "stopping", "failed"}, parts.monitor.has_task),
@@ -133,10 +121,6 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         return _shown(service=self.service.position.state, flag=flag, **states)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Store *outcome* for the next event.
-
-        If *outcome* ends with ``: monitor lingers``, the monitor is stopped while it handles an event.
-        """
         del event
         self._outcome, _, rest = outcome.partition(": ")
         self._lingers = rest == "monitor lingers"
@@ -209,7 +193,6 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
                 raise UnsupportedError(event)
 
     def _break(self, event: str, number: int) -> Component:
-        """Break the component that *event* names. To break a syncer, remove directory 1 or rename directory 2."""
         parts = self.service.parts
         if event == "monitor-ends":
             self._feed.put_nowait(OSError("the stream is broken"))
@@ -262,7 +245,6 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         return self.service.position.state == "exited"
 
     def _waits(self) -> bool:
-        """Check whether nothing more happens until the next event."""
         parts = self.service.parts
         if self._running is None or self._running.done() or self._has_exited:
             waits = True
@@ -290,7 +272,6 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         self._running = None
 
     async def _until(self, holds: Callable[[], bool], why: str) -> None:
-        """Let tasks run until *holds()* is true. Raise :class:`BrokenError` with *why* if that never happens."""
         for _ in range(TURNS):
             if holds():
                 return

@@ -1,4 +1,4 @@
-"""containerd's own CRI service and its construction, which do not behave as the machines intend."""
+"""containerd's own CRI service and its construction, which deviate from what the machines intend."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -20,15 +20,16 @@ class UpstreamSyncer(Syncer):
 
 
 class UpstreamService(CRIService):
-    """A service whose Run returns early and leaves components running. Once initialised, it stays initialised."""
+    """A service as containerd implements it: Run returns early and leaves components running.
+
+    Once initialised, such a service counts as initialised forever.
+    """
 
     syncer = UpstreamSyncer
 
     chance: Callable[[Sequence[str]], str] = staticmethod(random.choice)
-    """Chooses one of several ready channels to read."""
 
     def _may_run(self) -> bool:
-        """Check whether nothing remains from an earlier run."""
         return super()._may_run() or (
             self.position.state == "returned" and self.parts.monitor.state in {"off", "closed"}
         )
@@ -48,13 +49,13 @@ class UpstreamService(CRIService):
         self._return_first(errors)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Notify NRI. Before the registration, exit the process instead, because NRI is a nil pointer."""
+        """Notify NRI. Before the registration, exit the process instead, as NRI is still a nil pointer."""
         if self.parts.registration.state != "on":
             self._exit(RuntimeError("invalid memory address or nil pointer dereference"))
         super().exited(pod, container)
 
     def close(self) -> None:
-        """Stop the syncers, the monitor and the server, in this order. Stop early if one of them cannot be closed.
+        """Stop the syncers, the monitor and the server, in this order, up to the first that cannot be closed.
 
         NRI and the queue keep running.
         """
@@ -66,7 +67,7 @@ class UpstreamService(CRIService):
             raise CloseError(f"failed to stop stream server: {error}") from error
 
     async def _run_again(self) -> None:
-        """Recover the objects again, and register the domain again. One of these two steps fails."""
+        """Fail like a second Run in containerd, in the recovery or because the domain is already registered."""
         try:
             await self._recover()
         except Exception as error:
@@ -80,7 +81,6 @@ class UpstreamService(CRIService):
         raise RunError(what, error) from error
 
     def _select(self) -> dict[str, Exception]:
-        """Read one of the ready channels. Return a mapping of its name to its error, or an empty mapping."""
         ready = [name for name, part in self._drained_parts().items() if part.state in {"failed", "ended"}]
         states = {syncer.state for syncer in self.parts.syncers}
         ready += ["syncer"] * ("failed" in states) + ["syncer-ended"] * ("ended" in states)
@@ -92,7 +92,6 @@ class UpstreamService(CRIService):
         return {chosen: errors[0]} if errors else {}
 
     def _drained_parts(self) -> dict[str, Component]:
-        """Map names to the components that Run always waits for."""
         return {"monitor": self.parts.monitor, "server": self.parts.server}
 
     def _return_first(self, errors: dict[str, Exception]) -> None:
@@ -112,12 +111,11 @@ class UpstreamService(CRIService):
 
 
 class UpstreamConstruction(Construction):
-    """A construction that ends immediately after an error, and leaves the parts that it has made running."""
+    """A construction that ends at the first error, and leaves running whatever it has made so far."""
 
     profile = "upstream"
 
     def miss_controller(self) -> None:
-        """Panic, because containerd does not check for a missing controller."""
         self._leak("set-controller")
         self._fatal(TypeError("interface conversion: interface is nil, not *podsandbox.Controller"))
 

@@ -1,7 +1,7 @@
-"""Sequential handling of the CRI service's events. Events whose handling fails are retried after a growing delay.
+"""Handling of the CRI service's events, one after the other, with retries after a growing delay.
 
-The machine ``event-backoff`` drives each key, such as a container id. While an event of a key waits, later events of
-that key wait behind it. Clients read container events from a ``queue``.
+The machine ``event-backoff`` drives each key, such as a container id. While an event of a key waits for its retry,
+later events of that key queue up behind it. Clients read container events from a ``queue``.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ MACHINE: Final = "event-backoff"
 FIRST: Final = 1.0
 LONGEST: Final = 300.0
 CHECK: Final = 1.0
-"""First delay, maximum delay, and interval between checks of the clock, all in seconds."""
+"""The first delay, the longest delay, and the interval between checks of the clock, in seconds."""
 
 STOPPED: Final = "stopped"
 
@@ -32,10 +32,11 @@ class HandlerError(Exception):
 
 @dataclass(eq=False)
 class Backlog(Generic[E]):
-    """The events of one key.
+    """The events of one key, which wait for the handler.
 
-    The handler may be handling the first event in ``events``. Events in ``incoming`` have arrived in the meantime.
-    ``delay`` is the length of the current wait, or 0 before the first wait. ``due`` is the time of the next try.
+    The handler may already be handling the first event in ``events``. Whatever arrives in the meantime is put into
+    ``incoming``. ``delay`` is the length of the current wait, or 0 before the first wait, and ``due`` is the time of
+    the next try.
     """
 
     position: Position
@@ -46,7 +47,6 @@ class Backlog(Generic[E]):
     due: float = 0.0
 
     def wait(self, delay: float, now: float) -> None:
-        """Let all events wait for *delay* seconds. Put the incoming events last."""
         self.events += self.incoming
         self.incoming.clear()
         self.at_handler = False
@@ -54,10 +54,10 @@ class Backlog(Generic[E]):
 
 
 class Backoff(Generic[E]):
-    """Passes events to *handler*, which raises :class:`HandlerError` for events that must be retried.
+    """Passes events to *handler*, and retries those for which it raises :class:`HandlerError`.
 
-    ``dropped`` lists all dropped events, each with its key. A stop drops the events that are waiting. A back-off
-    belongs to one event loop, on which :meth:`run` must run as a task.
+    ``dropped`` lists the dropped events with their keys, including the events that were waiting when the back-off was
+    stopped. A back-off belongs to one event loop, on which :meth:`run` must run as a task.
 
     >>> from fsm.runtimes.reference.clock import TurnedClock
     >>> tried = []
@@ -96,10 +96,7 @@ class Backoff(Generic[E]):
         return {FIRST: "waits-1s", LONGEST: "waits-300s"}.get(backlog.delay, "waits-longer")
 
     def delay(self, key: str) -> float:
-        """Return the number of seconds from the last failure of *key* to the next try.
-
-        If no event of *key* is waiting, return 0.
-        """
+        """Return how many seconds after its last failure *key* is retried, or 0 if it has no waiting event."""
         backlog = self._keys.get(key)
         return backlog.delay if backlog and not backlog.at_handler else 0.0
 
@@ -109,7 +106,7 @@ class Backoff(Generic[E]):
             await self.tick()
 
     async def handle(self, key: str, event: E) -> None:
-        """Handle *event* of *key*, or queue it behind waiting events. Return when it has been handled or queued."""
+        """Handle *event* of *key*, or queue it behind waiting events. Either way, return when that is done."""
         async with self._lock:
             backlog = self._get(key)
             before = backlog.position.state
@@ -120,7 +117,7 @@ class Backoff(Generic[E]):
                 await self._try(key, backlog)
 
     def defer(self, key: str, event: E) -> None:
-        """Queue *event* for a retry after it could not be handled elsewhere. After a stop, drop the event."""
+        """Queue an *event* that could not be handled elsewhere for a retry. After a stop, drop it."""
         if self._stopped:
             self._drop(key, event)
             return
@@ -193,9 +190,9 @@ class Backoff(Generic[E]):
 
 
 class UpstreamBackoff(Backoff[E]):
-    """containerd's back-off, which differs for events that are deferred while the handler fails.
+    """containerd's back-off, which treats events differently if they are deferred while the handler fails.
 
-    If a retry fails, such events are dropped. If the first try fails, they are put before the failed event.
+    If the failure was a retry, such events are dropped. If it was the first try, they are put before the failed event.
     """
 
     def _fail(self, key: str, backlog: Backlog[E]) -> None:

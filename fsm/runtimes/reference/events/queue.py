@@ -1,7 +1,7 @@
 """The queue of container events behind GetContainerEvents. Sending never waits for a subscriber.
 
-The machine ``container-events`` drives each subscriber. While there is no subscriber, events are retained for the
-next subscriber, which the machine also drives.
+The machine ``container-events`` drives each subscriber. While there is none, it already drives the next one, for which
+events are retained.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ E = TypeVar("E")
 
 DISCARD_AFTER: Final = 300.0
 CAPACITY: Final = 100
-"""``DISCARD_AFTER`` is the number of seconds for which events are retained without a subscriber.
+"""How many unread events a subscriber may have.
 
-``CAPACITY`` is the maximum number of unread events.
+``DISCARD_AFTER`` is the number of seconds for which events are retained without a subscriber.
 """
 
 
@@ -32,10 +32,10 @@ class QueueShutError(Exception):
 
 
 class Subscription(Driven, AsyncIterator[E]):
-    """An event stream for one reader: ``async for event in subscription``.
+    """A stream of events for one reader, who uses ``async for event in subscription``.
 
-    ``ended`` is true once all events were read after the shutdown of the queue. ``waiting`` holds the events for
-    which ``unread`` has no room. It is used only in containerd's queue.
+    ``ended`` becomes true when the queue was shut down and all events were read. containerd's queue uses ``waiting``
+    for the events for which there is no room in ``unread``.
     """
 
     def __init__(self, queue: EventQueue[E], position: Position) -> None:
@@ -55,7 +55,6 @@ class Subscription(Driven, AsyncIterator[E]):
         return self.read()
 
     def read(self) -> E:
-        """Return the next event. Raise :class:`~fsm.machine.driver.CannotHappenError` if no event is unread."""
         self.position.outcomes("read")
         way = self.position.take("read", self._read_outcome())
         event = self.unread.popleft()
@@ -65,11 +64,9 @@ class Subscription(Driven, AsyncIterator[E]):
         return event
 
     def close(self) -> None:
-        """Unsubscribe. A second call has no effect."""
         self.queue.leave(self)
 
     def notify(self, *outputs: str) -> None:
-        """Wake all tasks that wait for a change of this subscription. *outputs* are the outputs of the machine."""
         self.ended |= "closed" in outputs
         self._changed.set()
         self.queue.freed.set()
@@ -85,7 +82,7 @@ class Subscription(Driven, AsyncIterator[E]):
 
 
 class EventQueue(Generic[E]):
-    """A queue that sends events to all subscribers. *discard* is called with each event that is dropped unread.
+    """A queue that sends every event to all subscribers. It calls *discard* with each event that nobody will read.
 
     The queue belongs to one event loop, on which :meth:`run` must run as a task. This task discards events that were
     retained too long.
@@ -125,11 +122,9 @@ class EventQueue(Generic[E]):
 
     @property
     def due(self) -> float:
-        """Time at which the oldest retained event is to be discarded, or infinity if no event is retained."""
         return self._retained[0][1] if self._retained else float("inf")
 
     async def send(self, event: E) -> None:
-        """Send *event* to all subscribers, or retain it for the next subscriber. After the shutdown, drop it."""
         async with self._sending:
             await self._send(event)
 
@@ -150,7 +145,6 @@ class EventQueue(Generic[E]):
         self._retaining.set()
 
     async def run(self) -> None:
-        """Discard events that were retained too long, until the queue is shut down."""
         while not self.is_shut:
             if self._retained:
                 await self._clock.sleep(max(self.due - self._clock.now(), 0))
@@ -224,8 +218,8 @@ class EventQueue(Generic[E]):
 class UpstreamEventQueue(EventQueue[E]):
     """containerd's queue, whose single loop waits while the buffer of any subscriber is full.
 
-    The queue notices only at the next event that a subscriber has left. If the subscriber's buffer has room,
-    ``chance`` decides whether the queue notices it.
+    Only when it sends the next event can the queue notice that a subscriber has left. If there is room in the
+    subscriber's buffer, ``chance`` decides whether it does.
     """
 
     profile = "upstream"
@@ -234,7 +228,6 @@ class UpstreamEventQueue(EventQueue[E]):
 
     @cached_property
     def _unnoticed(self) -> list[Subscription[E]]:
-        """Closed subscriptions whose end the queue has not noticed yet."""
         return []
 
     async def _send(self, event: E) -> None:
@@ -248,7 +241,7 @@ class UpstreamEventQueue(EventQueue[E]):
     def subscribe(self) -> Subscription[E]:
         """Return a new subscription.
 
-        Retained events that do not fit into its buffer must wait, and no other event is sent before them.
+        Retained events that do not fit into its buffer have to wait, and delay all events that are sent later.
         """
         subscription = super().subscribe()
         while len(subscription.unread) > self.capacity:

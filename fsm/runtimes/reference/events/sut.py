@@ -12,7 +12,6 @@ from fsm.sut import BrokenError, UnsupportedError
 
 KEY: Final = "key"
 ALMOST: Final = 256.0
-"""The second-longest delay in seconds."""
 
 CAPACITY: Final = 3
 
@@ -22,21 +21,15 @@ STATES: Final[Mapping[str, Collection[str]]] = {
     **dict.fromkeys(("room", "still-full"), ("full",)),
     **dict.fromkeys(("freed", "next-waits"), ("blocked",)),
 }
-"""Maps an outcome of ``send`` or ``read`` to the states of a subscriber in which the outcome is possible."""
 
 UNREAD: Final = {"fits": 1, "fills": CAPACITY - 1, "last": 1, "more": 2, "room": CAPACITY}
 RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-waits": CAPACITY + 2} | dict.fromkeys(
     ("kept-more-than-fits", "still-full", "freed"), CAPACITY + 1
 )
-"""``UNREAD`` and ``RETAINED`` map an outcome to the number of unread or retained events that leads to it."""
+"""How many events must be unread (``UNREAD``) or retained (``RETAINED``) to get an outcome."""
 
 
 class BackoffSUT(LoopSUT[Backoff[int]]):
-    """A :class:`~fsm.runtimes.reference.events.Backoff` under test.
-
-    It has one key, a handler that ends on request, and a clock that is turned.
-    """
-
     machine = MACHINE
     turns = 8
     kinds = (Backoff[int], UpstreamBackoff[int])
@@ -55,13 +48,11 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         return self.backoff.shows(KEY)
 
     def outputs(self) -> list[str]:
-        """Return ``dropped`` if events were dropped. Ignore events that were dropped by a stop."""
         new = len(self.backoff.dropped) - self._reported
         self._reported += new
         return [] if self.shows() == "stopped" else ["dropped"] * bool(new)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Set whether a tick is due, the number of events, or the delay, as *outcome* requires."""
         backlog = self._backlog()
         if backlog is None:
             return False
@@ -130,11 +121,10 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
 
 
 class EventsSUT(ReferenceSUT[EventQueue[int]]):
-    """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test.
+    """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test, with one subscriber and a small buffer.
 
-    It has one subscriber, a small buffer, and a :class:`TurnedClock`. Events are numbered, so that duplicates and
-    events out of order are noticed. If an outcome requires a certain number of unread or retained events, the SUT
-    first sends, reads or discards other events, which does not change the state.
+    Events are numbered, so that duplicates and events out of order are noticed. If an outcome requires a certain number
+    of unread or retained events, the SUT first sends, reads or discards some, which does not change the state.
     """
 
     machine = "container-events"
@@ -154,7 +144,6 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._due: list[int] = []
 
     def shows(self) -> str:
-        """Return the state of the queue. Check that exactly the due events are unread or retained."""
         unread = [*self._subscription.unread, *self._subscription.waiting] if self._subscription else []
         if [*unread, *self.queue.retained] != self._due:
             raise BrokenError(f"events {self._due} are due, and the queue has {[*unread, *self.queue.retained]}")
@@ -233,7 +222,6 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         }
 
     def _send(self) -> None:
-        """Send the next event one second after the previous event, so that no two events are due at the same time."""
         self.clock.time += 1
         self._sent += 1
         if not self.queue.is_shut:
@@ -245,7 +233,6 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
             self._room -= 1
 
     def _was_lost(self) -> bool:
-        """Check whether containerd's queue has sent the last event to a subscriber that has left."""
         lost = isinstance(self.queue, UpstreamEventQueue) and self.queue.chance()
         return lost and not self.queue.is_shut and not self.queue.subscribed and not self.queue.retained
 
@@ -278,10 +265,6 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._settle()
 
     def _shut_down(self) -> None:
-        """Shut the queue down while it has several unread events or none.
-
-        Report all discarded events as one output.
-        """
         if self._subscription and len(self._subscription.unread) == 1:
             self._send()
         before = len(self._outputs)

@@ -1,8 +1,9 @@
-"""A node: the lifecycle of all its pods and containers, as a CRI client sees them.
+"""A node: the lifecycle of all its pods and containers, as a CRI client sees it.
 
 The machines of :class:`~fsm.runtimes.reference.pods.Pods` and :class:`~fsm.runtimes.reference.container.Container`
-decide which events are possible. This package combines them, and adds names, shortened ids, images, events, error
-messages, and workloads: simulated ``commands``, or processes (``workloads``). This module has the calls on a node.
+decide which events are possible. This package combines them and adds what else a client needs: names, shortened ids,
+images, events and error messages. Containers run either simulated ``commands`` or processes of this machine (see
+``workloads``). This module has the calls on a node.
 """
 
 import asyncio
@@ -48,10 +49,10 @@ HANDLERS: Final = frozenset({"", "runc"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEvent:
-    """An event: a container or pod was ``created``, ``started``, ``stopped`` or ``deleted``.
+    """Something that happened to a container or pod: it was ``created``, ``started``, ``stopped`` or ``deleted``.
 
-    ``pod`` describes the pod at that time. It is ``None`` if the pod did not exist or had no status. ``containers``
-    are the containers of the pod.
+    ``pod`` describes the pod at that time, or is ``None`` if the pod did not exist or had no status. ``containers`` are
+    the containers of the pod.
     """
 
     id: str
@@ -62,12 +63,12 @@ class NodeEvent:
 
 
 class ServedNode(PodObserver):
-    """A node that keeps its state in the directory *folder*. Belongs to one event loop.
+    """A node that keeps its state in the directory *folder*. It belongs to one event loop.
 
-    Its containers are simulated unless *processes* is true. If *profile* allows refusing a call, *deviates()* decides
-    whether the call is refused. If *kept* is true, the node restores the pods and containers that an earlier node
-    left in *folder*, and leaves its own pods and containers there. Simulated containers count as running in between,
-    but real processes end with their node.
+    Its containers are simulated unless *processes* is true. Where *profile* allows a call to be refused, *deviates()*
+    decides whether it is. If *kept* is true, the node restores the pods and containers that an earlier node left in
+    *folder*, and leaves its own there. Simulated containers count as running in between, whereas real processes end
+    with their node.
 
     >>> import tempfile
     >>> async def example(folder: str) -> None:
@@ -150,7 +151,7 @@ class ServedNode(PodObserver):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop everything that is running. The kept records do not show that it was stopped."""
+        """Stop everything that is running. The kept records still say that it runs."""
         self.events.shutdown()
         await self.containers.close()
         for pod in () if self.kept else self.pods():
@@ -161,9 +162,9 @@ class ServedNode(PodObserver):
         await self.relays.close()
 
     def _restore_relays(self) -> None:
-        """Restore the states of the relays. containerd does not do this.
+        """Restore the states of the relays, so that plugins are notified when restored pods and containers end.
 
-        Afterwards, plugins are notified when restored pods and containers end.
+        containerd does not do this.
         """
         for pod, shows in self.pods().items():
             self.relays.pods.take(pod, "run-pod-sandbox", "ok")
@@ -172,11 +173,9 @@ class ServedNode(PodObserver):
         self.relays.synchronise(container.for_plugins() for container in self.containers.store.values())
 
     def pods(self) -> dict[str, str]:
-        """Map the id of each pod to the state that it shows."""
         return self._pods.list()
 
     def find_pod(self, given: str, event: str) -> str:
-        """Return the pod id that begins with *given*, or *given* if no id does. *event* is the call."""
         return full_id(given, self.pods(), event, "sandbox")
 
     async def run_pod(self, plan: cri.RunPodSandboxRequest) -> str:
@@ -208,7 +207,6 @@ class ServedNode(PodObserver):
             await self._call("remove", given, self._pods.remove)
 
     def listed_pods(self) -> tuple[tuple[cri.RunPodSandboxRequest, Metadata], ...]:
-        """Return all pods from memory. Their processes and networks are not queried."""
         return tuple((self.plans[pod.id], pod) for pod in self._pods.listed() if pod.id in self.plans)
 
     def pod_status(self, given: str) -> tuple[cri.RunPodSandboxRequest, PodStatus]:
@@ -218,7 +216,6 @@ class ServedNode(PodObserver):
         return self.plans[pod], status
 
     def forward(self, given: str) -> None:
-        """Prepare a stream to the ports of a pod."""
         pod = self.find_pod(given, "port-forward")
         with self._worded(pod, "port-forward", given):
             self._pods.port_forward(pod)
@@ -230,9 +227,9 @@ class ServedNode(PodObserver):
             self._pods.update_resources(pod, numbers)
 
     async def create_container(self, request: cri.CreateContainerRequest) -> str:
-        """Create the container that *request* describes. Return the id of the container.
+        """Create the container that *request* describes, and return its id.
 
-        The pod configuration in *request* is replaced with the actual configuration of the pod.
+        Whatever *request* says about the configuration of the pod is replaced with the actual configuration.
         """
         given, config = request.pod_sandbox_id, request.config
         pod = self.find_pod(given, "create-container")
@@ -277,11 +274,9 @@ class ServedNode(PodObserver):
             self._kept_pods.delete(_pod)
 
     def pods_for_plugins(self) -> Sequence[messages.Pod]:
-        """Return the pods in the form that a joining plugin receives."""
         return [self._for_plugins(pod) for pod in [*self.pods()]]
 
     def containers_for_plugins(self) -> Sequence[messages.Container]:
-        """Return the created and running containers in the form that a joining plugin receives."""
         containers = [*self.containers.store.values()]
         return [container.for_plugins() for container in containers if container.shows in {CREATED, RUNNING}]
 
@@ -311,7 +306,6 @@ class ServedNode(PodObserver):
             await self.events.send(self._unsent.popleft())
 
     async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
-        """Make *call* with the id of the pod *given*. The call continues even if its caller gives up."""
         pod = self.find_pod(given, event)
         with self._worded(pod, event, given):
             return await asyncio.shield(self.containers.tasks.start(call(pod)))
@@ -325,9 +319,9 @@ def _full_name(pod: cri.PodSandboxMetadata) -> str:
 
 
 def applicable(profile: str, machine: str) -> str:
-    """Return the part of *profile* that applies to *machine*.
+    """Return the part of *profile* that applies to *machine*, which is a list of names joined by ``+``.
 
-    It consists of the names that are profiles of *machine* or versions of such a profile, joined by ``+``.
+    A name applies if it is a profile of *machine*, or a version of one.
 
     >>> applicable("upstream+containerd-1.6", "container-status")
     'containerd-1.6'

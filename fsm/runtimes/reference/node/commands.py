@@ -17,11 +17,8 @@ from fsm.runtimes.reference.node.workloads import Command
 from fsm.runtimes.sockets import cri_pb2 as cri
 
 TERMINATED: Final = 143
-"""Exit code of a process that SIGTERM has ended."""
 NOT_FOUND: Final = 127
-"""Exit code of a shell if the command does not exist."""
 SHORTEST_ROUND: Final = 0.1
-"""Minimum number of seconds that one iteration of a loop takes."""
 
 FOLDERS: Final = frozenset(map(PurePosixPath, ("/", "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")))
 SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
@@ -36,22 +33,18 @@ SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 15}
 
 VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 ERRORS: Final = re.compile(r"(?<!\S)2>(&1|\s*[^\s;&|]+)")
-"""Matches a redirection of standard error, which is ignored."""
 
 NOWHERE: Final = Command(config=cri.ContainerConfig())
-"""A command in a container that has no variables and no files."""
 
 Step: TypeAlias = tuple[str, list[str], str, str]
-"""A command in a shell line: the operator before it, its words, its input file, and its output file.
+"""A command in a shell line: the operator before it, its words, its input file and its output file.
 
-The output file is ``&2`` if the command writes to standard error.
+``&2`` as the output file stands for standard error.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """Data that a command writes ``at`` seconds after its start, to standard output or to standard error."""
-
     data: bytes
     at: float = 0.0
     error: bool = False
@@ -63,13 +56,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """The behaviour of a command. It runs for ``seconds``, writes the output in ``said``, and exits with ``code``.
+    """The behaviour of a command, which runs for ``seconds``, writes what is in ``said``, and exits with ``code``.
 
-    If ``reads`` is not empty, the command first reads a line of the file ``reads``. If ``as_read`` is true, the
-    number in that line is the exit code. ``on_term`` is the exit code after SIGTERM, or ``None`` if the command
-    ignores SIGTERM. ``kills`` is the signal that the command sends to the first process of its container, or 0 for no
-    signal. After ``loop_at`` seconds, the command repeats ``loop`` forever. ``listens`` is ``shell`` or ``cat`` if
-    the command reads its standard input like that program, and empty if the command does not read it.
+    If ``reads`` is not empty, the command first reads a line of that file, and if ``as_read`` is true, the number in
+    the line is the exit code. ``on_term`` is the exit code after SIGTERM, or ``None`` if the command ignores SIGTERM.
+    ``kills`` is the signal that the command sends to the first process of its container, or 0. After ``loop_at``
+    seconds, the command repeats ``loop`` forever. ``listens`` is ``shell`` or ``cat`` if the command reads its standard
+    input like that program, and empty if it does not read it.
     """
 
     seconds: float = 0.0
@@ -160,7 +153,6 @@ FIXED: Final[Mapping[str, Callable[[Command], str]]] = {
     "uname": lambda _: "Linux",
     "whoami": lambda _: "root",
 }
-"""Maps each command with a fixed output to a function that returns the output for a container."""
 
 
 def _shown(name: str, paths: Sequence[str], inside: Command) -> Script:
@@ -214,8 +206,8 @@ def _signal(options: Sequence[str]) -> int:
 def _line(text: str, inside: Command = NOWHERE) -> Script:
     """Return the behaviour of a shell that runs the command line *text*.
 
-    *text* may contain commands, ``&&``, ``||``, ``exec``, ``trap`` and loops. A shell that reads a line ignores
-    SIGTERM, like the first process of a container.
+    The supported syntax includes ``&&``, ``||``, ``exec``, ``trap`` and loops. Like the first process of a container, a
+    shell that is reading a line ignores SIGTERM.
 
     >>> waits = script(["sh", "-c", "read code < /shared/pipe; exit $code"])
     >>> waits.reads, waits.as_read, waits.on_term
@@ -225,7 +217,6 @@ def _line(text: str, inside: Command = NOWHERE) -> Script:
 
 
 def _sequence(steps: Iterator[Step], inside: Command) -> Script:
-    """Return the combined behaviour of *steps*, up to the end of the enclosing loop."""
     done, variable = Script(), ""
     for operator, words, source, target in steps:
         if {"&&": bool(done.code), "||": not done.code}.get(operator):
@@ -250,7 +241,6 @@ def _sequence(steps: Iterator[Step], inside: Command) -> Script:
 
 
 def _loop(words: Sequence[str]) -> Sequence[Step] | None:
-    """If *words* begin an endless loop, return the first steps of each iteration. If not, return ``None``."""
     match words:
         case ["while", "true" | ":"] | ["until", "false"]:
             return ()
@@ -280,7 +270,6 @@ def _after(done: Script, words: Sequence[str], inside: Command, target: str) -> 
 
 
 def _steps(text: str) -> Iterator[Step]:
-    """Yield each command in the shell line *text*. Output that a command redirects to a file is lost."""
     lexer = shlex.shlex(ERRORS.sub(" ", text.replace("\n", ";")), posix=True, punctuation_chars=";&|<>")
     lexer.whitespace_split = True
     try:

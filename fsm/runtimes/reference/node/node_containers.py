@@ -37,16 +37,14 @@ T = TypeVar("T")
 
 MAY_RUN: Final = frozenset({RUNNING, "CONTAINER_UNKNOWN"})
 NOBODY: Final = ContainerRecord(request=cri.CreateContainerRequest())
-"""The record of a container that does not exist."""
 LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
 
 
 @dataclass(kw_only=True, eq=False)
 class NodeContainer:
-    """A container of the pod ``pod``. The container may be absent from the store.
+    """A container of ``pod``, which may be absent from the store.
 
-    ``record`` contains the request that created the container. ``watch`` is the task that waits for the exit of the
-    container's workload.
+    ``watch`` is the task that waits until the container's workload exits.
     """
 
     id: str
@@ -73,15 +71,12 @@ class NodeContainer:
         return self.reference.peek() or Status()
 
     def created_at(self) -> int:
-        """Return the creation time of the container. Without a checkpoint, use the time in the node's record."""
         return self.status().created_at or self.world.made_at
 
     def limits(self) -> dict[str, int | str]:
-        """Map the field name of each limit that the container has to its value."""
         return limits_of(self.status())
 
     def for_plugins(self) -> messages.Container:
-        """Return the container in the form that plugins receive."""
         try:
             state = messages.ContainerState(self.shows)
         except ValueError:
@@ -90,7 +85,6 @@ class NodeContainer:
 
 
 def limits_of(status: Status) -> dict[str, int | str]:
-    """Map the field name of each limit that is set in *status* to its value."""
     linux = status.resources and status.resources.linux
     return {name: value for name, value in linux if isinstance(value, int | str) and value} if linux else {}
 
@@ -98,12 +92,13 @@ def limits_of(status: Status) -> dict[str, int | str]:
 class NodeContainers(Containers):
     """All containers of a node. Their checkpoints are below the directory *root*.
 
-    A call continues even if its caller gives up, except a stop during its grace period. *launch* starts the workload
-    of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready(pod)* returns whether the pod
-    is ready. *notice* is called with a container and one of the words ``created``, ``started``, ``stopped`` and
-    ``deleted``. If *profile* is not empty and allows refusing a call, *deviates()* decides whether the call is
-    refused. After a restart, the containers are recovered from *kept*, and *resume* returns the workload of a
-    container that is still running.
+    Calls continue even if their caller gives up, except for a stop during its grace period. *launch* starts the
+    workload of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready* tells whether a pod
+    is ready. *notice* is called with a container and what has happened to it: ``created``, ``started``, ``stopped`` or
+    ``deleted``. Where *profile* allows a call to be refused, *deviates()* decides whether it is.
+
+    After a restart, the containers are recovered from *kept*, and *resume* returns the workloads of those that are
+    still running.
     """
 
     def __init__(
@@ -132,7 +127,6 @@ class NodeContainers(Containers):
         self._deviates = deviates
 
     async def close(self) -> None:
-        """Kill all workloads without recording their exits."""
         workloads = [container.world.workload for container in self.store.values() if container.world.workload]
         await self.tasks.cancel()
         for workload in workloads:
@@ -140,19 +134,16 @@ class NodeContainers(Containers):
         await asyncio.gather(*(workload.ended() for workload in workloads))
 
     def find(self, given: str, event: str) -> NodeContainer:
-        """Return the container whose id begins with *given*, or an absent container. *event* is the call."""
         identity = full_id(given, self.store, event, "container")
         return self.store.get(identity) or self._new(identity, messages.Pod(id=""), NOBODY)
 
     def known(self, identity: str) -> NodeContainer | None:
-        """Return the container *identity*, even while it is being created."""
         return self.store.get(identity) or self._making.get(identity)
 
     def of(self, pod: str) -> Iterator[NodeContainer]:
         yield from [container for container in self.store.values() if container.pod.id == pod]
 
     async def make(self, pod: messages.Pod, record: ContainerRecord) -> str:
-        """Create a container in *pod* with the request and the full name of *record*. Return its id."""
         name, config = record.reserved, record.request.config
         if holder := self.names.get(name):
             raise WorldError(f'failed to reserve container name "{name}": name "{name}" is reserved for "{holder}"')
@@ -180,7 +171,6 @@ class NodeContainers(Containers):
         await self._uninterrupted(self._start(given))
 
     async def halt(self, given: str, grace: float) -> None:
-        """Stop a container with SIGTERM, and after *grace* seconds with SIGKILL."""
         container = self.find(given, "stop")
         async with self._relays.blocking():
             workload = container.world.workload
@@ -190,15 +180,13 @@ class NodeContainers(Containers):
             await self._uninterrupted(self._stop(container, given))
 
     async def discard(self, given: str) -> None:
-        """Remove a container, killing it first if it is running."""
         await self._uninterrupted(self._remove(given))
 
     async def update(self, given: str, wanted: Limits) -> None:
-        """Change the limits of a container to *wanted*. Plugins may replace them."""
         await self._uninterrupted(self._update(given, wanted))
 
     def change(self, identity: str, wanted: Mapping[str, object]) -> None:
-        """Change the limits of the container *identity* as a plugin requests. Can be called from any thread."""
+        """Change the limits of the container *identity* for a plugin. This may be called from any thread."""
         container = self.store[identity]
         container.reference.call("update-resources", _resources({**container.limits(), **_simple(wanted)}))
 
@@ -208,7 +196,7 @@ class NodeContainers(Containers):
             return container, container.reference.status()
 
     def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
-        """Make the call *event*, which does not change the container and fails with *refusal* if that is not empty."""
+        """Make the call *event*, which leaves the container unchanged. A *refusal* is the reason why it must fail."""
         container = self.find(given, event)
         container.world.refusal = refusal
         try:
@@ -219,7 +207,6 @@ class NodeContainers(Containers):
         return container
 
     def reopen_log(self, given: str) -> None:
-        """Continue the log in a new file at the same path."""
         container, refusal = self.find(given, "reopen-log"), ""
         if container.shows == RUNNING:
             try:
@@ -229,7 +216,7 @@ class NodeContainers(Containers):
         self.use("reopen-log", given, refusal)
 
     async def execute(self, given: str, words: tuple[str, ...], limit: float) -> Executed:
-        """Run a command in a container, and wait at most *limit* seconds for its end. 0 means no limit."""
+        """Run a command in a container for at most *limit* seconds, where 0 means no limit."""
         if not words:
             raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
         container = self.find(given, "exec-sync")
@@ -367,7 +354,6 @@ class NodeContainers(Containers):
         return ContainerWorld(self._root / identity, lambda: self._launch(Command.requested(record.request)), changed)
 
     def recover(self, pod_of: Callable[[str], messages.Pod]) -> None:
-        """Restore the recorded containers, and remove other directories. *pod_of(id)* returns the pod with that id."""
         kept = self._kept.load()
         for identity in {*kept, *(folder.name for folder in self._root.glob("*"))}:
             record = kept.get(identity, NOBODY)

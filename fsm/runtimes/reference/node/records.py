@@ -23,9 +23,9 @@ CODE: Final = "FSM607"
 
 
 class Records(Generic[T]):
-    """Records of the type *kind*. Each record is a file in the directory *root*, named after the record's id.
+    """Records of the type *kind*, each in a file in the directory *root* that is named after the record's id.
 
-    The records may contain protobuf messages. If *root* is ``None``, no record is kept.
+    Records may contain protobuf messages. If *root* is ``None``, nothing is kept.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +45,6 @@ class Records(Generic[T]):
             root.mkdir(parents=True, exist_ok=True)
 
     def save(self, identity: str, record: T) -> None:
-        """Write *record* to the file of *identity*. Raise :class:`OSError` if the file cannot be written."""
         if self._root:
             durable_files.write(self._root / f"{identity}.json", msgspec.json.encode(record, enc_hook=_plain))
 
@@ -54,7 +53,6 @@ class Records(Generic[T]):
             durable_files.remove(self._root / f"{identity}.json")
 
     def load(self) -> dict[str, T]:
-        """Return all records by id. Raise :class:`~fsm.errors.InputError` if one cannot be read."""
         files = sorted(self._root.glob("*.json")) if self._root else []
         return {file.name.removesuffix(".json"): self._read(file) for file in files}
 
@@ -80,7 +78,10 @@ def _message(kind: type[Message], plain: dict[str, object]) -> Message:
 
 @contextmanager
 def state_folder(path: Path) -> Iterator[Path]:
-    """Create *path* if necessary and lock it for this process. Raise :class:`~fsm.errors.InputError` on failure."""
+    """Lock the directory *path* for this process, and create it if necessary.
+
+    Raise :class:`~fsm.errors.InputError` if the directory cannot be used, for example because another process uses it.
+    """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -103,7 +104,6 @@ def state_folder(path: Path) -> Iterator[Path]:
 
 
 PRESENT: Final = ("docker.io/library/busybox:latest", "registry.k8s.io/pause:3.10")
-"""Names of the images that a new node already has."""
 
 KEPT: Final = "names"
 SIZE: Final = 1 << 20
@@ -111,8 +111,6 @@ SIZE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredImage:
-    """An image with its full ``name``. ``id`` identifies the image's configuration, and ``digest`` its content."""
-
     name: str
     id: str
     digest: str
@@ -120,7 +118,6 @@ class StoredImage:
 
     @property
     def tag(self) -> str:
-        """The name of the image if it includes a tag, or else an empty string."""
         return "" if "@" in self.name else self.name
 
 
@@ -160,7 +157,6 @@ class Images:
         return tuple(self._images.values())
 
     def find(self, reference: str) -> StoredImage | None:
-        """Return the image with the name, digest or id *reference*. An id may be shortened."""
         name = full_name(reference)
         digits = reference.removeprefix("sha256:")
         for image in self._images.values():
@@ -183,7 +179,6 @@ class Images:
         return self._images[full]
 
     def remove(self, reference: str) -> None:
-        """Remove the image *reference*. If there is no such image, do nothing."""
         if image := self.find(reference):
             del self._images[image.name]
             self._save()

@@ -1,7 +1,6 @@
-"""Relay of a node's events to plugins.
+"""Relaying of a node's events to plugins, through a :class:`PluginSender`.
 
-The machines ``nri-pod`` and ``nri-container`` decide which requests are relayed. A :class:`PluginSender` sends the
-requests.
+The machines ``nri-pod`` and ``nri-container`` decide which requests are relayed.
 """
 
 import asyncio
@@ -16,20 +15,14 @@ from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, NRIE
 
 
 class PluginSender(Protocol):
-    """The object that owns the connections to plugins and sends requests to them."""
+    """Sends requests to the plugins whose connections it owns."""
 
     async def send(self, request: Request) -> Relayed:
-        """Send *request* to the plugins that subscribe to it. Stop at the first error.
-
-        Return the merged answers.
-        """
+        """Send *request* to the plugins that subscribe to it, up to the first error. Return the merged answers."""
 
 
 class Relays(RelayedEntities):
-    """Relays events to the plugins of *sender*. Belongs to one event loop.
-
-    Without a *sender*, nothing is relayed.
-    """
+    """Relays events to the plugins of *sender*, or to nobody if it is ``None``. Belongs to one event loop."""
 
     def __init__(self, sender: PluginSender | None = None, release: str = "") -> None:
         super().__init__(release)
@@ -54,7 +47,7 @@ class Relays(RelayedEntities):
 
     @asynccontextmanager
     async def joining(self) -> AsyncIterator[None]:
-        """Wait until no call blocks joining. A plugin may join within the context, while new calls wait."""
+        """Wait until no call blocks joining. Within the context, a plugin may join, and new calls have to wait."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._blocks and not self._joining)
             self._joining = True
@@ -67,8 +60,8 @@ class Relays(RelayedEntities):
     async def ask(self, event: str, pod: Pod, container: Container | None = None, fields: Fields = NOTHING) -> Fields:
         """Let *event* happen to *container*, or to *pod* if *container* is ``None``, and relay it to plugins.
 
-        Return the fields that plugins want for the container. They are adjustments of a new container, or resources
-        that replace *fields*. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
+        Return what the plugins want for the container, which is adjustments if it is new, and otherwise resources that
+        replace *fields*. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
         """
         if self.sender is None:
             return {}
@@ -83,19 +76,14 @@ class Relays(RelayedEntities):
         return dict(merged.adjust if event == "create-container" else merged.own or {})
 
     async def notify(self, event: str, pod: Pod, container: Container | None = None) -> None:
-        """Let *event* happen, and relay it to plugins. If a plugin refuses the event, ignore the refusal."""
         with suppress(WorldError):
             await self.ask(event, pod, container)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Relay the end of the process of *container* in a separate task.
-
-        The order of this task relative to other calls is not fixed.
-        """
+        """Relay the end of *container* in a separate task, in no fixed order relative to other calls."""
         self._exits.start(self.notify("notify-exit", pod, container))
 
     def synchronise(self, containers: Iterable[Container]) -> None:
-        """Set the remembered state of each container to the state that a joining plugin receives."""
         self.containers.synchronise(containers)
 
     async def close(self) -> None:

@@ -22,10 +22,10 @@ from fsm.runtimes.reference.node.commands import Script, exit_code, script
 from fsm.runtimes.reference.node.workloads import LONGEST_LINE, Command, ContainerRecord, Write
 
 TERM_GRACE: Final = "0"
-"""Grace period in seconds before a reaper kills a process. It is 0 because the process was already asked to end."""
+"""The reaper kills without a grace period, because the process was already asked to end."""
 
 FLUSH: Final = 2.0
-"""Maximum number of seconds for reading the remaining output of a process after its exit."""
+"""How many seconds to read the remaining output of a process after its exit."""
 
 BUFFER: Final = 1 << 16
 
@@ -33,7 +33,7 @@ BUFFER: Final = 1 << 16
 class ChildProcess:
     """A process of this machine that runs *command* under a reaper, so that no descendant outlives fsm.
 
-    Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+    Creating it raises :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
     def __init__(self, command: Command) -> None:
@@ -65,7 +65,7 @@ class ChildProcess:
             self._writing.start(self._write(self._process.stdin))
 
     def signal(self, number: int) -> None:
-        """Send SIGTERM to the command. For any other signal, kill the command and everything that it has started."""
+        """Send SIGTERM to the command. Any other signal kills the command and everything that it has started."""
         if self._process.poll() is not None:
             return
         if number == SIGTERM and (leader := _child(_child(self.pid))):
@@ -120,7 +120,6 @@ class ChildProcess:
         return shell_code(process.returncode or 0)
 
     async def _read(self, pipe: IO[bytes], *, error: bool) -> None:
-        """Copy the output in *pipe* to the log line by line, and to the readers as it arrives."""
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
@@ -175,7 +174,6 @@ def _environment(command: Command) -> Mapping[str, str]:
 
 
 def _child(pid: int) -> int:
-    """Return the id of the first child process of *pid*, or 0."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     except OSError:
@@ -185,11 +183,11 @@ def _child(pid: int) -> int:
 
 SECOND: Final = 10**9
 OPEN_INPUT: Final = 1 << 20
-"""Maximum number of bytes of standard input to keep until a command reads them."""
+"""How many bytes of standard input are kept until a command reads them."""
 
 
 class SimulatedProcess:
-    """A simulated process that behaves like *command*. *clock* measures its running time.
+    """A simulated process that behaves like *command*, with its running time measured by *clock*.
 
     If the process continues after a restart of the server, *started_at* is its start time in nanoseconds since the
     epoch. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
@@ -251,7 +249,6 @@ class SimulatedProcess:
     async def _act(
         self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None, now: float = 0.0
     ) -> int:
-        """Simulate *plan* from *now* seconds after its start. Return the exit code."""
         code, passed = plan.code, now
         if plan.reads:
             line = await _first_line(command.here(plan.reads))
@@ -291,8 +288,6 @@ class SimulatedProcess:
 
 
 def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], SimulatedProcess]:
-    """Return a function that starts simulated processes. Each call of *pids* returns a new process id."""
-
     def launch(command: Command) -> SimulatedProcess:
         try:
             command.prepare()
@@ -304,7 +299,6 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
 
 
 def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
-    """Return a simulated process that continues the process of *record*."""
     return SimulatedProcess(Command.requested(record.request), record.pid, clock, record.started_at)
 
 
@@ -315,7 +309,6 @@ async def _echo(given: asyncio.StreamReader, write: Write) -> int:
 
 
 async def _next_line(given: asyncio.StreamReader) -> bytes:
-    """Return the next line. At the end of the input, or if the line is too long, return no bytes."""
     try:
         return await given.readline()
     except ValueError:
@@ -323,7 +316,6 @@ async def _next_line(given: asyncio.StreamReader) -> bytes:
 
 
 async def _first_line(path: str) -> bytes:
-    """Return the first line of a file or pipe, or ``-`` if it cannot be opened."""
     loop, readable, received = asyncio.get_running_loop(), asyncio.Event(), b""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

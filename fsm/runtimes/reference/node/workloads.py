@@ -1,4 +1,4 @@
-"""Workloads of a node's containers, either simulated commands or processes of this machine, and their world.
+"""The workloads of a node's containers, which are simulated commands or processes of this machine.
 
 A workload executes a command as clients request it in CRI: with variables, host directories, the files of the pod, a
 log and limits.
@@ -28,16 +28,14 @@ LONGEST_LINE: Final = 16_384
 """Maximum number of bytes in a log line. A longer line is written in several parts, as in containerd."""
 
 Limits: TypeAlias = Mapping[str, int | str]
-"""Maps the CRI field name of each limit that is set to its value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command that runs in the container *config* of the pod *pod*.
+    """A command in the container *config* of the pod *pod*, which may be the container's own or another one.
 
-    *words* are the words of the container's own command, or of another command in the same container. ``log`` is the
-    path of the log, or empty if there is no log. ``files`` maps paths in the container to file contents that the pod
-    determines.
+    ``log`` is the path of the log, or empty if there is no log. ``files`` maps paths in the container to those file
+    contents that the pod determines.
     """
 
     config: cri.ContainerConfig
@@ -46,7 +44,6 @@ class Command:
 
     @classmethod
     def requested(cls, request: cri.CreateContainerRequest) -> Self:
-        """Return the command of the container that *request* creates."""
         config = request.config
         return cls(config=config, pod=request.sandbox_config, words=(*config.command, *config.args))
 
@@ -77,7 +74,6 @@ class Command:
         return inside
 
     def text(self, path: str) -> bytes | None:
-        """Return the content of the file at *path* in the container, or ``None`` if there is no such file."""
         if (content := self.files.get(path)) is not None:
             return content.encode()
         with suppress(OSError, ValueError):
@@ -86,7 +82,6 @@ class Command:
         return None
 
     def names(self, path: str) -> Collection[str] | None:
-        """Return the names in the directory at *path* in the container, or ``None`` if there is no such directory."""
         with suppress(OSError, ValueError):
             if (mounted := self._mounted(path)) and mounted.is_dir():
                 return [file.name for file in mounted.iterdir()]
@@ -105,7 +100,6 @@ class Command:
         self.begin_log()
 
     def begin_log(self) -> None:
-        """Create the log file if necessary. Raise :class:`~fsm.runtimes.reference.driven.WorldError` on failure."""
         try:
             if self.log:
                 with Path(self.log).open("ab"):
@@ -114,7 +108,7 @@ class Command:
             raise WorldError(f"failed to open log file {self.log!r}: {reason(error)}") from error
 
     def write(self, data: bytes, *, error: bool) -> None:
-        """Append the lines of *data* to the log if possible. An unterminated last line counts as complete."""
+        """Append the lines of *data* to the log, ignoring failures. An unterminated last line counts as complete."""
         if not self.log:
             return
         stamp = f"{datetime.now(UTC).isoformat(timespec='microseconds')[:-6]}Z {'stderr' if error else 'stdout'} "
@@ -138,9 +132,8 @@ class Command:
 class ContainerRecord:
     """The record of a container that a client has requested.
 
-    ``reserved`` is the full name of the container, and ``image`` is its image. ``made_at`` is its creation time.
-    ``pid`` is the id of its first process, or 0 if it has none. ``started_at`` is the time at which that process was
-    started.
+    ``reserved`` is the full name of the container. ``pid`` is the id of its first process, or 0 if it has none, and
+    ``started_at`` is the time at which that process was started. Times are in nanoseconds since the epoch.
     """
 
     request: cri.CreateContainerRequest
@@ -163,15 +156,13 @@ def _files(pod: cri.PodSandboxConfig) -> Iterator[tuple[str, str]]:
 
 
 def limits(resources: cri.LinuxContainerResources) -> Limits:
-    """Return the fields that are set in *resources*, as a mapping from name to value."""
     return {field.name: value for field, value in resources.ListFields() if isinstance(value, int | str)}
 
 
 def adjust(config: cri.ContainerConfig, wanted: Fields) -> None:
-    """Change the limits, annotations and variables in *config* as plugins request.
+    """Change the limits, annotations and variables in *config* to those that plugins *wanted*.
 
-    *wanted* maps the names of the requested fields to their values. Raise
-    :class:`~fsm.runtimes.reference.driven.WorldError` for a limit that CRI cannot express.
+    Raise :class:`~fsm.runtimes.reference.driven.WorldError` for a limit that CRI cannot express.
     """
     variables = {variable.key: variable.value for variable in config.envs}
     for name, value in wanted.items():
@@ -193,44 +184,40 @@ Write: TypeAlias = Callable[[bytes, bool], object]
 """``write(data, error)`` receives the output of a command. *error* is true for standard error."""
 
 KEPT: Final = 16 << 20
-"""Maximum number of bytes to keep of the output of a command. containerd has the same limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed:
-    """Exit code and output of a command that was run in a container."""
-
     code: int
     output: bytes = b""
     errors: bytes = b""
 
 
 class Workload(Protocol):
-    """The first process of a container. The functions in ``readers`` receive its output."""
+    """The first process of a container. It passes its output to the functions in ``readers``."""
 
     pid: int
     exit: Exit | None
-    """The exit of the process, or ``None`` while it is running."""
     readers: set[Write]
 
     def signal(self, number: int) -> None:
-        """Send the signal *number* to the process. If the process has ended, do nothing."""
+        """Send the signal *number* to the process, unless it has ended."""
 
     async def ended(self) -> Exit:
         """Wait until the process has ended, and return its exit."""
 
     def feed(self, data: bytes) -> None:
-        """Write *data* to the process's standard input, if it has one. Empty data closes the standard input."""
+        """Write *data* to the process's standard input, if it has one. Empty *data* closes it."""
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
-        """Run another command in the same container with *given* as its standard input. Return its exit code.
+        """Run another command in the same container, with *given* as its standard input, and return its exit code.
 
         Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
         """
 
 
 class Heard:
-    """A :data:`Write` function that stores the output. It keeps up to :data:`KEPT` bytes of each stream."""
+    """A :data:`Write` function that collects the output, up to :data:`KEPT` bytes of each stream."""
 
     def __init__(self) -> None:
         self.output, self.errors = bytearray(), bytearray()
@@ -244,10 +231,10 @@ class Heard:
 
 
 class ContainerWorld(SimulatedWorld):
-    """The environment of a container on a node, with its workload.
+    """The environment of a container on a node, in which a workload is started with *launch*.
 
-    *launch* starts the workload. *changed* is called when the record of the container must be saved or deleted.
-    ``refusal`` is the reason why the next operations fail, or empty if they succeed.
+    *changed* is called when the record of the container must be saved or deleted. ``refusal`` is the reason why the
+    next operations must fail, or empty if they succeed.
     """
 
     def __init__(self, root: Path, launch: Callable[[], Workload], changed: Callable[["ContainerWorld"], None]) -> None:
@@ -278,7 +265,6 @@ class ContainerWorld(SimulatedWorld):
         return self.workload.pid
 
     def resume(self, workload: Workload, started_at: int) -> None:
-        """Adopt *workload* after a restart of the server. The workload may still be running or may have ended."""
         self.workload, self.started_at = workload, started_at
         self.process = Task(workload.pid, exit=workload.exit)
 
@@ -301,7 +287,7 @@ class ContainerWorld(SimulatedWorld):
 class SimulatedPause(Processes):
     """The environment of a pod with a simulated pause process.
 
-    A file records whether the pause process exists, and how it ended.
+    A file records whether the process exists and how it has ended, so that it survives a restart.
     """
 
     def __init__(self, root: Path) -> None:

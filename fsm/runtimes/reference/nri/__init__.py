@@ -1,12 +1,12 @@
-"""The NRI layer of a container runtime: it remembers pods and containers, and relays their events to plugins.
+"""The NRI layer of a container runtime, which remembers pods and containers and relays their events to plugins.
 
-``nri-api`` decides which calls it accepts. ``nri-container`` and ``nri-pod`` decide which requests are relayed, and the
-plugins' answers choose among the outcomes. A pod and a container with the same id have separate states. Plugins join
-through a ``connection``, which ``nri-plugin`` drives.
+The machine ``nri-api`` decides which calls the layer accepts. ``nri-container`` and ``nri-pod`` decide which requests
+are relayed, and the plugins' answers choose among the outcomes. A pod and a container with the same id have separate
+states. Each plugin joins through a ``connection``, which ``nri-plugin`` drives.
 
-Any number of calls may block plugin synchronisation. A caller that blocks never waits for a plugin that is itself
-waiting. Otherwise, a nested block would deadlock, for example when the removal of a pod removes its containers. The
-price is that a plugin waits as long as anything blocks.
+Any number of calls may block plugin synchronisation, and a caller that does so never waits for a plugin that is itself
+waiting. Otherwise, nested blocks would deadlock, for example when the removal of a pod removes its containers. The
+price is that a plugin has to wait as long as anything blocks.
 """
 
 import logging
@@ -53,7 +53,6 @@ _log.addHandler(logging.NullHandler())
 
 CALL: Final = "call"
 PLUGIN: Final = "plugin"
-"""Names of the two kinds of processes: calls (machine ``sync-reader``) and plugins (machine ``sync-writer``)."""
 
 
 class PluginSyncBlock:
@@ -83,7 +82,7 @@ class PluginSyncBlock:
 
 
 class SyncLock:
-    """A lock that is held by any number of blocks or by one joining plugin.
+    """A lock that is held either by any number of blocks or by a single plugin while it joins.
 
     >>> lock = SyncLock()
     >>> with lock.block(), lock.block(), lock.joining(timeout=0.01):
@@ -96,7 +95,6 @@ class SyncLock:
     """
 
     def __init__(self, clock: Clock | None = None, observe: Callable[[str, str], None] | None = None) -> None:
-        """Use *clock* for timeouts. Call *observe(process, step)* for each step, named as in the machines."""
         self._clock: Final = clock or Clock()
         self._observe: Final = observe or (lambda _process, _step: None)
         self._changed = threading.Condition()
@@ -105,7 +103,6 @@ class SyncLock:
         self._waiting = 0
 
     def block(self) -> PluginSyncBlock:
-        """Keep plugins from joining. If a plugin is joining, wait for it first."""
         with self._changed:
             self._acquire(CALL, self._may_block)
             self._blocks += 1
@@ -157,19 +154,19 @@ class SyncLock:
 
 
 class UpstreamSyncLock(SyncLock):
-    """containerd's lock. A waiting plugin precedes all later blocks, even if their caller already holds a block."""
+    """containerd's lock. A waiting plugin delays all later blocks, even those of callers that hold a block."""
 
     def _may_block(self) -> bool:
         return super()._may_block() and not self._waiting
 
 
 class NRI:
-    """The interface that a runtime calls. Thread-safe.
+    """The interface of the NRI layer that a runtime calls. Thread-safe.
 
-    Calls are serialised by a lock, which is held until the plugins have answered. After a stop, calls that could
-    relay or start anything raise :class:`NRIStoppedError`, and other calls do nothing. Every call raises
-    :class:`ReentrantError` if it is made by a plugin or domain that the layer is calling. A disabled interface does
-    nothing.
+    A lock serialises the calls, and is held until the plugins have answered. A call by a plugin or domain that the
+    layer is waiting for would therefore deadlock, so it raises :class:`ReentrantError` instead. After a stop, calls
+    that could relay or start anything raise :class:`NRIStoppedError`, and all others do nothing. A disabled interface
+    never does anything.
 
     >>> from fsm.runtimes.reference.nri.messages import Answer
     >>> class Limiter(Plugin):
@@ -199,10 +196,10 @@ class NRI:
         listen: Callable[[str], Callable[[], object]] = lambda _: bool,
         sync: SyncLock | None = None,
     ) -> None:
-        """Create the interface. *plugins* are the installed plugins, which join at the start.
+        """Create the interface, with the installed *plugins*, which join at the start.
 
-        *listen(path)* opens the socket to which other plugins connect, and returns a function that closes the socket.
-        It may raise :class:`OSError`. *sync* is the lock that keeps plugins from joining.
+        *listen* is called with the path of the socket to which other plugins connect. It returns a function that closes
+        the socket, or raises :class:`OSError`. *sync* is the lock that keeps plugins from joining.
         """
         self.config = config or default_config()
         self.domains: Final = domains or Domains()
@@ -227,7 +224,6 @@ class NRI:
 
     @property
     def plugins(self) -> tuple[str, ...]:
-        """Index and name of each plugin that has joined, in the order in which the plugins are called."""
         return self._plugins.names
 
     def container_state(self, container_id: str) -> str:
@@ -239,9 +235,8 @@ class NRI:
     def start(self) -> None:
         """Let the installed plugins join, and take the states of the containers from the domains.
 
-        Like :meth:`register`, this method waits while synchronisation is blocked. Raise :class:`RegistrationError` if
-        a plugin cannot join, or :class:`NRIError` if the socket cannot be opened. After an error, the method can be
-        called again.
+        Like :meth:`register`, this waits while synchronisation is blocked. Raise :class:`RegistrationError` if a plugin
+        cannot join, and :class:`NRIError` if the socket cannot be opened. In both cases, the call can be repeated.
         """
         if self._life.accepts("start"):
             self._join("start", self._installed)
@@ -261,7 +256,7 @@ class NRI:
                 self.config = self._terms.config = replace(self.config, **timeouts)  # type: ignore[arg-type]  # floats
 
     def register(self, plugin: Plugin) -> None:
-        """Let *plugin* join. The plugin receives the existing pods and containers, and all later requests.
+        """Let *plugin* join. It receives the existing pods and containers, and from then on all requests.
 
         Raise :class:`BlockedError` if synchronisation stays blocked for the registration timeout, or
         :class:`RegistrationError` if the plugin fails or must not join.
@@ -294,7 +289,6 @@ class NRI:
         return PluginSyncBlock(unblock)
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
-        """Make *updates*, for the connected *plugin* if given. Raise :class:`ChangesFailedError` if some fail."""
         with self._life.call("update-containers") as acts:
             if not acts:
                 return
@@ -316,18 +310,19 @@ class NRI:
     ) -> MergedAnswers | None:
         """Let *event* happen to *container*, or to *pod* if *container* is ``None``, and relay it to plugins.
 
-        For an update, *resources* are the requested resources. Return the answers to the last request, or ``None`` if
-        nothing was relayed. In these answers, ``adjust`` is for a container that is about to be created, and ``own``
-        holds the resources that plugins want instead of *resources*. Other containers are evicted and updated as
-        plugins request. If this fails, the failure is only logged. If the machine replies with an error, raise the
-        error.
+        *resources* are the requested resources if *event* is an update. Return the answers to the last request, or
+        ``None`` if nothing was relayed. In the answers, ``adjust`` is for a container that is about to be created, and
+        ``own`` has the resources that plugins want instead of *resources*. What plugins want for other containers is
+        done by this method, which only logs failures.
+
+        If the machine replies with an error, it is raised.
         """
         request = Request(event=event, pod=pod, container=container, resources=resources)
         with self._life.call(RELAYS.get(event, "relay")) as acts:
             return finish(self._entities.relay(request, self._relay)) if acts else None
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
-        """Relay on a separate thread, in no fixed order, that the process of a container has ended by itself."""
+        """Relay that a container's process has ended by itself, on a separate thread and in no fixed order."""
         if not self._life.accepts("notify-exit"):
             return
         relayed: Future[None] = Future()

@@ -1,4 +1,4 @@
-"""A plugin in this process. Its methods are called on a separate thread, with time limits."""
+"""Plugins in this process, whose methods are called on a separate thread and with time limits."""
 
 import threading
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -25,14 +25,13 @@ from fsm.runtimes.reference.nri.session import Session, Terms
 T = TypeVar("T")
 
 Part: TypeAlias = tuple[Sequence[Pod], Sequence[Container]]
-"""Pods and containers in one message to a joining plugin."""
 
 
 class Plugin(Protocol):
-    """Base class of plugins. The members of a plugin are used one after the other, on a separate thread.
+    """Base class of plugins in this process. A thread of its own makes all calls of a plugin, one after the other.
 
-    If a method raises an exception, the plugin answers with an error. :class:`PluginLostError` means that the plugin
-    has disconnected.
+    If a method raises an exception, the plugin answers with an error. If the exception is a :class:`PluginLostError`,
+    the plugin has disconnected.
     """
 
     @property
@@ -71,15 +70,13 @@ class Plugin(Protocol):
 
 
 class PluginLocal(threading.local):
-    """Marks threads that belong to a plugin."""
-
     on_plugin_thread = False
 
 
 class PluginThread:
-    """A thread that runs a plugin's calls one after the other.
+    """A thread that runs a plugin's calls one after the other, and marks itself in *local*.
 
-    *clock* measures the timeouts. The thread marks itself in *local*.
+    Timeouts are measured with *clock*.
 
     >>> thread = PluginThread(Clock(), PluginLocal())
     >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
@@ -133,7 +130,6 @@ class PluginThread:
         return future.result()
 
     def end(self) -> None:
-        """End the thread after all calls that have already been queued."""
         self._ended = True
         self._jobs.put(None)
 
@@ -198,9 +194,9 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
 
 
 def finish(work: Coroutine[object, object, T]) -> T:
-    """Run *work*, and return its result.
+    """Run the coroutine *work* without an event loop, and return its result.
 
-    *work* never suspends, because plugins in this process block the caller until they have answered.
+    This is possible because *work* never suspends: plugins in this process block their caller until they have answered.
     """
     try:
         work.send(None)
@@ -211,7 +207,7 @@ def finish(work: Coroutine[object, object, T]) -> T:
 
 
 class UpstreamConnection(Connection):
-    """A connection that accepts a second registration, and sometimes stays open when it should be closed."""
+    """A connection as NRI implements it: it accepts a second registration, and sometimes is not closed."""
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
         super().__init__(plugin, replace(terms, config=replace(terms.config, release="upstream")))
@@ -226,8 +222,8 @@ class UpstreamConnection(Connection):
     def register(self, name: str, index: str) -> None:
         """Register the plugin. A wrong name does not close the connection, and a listed plugin is renamed.
 
-        Renaming sends to a channel that is read only once. The next registration therefore hangs until the plugin
-        itself times out.
+        Renaming needs a channel that is read only once, so the next registration hangs until the plugin itself times
+        out.
         """
         if self.state == "registering" and self._name_error(name, index):
             self._take("register", "left")
@@ -246,7 +242,6 @@ class UpstreamConnection(Connection):
             raise NRIError(f"plugin {self.name}: its registration was not answered", code="DEADLINE_EXCEEDED")
 
     def stop(self) -> None:
-        """Close the connection if the plugin is a process or is not listed. In all other cases, leave it open."""
         if self.listed and not self._process:
             self._take("stop", "left")
         else:

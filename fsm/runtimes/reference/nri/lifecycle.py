@@ -1,4 +1,4 @@
-"""The calls that the NRI interface accepts, the answers of plugins, and the states of pods and containers.
+"""The rules of the NRI layer: which calls it accepts, how plugins' answers are merged, and what it remembers.
 
 The machine ``nri-api`` drives the calls.
 """
@@ -35,7 +35,7 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "UpdateContainer": frozenset({"updates", "evictions"}),
     "StopContainer": frozenset({"updates"}),
 }
-"""Maps events to the parts of an answer that are used. For all other events, no part of an answer is used."""
+"""The parts of an answer that each event allows. Other events allow none."""
 
 
 class MergedAnswers:
@@ -78,12 +78,10 @@ class MergedAnswers:
 
     @property
     def others(self) -> tuple[Update, ...]:
-        """Updates of other containers, in the order in which plugins first requested them."""
         return tuple(update for update in self._requested.values() if update.container_id != self._subject)
 
     @property
     def own(self) -> Fields | None:
-        """Resources for the container of the request, or ``None`` if no plugin changes them."""
         requested = self._requested.get(self._subject)
         return {**self._base, **requested.resources} if requested else None
 
@@ -114,18 +112,13 @@ class MergedAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relayed:
-    """The result of relaying a request.
-
-    ``result`` is ``lost`` if a plugin disconnected, and ``error`` if an error ended the relay.
-    """
-
     result: Literal["ok", "error", "lost"]
     merged: MergedAnswers
     error: NRIError | None = None
 
 
 class Plugins(Generic[R, A, S]):
-    """All plugins that have joined. They are called in the order of their indices. Not thread-safe."""
+    """The plugins that have joined, which are called in the order of their indices. Not thread-safe."""
 
     def __init__(self) -> None:
         self.joined: tuple[S, ...] = ()
@@ -147,10 +140,10 @@ class Plugins(Generic[R, A, S]):
         self.joined = ()
 
     async def relay(self, event: str, request: Callable[[], R], add: Callable[[str, A], object]) -> bool:
-        """Send *request()* to each plugin that subscribed to *event*, and pass the plugin's name and answer to *add*.
+        """Send *request()* to each plugin that subscribed to *event*, and pass its name and its answer to *add*.
 
-        Remove lost plugins, and return whether any plugin was lost. Stop at the first :class:`NRIError` that a plugin
-        or *add* raises.
+        Lost plugins are removed, and the result says whether there were any. The first :class:`NRIError`, from a plugin
+        or from *add*, ends the relay.
         """
         lost = False
         try:
@@ -171,7 +164,6 @@ class Plugins(Generic[R, A, S]):
 async def relay_merged(
     request: Request, relay: Callable[[Callable[[], Request], Callable[[str, Answer], None]], Awaitable[bool]]
 ) -> Relayed:
-    """Relay *request* and merge the answers. *relay* works like :meth:`Plugins.relay` for one event."""
     merged = MergedAnswers(request)
     try:
         lost = await relay(lambda: replace(request, adjusted=dict(merged.adjust)), merged.add)
@@ -185,18 +177,12 @@ RELAYS: Final = {
     **dict.fromkeys(("stop-pod-sandbox", "remove-pod-sandbox", "stop-container", "remove-container"), "relay-end"),
     "notify-exit": "notify-exit",
 }
-"""Maps events of a pod or container to events of ``nri-api``.
-
-All events that are not in the mapping become the event ``relay``.
-"""
+"""The events of ``nri-api`` for events of a pod or container. Events that are not listed become ``relay``."""
 
 IDLE: Final = frozenset({"ignored", "nothing"})
-"""Outcomes that need no action."""
 
 
 class Lifecycle(Driven):
-    """The state of one NRI interface, and the lock that serialises the calls of the interface."""
-
     def __init__(self, release: str, local: PluginLocal, *, disabled: bool) -> None:
         self._driver: Final = driver("nri-api", release)
         super().__init__(self._driver.position())
@@ -208,7 +194,6 @@ class Lifecycle(Driven):
         self._holder = 0
 
     def outcomes(self, event: str) -> tuple[Outcome, ...]:
-        """Return the outcomes that *event* may have now. Return an empty tuple if the event is unspecified."""
         return self._driver.offered(event, self.state)
 
     def take(self, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
@@ -216,7 +201,7 @@ class Lifecycle(Driven):
             return self.position.take(event, outcome, ends=ends)
 
     def accepts(self, event: str) -> bool:
-        """Check whether the call *event* needs any action.
+        """Check whether the call *event* has anything to do.
 
         Raise the error with which the machine replies, or :class:`ReentrantError` for a call by a plugin or domain.
         """
@@ -227,7 +212,7 @@ class Lifecycle(Driven):
 
     @contextmanager
     def call(self, event: str) -> Iterator[bool]:
-        """Serialise the call *event* with all other calls. Yield whether the call needs any action."""
+        """Make the call *event* while no other call is made. The context gets whether there is anything to do."""
         if not self.accepts(event):
             yield False
             return
@@ -239,7 +224,6 @@ class Lifecycle(Driven):
                 self._holder = 0
 
     def block(self) -> bool:
-        """Block plugin synchronisation. Blocks may be nested. Return False if there is nothing to block."""
         with self._moving:
             if not self._acts("block"):
                 return False
@@ -289,7 +273,6 @@ class EntityStates:
         return known.state if known else self._driver.machine.initial
 
     def take(self, entity: str, event: str, outcome: str = "") -> Outcome:
-        """Let *event* happen to *entity* with *outcome*. If the entity returns to its initial state, forget it."""
         position = self._positions.pop(entity, None) or self._driver.position()
         try:
             return position.take(event, outcome)
@@ -298,10 +281,10 @@ class EntityStates:
                 self._positions[entity] = position
 
     async def relay(self, entity: str, event: str, send: Callable[[str], Awaitable[Relayed]]) -> MergedAnswers | None:
-        """Let *event* happen to *entity*, and call *send* with the name of each request that relays the event.
+        """Let *event* happen to *entity*, which calls *send* with the name of each request that must be relayed.
 
-        Return the answers to the last request, or ``None`` if nothing was relayed. If the machine replies with an
-        error, raise the error.
+        Return the answers to the last request, or ``None`` if nothing was relayed. Raise the error with which the
+        machine replies, if any.
         """
         ways = self._driver.offered(event, self.state(entity))
         outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes end the relay at a lost plugin
@@ -313,24 +296,17 @@ class EntityStates:
         return relayed[-1].merged if relayed else None
 
     def synchronise(self, containers: Iterable[Container]) -> None:
-        """Set the state of each container to the state in which it is listed. Other containers keep their states."""
         for container in containers:
             self.take(container.id, container.state.event)
 
 
 class RelayedEntities:
-    """The remembered states of ``pods`` and ``containers``.
-
-    *release* is the profile of a release, or empty for the newest release.
-    """
-
     def __init__(self, release: str = "") -> None:
         self.release = release
         self.pods = EntityStates("nri-pod", release)
         self.containers = EntityStates("nri-container", release)
 
     async def relay(self, request: Request, send: Callable[[Request], Awaitable[Relayed]]) -> MergedAnswers | None:
-        """Let the event of *request* happen to the container or pod in *request*. See :meth:`EntityStates.relay`."""
         container = request.container
         states, entity = (self.containers, container.id) if container else (self.pods, request.pod.id)
         return await states.relay(entity, request.event, lambda name: send(replace(request, event=name)))
@@ -339,8 +315,8 @@ class RelayedEntities:
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[Relayed]) -> str:
     """Return the name of the outcome in *ways* that follows from the results of relaying *outputs*.
 
-    If a plugin was lost before the last relay, the loss determines the outcome, unless the last relay ended with an
-    error. In all other cases, the last relay determines the outcome.
+    As a rule, the last relay decides. But if an earlier relay has lost a plugin, the first such relay decides, unless
+    the last one has ended with an error.
     """
     if not relayed:
         return ""

@@ -16,14 +16,11 @@ from fsm.runtimes.recordings import nri_events
 from fsm.runtimes.reference.driven import ReplyError
 
 Fields: TypeAlias = Mapping[str, object]
-"""Maps field names to values."""
 
 NOTHING: Final[Fields] = {}
 
 
 class ContainerState(Enum):
-    """The state in which a domain lists a container."""
-
     UNKNOWN = "CONTAINER_UNKNOWN"
     CREATED = "CONTAINER_CREATED"
     PAUSED = "CONTAINER_PAUSED"
@@ -32,14 +29,11 @@ class ContainerState(Enum):
 
     @property
     def event(self) -> str:
-        """The event of the machine ``nri-container`` that lists a container in this state."""
         return nri_events.LISTED.get(self.value, "sync-gone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A pod as plugins see it."""
-
     id: str
     name: str = ""
     namespace: str = ""
@@ -47,8 +41,6 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A container as plugins see it. ``state`` is its state in the domain."""
-
     id: str
     pod_id: str = ""
     name: str = ""
@@ -69,18 +61,15 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """A plugin's request to evict a container, and the reason for the request."""
-
     container_id: str
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An event that is sent to a plugin.
+    """An event for a plugin. For an update, ``resources`` are the requested resources.
 
-    For an update, ``resources`` are the requested resources. During the creation of a container, ``adjusted`` holds
-    the adjustments that earlier plugins have made to the container.
+    While a container is being created, ``adjusted`` has the adjustments that earlier plugins have made to it.
     """
 
     event: str
@@ -92,10 +81,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A plugin's answer to an event.
+    """A plugin's answer to an event, of which only the parts that the event allows are used.
 
-    ``adjust`` changes the container that is being created. ``updates`` and ``evictions`` concern existing containers.
-    Parts of the answer that the event does not allow are ignored.
+    ``adjust`` changes the container that is being created. ``updates`` and ``evictions`` are for existing containers.
     """
 
     adjust: Fields = field(default_factory=dict)
@@ -104,10 +92,6 @@ class Answer:
 
 
 def known(relayed: Collection[str]) -> frozenset[str]:
-    """Return the events to which plugins may subscribe.
-
-    These are the events in *relayed*. In the newest release, plugins may also subscribe to the validation.
-    """
     return frozenset(relayed) | (set(REQUESTS[-1:]) if set(REQUESTS[:-1]) <= set(relayed) else set())
 
 
@@ -143,7 +127,6 @@ class NRIError(ReplyError):
     """
 
     def __init__(self, message: str, *, code: str = "") -> None:
-        """Create the error. If *code* is empty, use the code of the class."""
         super().__init__(message)
         if code:
             self.code = code
@@ -207,10 +190,10 @@ ContainerChange: TypeAlias = Update | Eviction
 
 @dataclass(kw_only=True)
 class Domain:
-    """Pods and containers of one namespace.
+    """The pods and containers of one namespace.
 
-    While the NRI layer calls a domain, the layer is locked, so the domain must not call the layer. ``done`` records
-    updates and evictions. A change of a container in ``stubborn`` fails.
+    While the NRI layer calls a domain, the layer is locked, so the domain must not call it. ``done`` records the
+    changes that were made. Changes of the containers in ``stubborn`` fail.
     """
 
     name: str = "k8s.io"
@@ -223,7 +206,6 @@ class Domain:
         return any(container.id == container_id for container in self.containers)
 
     def change(self, change: ContainerChange) -> None:
-        """Apply *change* to its container. May raise any exception."""
         if change.container_id in self.stubborn:
             raise OSError(f"container {change.container_id} cannot be changed")
         self.done.append(change)
@@ -244,7 +226,6 @@ class Domains:
             self.register(domain)
 
     def register(self, domain: Domain) -> None:
-        """Add *domain*. Raise :class:`NRIError` if its name is already registered."""
         with self._lock:
             if domain.name in self._domains:
                 message = f"failed to register namespace {domain.name!r} with NRI: there is one already"
@@ -258,10 +239,10 @@ class Domains:
         return tuple(container for domain in self._all() for container in domain.containers)
 
     def change(self, changes: Iterable[ContainerChange]) -> None:
-        """Apply each change in the domain that has its container. Skip changes of unknown containers.
+        """Apply each change in the domain that has its container. Unknown containers are skipped.
 
-        After trying all *changes*, raise :class:`ChangesFailedError` with the failed changes, except changes with
-        ``ignore_failure``.
+        Failures do not prevent later changes. In the end, they are raised as a :class:`ChangesFailedError`, except for
+        those with ``ignore_failure``.
         """
         failed = []
         for change in changes:

@@ -1,6 +1,6 @@
 """The connection of a plugin, and the lock for plugin synchronisation, as systems under test.
 
-The plugin follows a script. It advances the clock to answer late.
+The plugin follows a script, and answers late by advancing the clock.
 """
 
 import threading
@@ -24,13 +24,12 @@ from fsm.runtimes.reference.nri.session import MACHINE, Terms
 from fsm.sut import BrokenError, UnsupportedError
 
 PATIENCE: Final = 0.5
-"""Maximum real time in seconds that a late plugin waits. Its call ends as soon as the clock is advanced."""
+"""How many real seconds a late plugin waits at most. Its call ends as soon as the clock is advanced."""
 
 POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id=POD.id)
 
 SUBSCRIBED: Final = REQUESTS[:-1]
-"""Events that the plugin subscribes to."""
 
 NAMES: Final = ("player", "logger_2.0+x-y", "P")
 WRONG_NAMES: Final = ("", "a b", "a/b")
@@ -41,19 +40,19 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("register", "active"): ("relabelled", "hangs"),
     ("stop", "active"): ("left", "stopped"),
 }
-"""Maps an event and a state to the outcomes that NRI's own connection can have.
+"""What NRI's own connection can do in reply to an event in a state.
 
-In the state ``active``, only one of the two outcomes is possible. For ``stop``, it is the second outcome if the
-plugin was launched as a process. For ``register``, it is the second outcome if the plugin has already registered
-again.
+Where there are two outcomes in the state ``active``, only one is possible. The second outcome of ``stop`` is for a
+plugin that was launched as a process, and the second outcome of ``register`` is for a plugin that has already
+registered again.
 """
 
 
 @dataclass(kw_only=True, eq=False)
 class ScriptedPlugin(Plugin):
-    """A plugin that records in ``outputs`` what it receives, and answers as ``script`` says.
+    """A plugin that records in ``outputs`` what it receives, and follows ``script`` in its answers.
 
-    *late()* makes the plugin exceed its time limit.
+    *late* is called to exceed the time limit.
     """
 
     outputs: list[str]
@@ -105,8 +104,6 @@ class ScriptedPlugin(Plugin):
 
 
 class NriPluginSUT(ReferenceSUT[Connection]):
-    """The connection of a plugin under test."""
-
     machine = MACHINE
     kinds = (Connection, UpstreamConnection)
     profiles = ("upstream", "containerd-2.1")
@@ -132,7 +129,6 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         return self.connection.state
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Set the script of the plugin. Return False if *outcome* cannot occur for this connection."""
         self._outcome = outcome
         state = self.connection.state
         if not issubclass(self._kind, UpstreamConnection):
@@ -234,7 +230,6 @@ class NriPluginSUT(ReferenceSUT[Connection]):
 
 
 REGISTRATION: Final = 5.0
-"""Timeout of a joining plugin in seconds. It never expires, because the clock does not advance."""
 
 SYSTEM: Final = load_system("plugin-sync")
 
@@ -243,15 +238,9 @@ ORDERS: Final = {
     **dict.fromkeys(("goes-on", "is-synchronised"), "go"),
     **dict.fromkeys(("ends", "has-joined"), "leave"),
 }
-"""Maps each event of the system to the order that a process receives for it."""
 
 
 class _Process(threading.Thread):
-    """A thread that acts as a call or as a plugin.
-
-    It puts each step into ``steps``. If ``gated``, it takes the lock only while ``may_go`` is true.
-    """
-
     gated, may_go, waits = True, True, False
 
     def __init__(self, name: str, machine: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
@@ -270,7 +259,7 @@ class _Process(threading.Thread):
 
 
 class PluginSyncSUT(ReferenceSUT[SyncLock]):
-    """The lock under test. It is containerd's lock, or the lock of the reference NRI layer under ``calls-first``.
+    """The lock under test, which is containerd's, or under ``calls-first`` that of the reference NRI layer.
 
     >>> sut = PluginSyncSUT()
     >>> [sut.do(event) for event in ("begins.1", "registers", "begins-within.1")]
@@ -306,10 +295,6 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
         return SYSTEM.shows({name: process.position.state for name, process in self._processes.items()})
 
     def do(self, event: str) -> str:
-        """Send the order for *event* to its process.
-
-        Wait until the process has followed the order or is waiting for the lock.
-        """
         name, _, number = event.partition(".")
         if name not in ORDERS:
             raise UnsupportedError(f"the reference of plugin-sync has no event {event!r}")
@@ -349,10 +334,6 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
 
 
 def _may_go(free: Callable[[], bool]) -> bool:
-    """Check whether the lock is *free* for this thread, and whether the thread may go.
-
-    If the thread may go but the lock is not free, report that the thread stays.
-    """
     process = threading.current_thread()
     if not isinstance(process, _Process):
         return free()

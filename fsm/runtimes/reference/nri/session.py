@@ -1,8 +1,8 @@
 """The connection of one plugin from start to end, driven by the machine ``nri-plugin``.
 
-The input and output are in subclasses. :class:`~fsm.runtimes.reference.nri.connection.Connection` blocks while a
-plugin in this process answers. :class:`~fsm.runtimes.sockets.nri_runtime.NriRuntime` suspends while a plugin at a
-socket answers. The configuration contains the time limits and the differences between releases.
+Input and output are left to subclasses. :class:`~fsm.runtimes.reference.nri.connection.Connection` blocks while a
+plugin in this process answers, whereas :class:`~fsm.runtimes.sockets.nri_runtime.NriRuntime` suspends while a plugin at
+a socket answers. The time limits and the differences between releases are in the configuration.
 """
 
 import logging
@@ -26,16 +26,16 @@ from fsm.runtimes.reference.nri.messages import (
 
 # The profile containerd-1.7 describes containerd 1.7.2. containerd 1.7.26 can also block synchronisation.
 RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
-"""Maps the profile of each release to True if NRI is disabled by default. The newest release has no profile."""
+"""The profile of each release, and whether the release disables NRI by default. The newest has no name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The configuration of an NRI interface: whether NRI is enabled, the socket for plugins, and time limits.
+    """The configuration of an NRI interface: whether NRI is enabled, the socket for plugins, and limits.
 
-    Each interface has its own timeouts, in seconds. 0 means the default. If ``disable_connections`` is true, only
-    plugins that are passed at the start can join. ``sync_objects`` is the maximum number of pods and containers in
-    one message to a joining plugin. 0 means no limit. Raise :class:`ValueError` for a negative number.
+    Timeouts are in seconds, with 0 for the default, and negative ones raise :class:`ValueError`. If
+    ``disable_connections`` is true, only plugins that are passed at the start can join. A message to a joining plugin
+    has at most ``sync_objects`` pods and containers, or any number if that is 0.
 
     >>> config = Config(plugin_request_timeout=0.5)
     >>> config.disable, config.registration_timeout, config.request_timeout
@@ -83,7 +83,6 @@ _log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
 _INDEX: Final = re.compile(r"[0-9]{2}")
 _SHOWN: Final = 100
-"""Maximum number of characters of an invalid name to show in an error message."""
 
 MACHINE: Final = "nri-plugin"
 
@@ -102,7 +101,7 @@ Container = TypeVar("Container")
 
 @dataclass(slots=True, kw_only=True)
 class Terms:
-    """Settings of connections, which may change at any time. ``known`` lists all known events."""
+    """The settings of connections, which may change at any time. ``known`` lists all known events."""
 
     config: Config = field(default_factory=Config)
     known: Collection[str] = REQUESTS
@@ -110,11 +109,11 @@ class Terms:
 
 
 class Session(Driven, ABC, Generic[R, A, P, U]):
-    """A connection under *terms*. Not thread-safe.
+    """The connection of one plugin under *terms*, without the input and output. Not thread-safe.
 
-    Each ``_ask…`` method asks the plugin, and waits for the answer until the time *until* on the clock. It raises
-    :class:`PluginLateError` if the plugin is late, :class:`PluginLostError` if the plugin has disconnected, and any
-    other exception if the answer is an error.
+    The ``_ask…`` methods, which subclasses implement, ask the plugin and wait for its answer until the clock has
+    reached *until*. They raise :class:`PluginLateError` if the plugin is late, :class:`PluginLostError` if it has
+    disconnected, and any other exception if it answers with an error.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -130,7 +129,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
 
     @abstractmethod
     async def _ask_registration(self, until: float) -> None:
-        """Wait until the plugin has called :meth:`register`. If that call raises an error, raise the same error."""
+        """Wait until the plugin has called :meth:`register`. Errors of that call are raised here too."""
 
     @abstractmethod
     async def _ask_events(self, until: float) -> Collection[str] | int:
@@ -157,19 +156,17 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
 
     @property
     def listed(self) -> bool:
-        """True if requests are relayed to the plugin."""
         return self.state == "active"
 
     def connect(self) -> None:
-        """Begin the registration of a plugin that has connected by itself, and start its time limit."""
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._take("connect")
 
     def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
-        """Start an installed plugin. If the plugin has a fixed name and index, *given* contains them.
+        """Start an installed plugin. *given* is its name and index, if they are fixed.
 
-        A *built_in* plugin has no process and need not register. Raise :class:`RegistrationError` if the plugin
-        cannot be launched.
+        A *built_in* plugin has no process and need not register. Raise :class:`RegistrationError` if the plugin cannot
+        be launched.
         """
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._given = given
@@ -184,7 +181,6 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("launch", "built-in" if built_in else "launched")
 
     async def handshake(self, *, launched: bool = False) -> None:
-        """Connect or launch the plugin, register and configure it. Raise :class:`RegistrationError` on failure."""
         if launched:
             self.launch()
         else:
@@ -193,7 +189,6 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         await self.configure()
 
     async def await_registration(self) -> None:
-        """Let the plugin register. Raise :class:`RegistrationError` if it does not register in time."""
         try:
             await self._ask_registration(self._deadline)
         except RegistrationError:
@@ -206,9 +201,9 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
             raise RegistrationError(f"plugin did not register: {error}", code="UNAVAILABLE") from error
 
     def register(self, name: str, index: str) -> None:
-        """Register the plugin as *name* with *index*, or with the name and index from its launch.
+        """Register the plugin as *name* with *index*, unless its launch has fixed other ones.
 
-        Raise :class:`RegistrationError` if the name or the index is invalid, or :class:`NRIError` if the plugin must
+        Raise :class:`RegistrationError` if the name or the index is invalid, and :class:`NRIError` if the plugin must
         not register now.
         """
         self._require("register")
@@ -223,7 +218,6 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._rename(name, index)
 
     async def configure(self) -> None:
-        """Ask the plugin for its events. Raise :class:`RegistrationError` if this fails or an event is unknown."""
         requested = await self._call(self._ask_events, "configure")
         try:
             self.events = subscribed(requested, self._terms.known)
@@ -233,19 +227,15 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("configure", "ok")
 
     async def synchronise(self, parts: Sequence[P]) -> U:
-        """Send the existing objects in one or several *parts*. Return the updates that the plugin requests.
+        """Send the existing objects in *parts*, and return the updates that the plugin requests in response.
 
-        Raise :class:`RegistrationError` if the synchronisation fails, or takes longer than one request may take.
+        Raise :class:`RegistrationError` if this fails or takes longer than a single request may take.
         """
         for part in parts[:-1]:
             await self.synchronise_part(part)
         return await self.synchronise_last(parts[-1])
 
     async def synchronise_part(self, part: P) -> None:
-        """Send a part of the existing objects.
-
-        Raise :class:`RegistrationError` if the plugin does not wait for more parts.
-        """
         if not await self._call(lambda until: self._ask_part(part, until), "synchronise"):
             self._take("synchronise", "not-split")
             message = f"plugin {self.name} does not handle synchronisation in parts"
@@ -253,7 +243,6 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("synchronise", "part")
 
     async def synchronise_last(self, part: P) -> U:
-        """Send the last part of the existing objects. Raise the same errors as :meth:`synchronise`."""
         updates = await self._call(lambda until: self._ask_last(part, until), "synchronise")
         self._take("synchronise", "ok")
         return updates
@@ -263,9 +252,10 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("synchronise", "unsynchronised")
 
     async def relay(self, event: str, request: R) -> A | None:
-        """Relay *request* for *event*. Return the answer, or ``None`` if the plugin is lost or has not subscribed.
+        """Relay *request* for *event*, and return the plugin's answer.
 
-        Raise :class:`NRIError` if the plugin answers with an error.
+        Return ``None`` if the plugin is lost or has not subscribed. Raise :class:`NRIError` if it answers with an
+        error.
         """
         if not self.listed:
             self.drop()
@@ -290,16 +280,16 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("relay", outcome if self.listed else "")  # the plugin may have hung up or been stopped
 
     def drop(self) -> None:
-        """Notify the machine that a request has ended without an answer of the plugin.
+        """Tell the machine that a request has ended without an answer.
 
-        If the plugin has hung up, this closes the connection.
+        If the reason is that the plugin has hung up, this closes the connection.
         """
         self._take("relay")
 
     async def request_updates(self, make: Callable[[], Awaitable[T]]) -> T:
-        """Let the plugin request updates, and call *make* to make them.
+        """Call *make*, which makes the updates that the plugin requests.
 
-        Raise the error that *make* raises, or :class:`NRIError` if the plugin must not request updates now.
+        Raise whatever *make* raises, or :class:`NRIError` if the plugin must not request updates now.
         """
         self._require("update-containers")
         try:
@@ -311,7 +301,6 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         return made
 
     def hang_up(self) -> None:
-        """Handle the disconnection of the plugin. If there is no connection, do nothing."""
         if self._driver.offered("hang-up", self.state):
             self._take("hang-up")
 
@@ -328,7 +317,6 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
             self._close()
 
     def _name_error(self, name: str, index: str) -> str:
-        """Return the outcome of a registration with an invalid *name* or *index*, or an empty string."""
         if not _NAME.fullmatch(name):
             return "bad-name"
         return "" if _INDEX.fullmatch(index) else "bad-index"
@@ -338,7 +326,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self.name = f"{index}-{name}"
 
     async def _call(self, ask: Callable[[float], Awaitable[T]], event: str) -> T:
-        """Return the answer of the plugin to *ask*. All messages of a synchronisation share one request timeout."""
+        """Return the plugin's answer to *ask*. All messages of a synchronisation share the timeout of one request."""
         if not self._synchronising:
             self._deadline = self._terms.clock.now() + self._terms.config.request_timeout
         self._synchronising = event == "synchronise"
@@ -364,9 +352,9 @@ def parts(
     most: float = inf,
     size: Callable[[Pod | Container], int] = lambda _: 1,
 ) -> list[tuple[list[Pod], list[Container]]]:
-    """Divide *pods* and *containers* into parts whose total *size* is at most *most*.
+    """Divide *pods* and *containers* into parts of at most *most*, measured with *size*.
 
-    An object that is larger than *most* is the only object of its part.
+    An object that is larger than *most* gets a part of its own.
 
     >>> parts(["p1", "p2", "p3"], ["c1"], 2), parts([], [])
     ([(['p1', 'p2'], []), (['p3'], ['c1'])], [([], [])])

@@ -1,6 +1,7 @@
-"""The reference NRI layer under test, with one pod and one container. The outputs are the requests to a first plugin.
+"""The reference NRI layer under test, with one pod and one container.
 
-A second plugin must receive each request after the first plugin, unless the first plugin answered with an error.
+The outputs are the requests to a first plugin. A second plugin must receive the same requests after it, except for
+those that the first plugin has answered with an error.
 """
 
 import socket
@@ -46,8 +47,6 @@ CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
 
 @dataclass(kw_only=True, eq=False)
 class FakePlugin(Plugin):
-    """A plugin that answers events with the functions in ``answers``. ``heard`` logs its index and events."""
-
     index: str = "10"
     name: str = "fake"
     events: Collection[str] = ()
@@ -68,8 +67,6 @@ class FakePlugin(Plugin):
 
 
 class _SentRequest(NamedTuple):
-    """A request that was sent to the plugin ``to``. Its ``answer`` is ``error``, ``lost`` or empty."""
-
     to: str
     event: str
     answer: str
@@ -77,18 +74,15 @@ class _SentRequest(NamedTuple):
 
 
 def release(profile: str) -> str:
-    """Return the release that *profile* includes, or an empty string for the newest release."""
     return next((name for name in profile.split("+") if name in RELEASES), "")
 
 
 CALLS: Final = tuple(
     event.name for name in ("nri-pod", "nri-container") for event in load(name).events.values() if event.kind == "call"
 )
-"""The calls on a pod or a container."""
 
 
 def happen(nri: NRI, event: str, container: Container = CONTAINER) -> None:
-    """Make *event* happen to *container*, or to the pod if *event* is an event of a pod."""
     if event == "notify-exit":
         nri.notify_container_exit(POD, container)
         nri.wait_for_exits()
@@ -97,7 +91,6 @@ def happen(nri: NRI, event: str, container: Container = CONTAINER) -> None:
 
 
 LISTED_AS: Final = {state.event: state for state in ContainerState}
-"""Maps each event that lists the container to the state in which the container is listed."""
 
 
 class _NriSUT(ReferenceSUT[NRI]):
@@ -122,7 +115,6 @@ class _NriSUT(ReferenceSUT[NRI]):
             self.nri.stop()
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Let the first plugin fail or disconnect at the last request of *outcome*. Without one, return False."""
         cells = driver(self.machine).machine.events[event].cells.values()
         ways = [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
         emits = next((way.emits for way in ways if way.name == outcome and way.emits), ())
@@ -142,7 +134,6 @@ class _NriSUT(ReferenceSUT[NRI]):
                     self._plugins[index] = self._join(index)
 
     def outputs(self) -> Sequence[str]:
-        """Store the requests to both plugins in ``sent``, check their order, and return the first plugin's requests."""
         requests = list(self._sent)
         self._sent.clear()
         self.sent = {index: tuple(one.event for one in requests if one.to == index) for index in (FIRST, SECOND)}
@@ -176,8 +167,6 @@ class _NriSUT(ReferenceSUT[NRI]):
 
 
 class NriPodSUT(_NriSUT):
-    """A pod in the reference NRI layer under test."""
-
     machine = "nri-pod"
 
     def shows(self) -> str:
@@ -185,15 +174,12 @@ class NriPodSUT(_NriSUT):
 
 
 class NriContainerSUT(_NriSUT):
-    """A container in the reference NRI layer under test."""
-
     machine = "nri-container"
 
     def shows(self) -> str:
         return self.nri.container_state(CONTAINER.id)
 
     def _happen(self, event: str) -> None:
-        """Call the NRI layer. If *event* lists the container, replace the second plugin during the listing."""
         if event not in LISTED_AS:
             super()._happen(event)
             return
@@ -283,7 +269,6 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     @property
     def _here(self) -> NRI:
-        """The interface created first, or a disabled one if none exists. Other interfaces must not affect it."""
         return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
 
     def _new(self) -> None:

@@ -1,8 +1,8 @@
 """Pods of the CRI service, driven by the machine ``pod-sandbox``.
 
-A pod has a unique name, ``metadata`` in a file, an address from ``network``, a pause process of
-:mod:`~fsm.runtimes.reference.pods.sandbox_controller`, and ``containers``. ``stages`` creates in order everything that
-a run needs, and undoes it.
+A pod has a unique name, ``metadata`` in a file, an address from ``network``, a pause process, which belongs to
+:mod:`~fsm.runtimes.reference.pods.sandbox_controller`, and ``containers``. The ``stages`` of a run create all this in
+order, and undo it if a stage fails.
 """
 
 import asyncio
@@ -50,18 +50,18 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
     "freed": ("stopped-only", "failed"),
     "gone": ("removed",),
 }
-"""``STOPPED`` and ``REMOVED`` map the stage that a stop or a removal has reached to possible outcomes.
+"""The possible outcomes of a stop (``STOPPED``) or a removal (``REMOVED``), by the stage that it has reached.
 
-The first outcome that the machine offers is taken.
+The first one that the machine offers is taken.
 """
 
 
 class Pods:
-    """All pods of a CRI service. Their metadata is in the directory *root*. Belongs to one event loop.
+    """All pods of a CRI service, with their metadata in the directory *root*. They belong to one event loop.
 
-    If *profile* is not empty, the machine behaves as under that profile. *clock* measures the time until failed
-    writes are retried. *observer* is notified of changes. ``names`` maps each reserved name to the id of its pod.
-    Calls on one pod are serialised.
+    If *profile* is not empty, the machine behaves as under that profile. *clock* times the retries of failed writes.
+    *observer* is notified of changes. ``names`` maps each reserved name to the id of its pod. Calls on the same pod are
+    serialised.
 
     >>> import tempfile
     >>> from fsm.runtimes.reference.container.world import Processes
@@ -109,15 +109,12 @@ class Pods:
         await self._tasks.cancel()
 
     def list(self) -> dict[str, str]:
-        """Map the id of each pod to the state that it shows."""
         return {pod.id: pod.shows for pod in self._store.values()}
 
     def listed(self) -> tuple[Metadata, ...]:
-        """Return the metadata of each pod from memory. ``state`` is the state that the machine shows."""
         return tuple(pod.metadata(pod.shows) for pod in self._store.values())
 
     def find(self, id: str) -> Pod:  # noqa: A002  (the field's name)
-        """Return the pod *id*, or an absent pod if the store does not have it."""
         return self._store.get(id) or Pod(Metadata(id=id, name=""), self._position())
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
@@ -129,10 +126,10 @@ class Pods:
         return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
-        """Create a container in the pod *id*. If *create* is given, call it to create the container.
+        """Create a container in the pod *id*, by calling *create* if it is given.
 
         The contract leaves open whether a pod that is not ready accepts containers. Without a profile, such a pod
-        refuses containers. Under a profile, it behaves like containerd.
+        refuses them, and under a profile, it behaves like containerd.
         """
         pod = self.find(id)
         async with pod.lock:
@@ -159,7 +156,6 @@ class Pods:
             raise
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
-        """Create a pod and start its pause process. Return the pod's id."""
         if known := self._store.get(self.names.get(name, "")):
             self._take(known, "run", why=f'there is a pod of the name "{name}"')
         pod = Pod(Metadata(id=token_hex(32), name=name, limits=dict(limits or {})), self._position())
@@ -172,18 +168,12 @@ class Pods:
         return pod.id
 
     async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Stop the containers and the pause process of a pod, and release its network."""
         await self._end(id, "stop", STOPPED, self._mark_stopped)
 
     async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Stop a pod, remove its containers, and delete it."""
         await self._end(id, "remove", REMOVED, self._delete)
 
     def exited(self, pod: Pod, ended: Exit) -> None:
-        """Record *ended*, the exit of the pause process of *pod*.
-
-        After an :class:`OSError`, the exit must be reported again.
-        """
         (way,) = pod.position.outcomes("exit")
         if way.to != pod.state:
             before, pod.exit = pod.exit, pod.exit or ended
@@ -234,10 +224,6 @@ class Pods:
                 await self._clear(id_)
 
     async def _clear(self, id_: str) -> None:
-        """Delete everything that belongs to a pod with unreadable metadata.
-
-        If this fails, the next restart tries again.
-        """
         self.controller.recover(id_)
         stages = self._stages(self.find(id_))
         await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
@@ -258,7 +244,6 @@ class Pods:
             await self._start_watch(pod)
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
-        """Return the stages of a run of *pod*. The metadata comes before everything that a restart must find."""
         return (
             Stage(lambda: self._reserve(pod), lambda: self._release(pod)),
             Stage(lambda: self.metadata.create(pod.metadata(MAKING)), lambda: self.metadata.delete(pod.id)),
@@ -299,7 +284,7 @@ class Pods:
         outcomes: Mapping[str, tuple[str, ...]],
         then: Callable[[Pod], Awaitable[tuple[str, str]]],
     ) -> None:
-        """Stop a pod, and then call *then*. *event* is the call that stops or removes the pod.
+        """Stop a pod for the call *event*, and then call *then* to complete the call.
 
         *outcomes* maps each stage that may be reached to the possible outcomes.
         """
@@ -319,7 +304,6 @@ class Pods:
             self._take(pod, event, outcome, why)
 
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
-        """Stop *pod*. Return the stage that was reached, and the reason why no later stage was reached."""
         reached = "held"
         try:
             await perform(lambda: self.containers.stop(pod.id))

@@ -1,4 +1,7 @@
-"""containerd's own sandbox controller, driven by the machine ``sandbox-controller``, with a record of each sandbox."""
+"""The counterpart of containerd's own sandbox controller, driven by the machine ``sandbox-controller``.
+
+It keeps a record of each sandbox.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -32,7 +35,7 @@ class SandboxRecord:
 
 
 class Sandbox(Driven):
-    """A sandbox. It may be absent from the controller's store.
+    """A sandbox, which may be absent from the controller's store.
 
     ``exited`` is a future for the recorded exit. ``noticed`` is true once the exit was reported to the machine.
     """
@@ -47,14 +50,14 @@ class Sandbox(Driven):
         self.noticed = False
 
     def last_exit(self) -> Exit:
-        """Return the exit of the sandbox's process, with code 255 if the exit is not known."""
         return self.world.ended() or Exit(LOST_CODE, self.world.now())
 
 
 class Controller:
-    """A controller of all sandboxes. Belongs to one event loop.
+    """A controller of all sandboxes. It belongs to one event loop.
 
-    *worlds(id)* creates the environment of a sandbox. *clock* times retries. *on_exit(id)* reports a recorded exit.
+    *worlds* creates the environment of the sandbox with a given id. *clock* times retries, and *on_exit* is called with
+    the id of a sandbox whose exit was recorded.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -96,7 +99,6 @@ class Controller:
         await self.close()
 
     async def close(self) -> None:
-        """Stop watching and retrying. Processes keep running."""
         self.retries.stop()
         await self._tasks.cancel()
 
@@ -104,7 +106,6 @@ class Controller:
         return self._call(name, "status").record
 
     def platform(self, name: str) -> str:
-        """Return the operating system on which the containers of a sandbox run."""
         self._call(name, "platform")
         return "linux"
 
@@ -112,7 +113,6 @@ class Controller:
         self._call(name, "update")
 
     async def wait(self, name: str) -> Exit:
-        """Wait for the exit of a sandbox and return it. The caller may be cancelled."""
         return await asyncio.shield(self._call(name, "wait").exited)
 
     def create(self, name: str) -> None:
@@ -126,7 +126,6 @@ class Controller:
         self._take(sandbox, "create", "created")
 
     def start(self, name: str) -> None:
-        """Create the container of a sandbox, and start its pause process."""
         if (sandbox := self._begin(name, "start")) is None:
             return
         try:
@@ -138,7 +137,6 @@ class Controller:
         sandbox.watch = self._tasks.start(self._watch(sandbox))
 
     async def stop(self, name: str) -> None:
-        """Kill the pause process of a sandbox, and clean up."""
         if (sandbox := self._begin(name, "stop")) is None:
             return
         outcome, ended, why = "cleaned", None, ""
@@ -174,7 +172,7 @@ class Controller:
         self._take(sandbox, "shutdown", outcome, sandbox.last_exit(), why)
 
     def recover(self, name: str) -> SandboxRecord:
-        """Restore a sandbox in the state that a restart finds, and watch its process. Return the sandbox's record."""
+        """Restore a sandbox as a restart finds it, watch its process, and return its record."""
         world = self._worlds(name)
         sandbox = self._store[name] = Sandbox(name, world, driver(MACHINE).position(_state_after_restart(world)))
         if sandbox.state == "ready":
@@ -206,7 +204,6 @@ class Controller:
             raise HandlerError
 
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
-        """Handle the end of the process of *sandbox*. Return False if its task could not be deleted."""
         self._notice_exit(sandbox)
         outcome = ""
         if not sandbox.is_noop("handle"):
@@ -215,13 +212,11 @@ class Controller:
         return outcome != "kept"
 
     def _notice_exit(self, sandbox: Sandbox) -> None:
-        """If the process has ended, report this to the machine. The watch may not have noticed the end yet."""
         if sandbox.record.pid and not sandbox.noticed and sandbox.world.ended():
             sandbox.noticed = True
             sandbox.position.take("exit")
 
     def _describe(self, sandbox: Sandbox, pid: int) -> None:
-        """Record that the process *pid* is running. Before that, do the last step of the start, which can fail."""
         sandbox.world.pretend("describe")
         sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
 
@@ -233,7 +228,6 @@ class Controller:
         self._take(sandbox, "start", "undone", sandbox.last_exit(), why)
 
     async def _kill(self, sandbox: Sandbox) -> tuple[str, Exit | None, str]:
-        """Kill the process and delete its task. Return the outcome, the exit, and the reason for a failure."""
         world = sandbox.world
         try:
             if not world.task():
@@ -258,7 +252,6 @@ class Controller:
         return success, ""
 
     def find(self, name: str) -> Sandbox:
-        """Return the sandbox *name*, or an absent sandbox if the store does not have it."""
         return self._store.get(name) or Sandbox(name, self._worlds(name), driver(MACHINE, self.profile).position())
 
     def _call(self, name: str, event: str) -> Sandbox:
@@ -267,7 +260,6 @@ class Controller:
         return sandbox
 
     def _begin(self, name: str, event: str) -> Sandbox | None:
-        """Return the sandbox *name*, or ``None`` if *event* has no effect on it. Raise the machine's error reply."""
         sandbox = self.find(name)
         self._notice_exit(sandbox)
         if not sandbox.is_noop(event):
@@ -297,7 +289,6 @@ class Controller:
 
 
 def _state_after_restart(world: Processes) -> str:
-    """Return the state in which a restart finds the sandbox of *world*. Delete the remains of an ended task."""
     try:
         if world.task():
             if world.ended() is None:
@@ -310,7 +301,10 @@ def _state_after_restart(world: Processes) -> str:
 
 
 class UpstreamController(Controller):
-    """containerd's controller. A sandbox stays ready until its task is deleted. Waiting callers can be forgotten."""
+    """containerd's controller, in which a sandbox stays ready until its task is deleted.
+
+    It may forget callers that wait for an exit.
+    """
 
     profile = "upstream"
     _silent = False  # true while an exit is recorded without notifying the waiting callers
@@ -336,7 +330,6 @@ class UpstreamController(Controller):
         raise CallError("start", UNKNOWN, why)
 
     async def stop(self, name: str) -> None:
-        """Stop a sandbox. A sandbox that is ready but has no task stays ready."""
         known = self._store.get(name)
         if known and known.record.pid:
             self._notice_exit(known)
@@ -345,7 +338,6 @@ class UpstreamController(Controller):
         await super().stop(name)
 
     def _delete_task(self, sandbox: Sandbox, success: str) -> tuple[str, str]:
-        """Delete the task. The hook also runs after each failed attempt."""
         outcome, why = super()._delete_task(sandbox, success)
         if outcome != "kept":
             return outcome, why
@@ -389,7 +381,7 @@ class UpstreamController(Controller):
         super()._take(sandbox, event, outcome, ended, why)
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Record *ended*, even over an earlier exit. After a shutdown, forget the callers that wait for an exit."""
+        """Record *ended*, even over an earlier exit. After a shutdown, this forgets the callers that wait for it."""
         if self._silent:
             return
         if sandbox.exited.done():

@@ -1,7 +1,7 @@
-"""The environment of pods: containers, an observer, the network, metadata, and the stages of a run.
+"""What pods depend on: containers, an observer, the network, metadata, and the stages of a run.
 
-The containers and the observer do nothing by default. Like CNI's host-local plugin, the network leases an address to
-each pod, and records the lease in a file.
+The base classes of containers and observers do nothing. Like CNI's host-local plugin, the network leases an address to
+each pod and records the lease in a file.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from fsm.runtimes.reference.driven import CallError, Driven, Faults, WorldError
 class Containers:
     """The containers of all pods. This base class has no containers.
 
-    Every method may be a coroutine function, and may raise :class:`~fsm.runtimes.reference.driven.WorldError`. A
-    method fails if its point is in *faults*.
+    Every method may be a coroutine function, and may raise :class:`~fsm.runtimes.reference.driven.WorldError`. A method
+    fails if its point, such as ``create container``, is in *faults*.
     """
 
     faults: Faults = field(default_factory=Faults)
@@ -36,11 +36,9 @@ class Containers:
         return self._passes("create container")
 
     def stop(self, _pod: str) -> object:
-        """Stop the containers of a pod one after the other. If one cannot be stopped, leave the rest."""
         return self._passes("stop containers")
 
     def remove(self, _pod: str) -> object:
-        """Remove all containers of a pod, in any state. Can be repeated."""
         return self._passes("remove containers")
 
     def _passes(self, point: str) -> bool:
@@ -49,29 +47,28 @@ class Containers:
 
 
 class PodObserver:
-    """An observer that is notified of changes to pods. Each method may be a coroutine function."""
+    """Base class of observers that are notified of changes to pods. Each method may be a coroutine function."""
 
     def runs(self, _pod: str) -> object:
-        """Handle the start of the pause process of a pod. The pod is not ready yet.
+        """Called when the pause process of a pod was started, but the pod is not ready yet.
 
         May raise :class:`~fsm.runtimes.reference.driven.WorldError`.
         """
 
     def stopped(self, _pod: str) -> object:
-        """Handle the end of the pause process of a pod after it was stopped."""
+        """Called when the pause process of a pod has ended because the pod was stopped."""
 
     def removed(self, _pod: str) -> object:
-        """Handle the removal of a pod, or the undoing of its run."""
+        """Called when a pod was removed, or its run was undone."""
 
 
 FAILURES: Final = (WorldError, OSError, CallError)
-"""Errors of the environment, of the disk, and of calls to other components."""
 
 
 class Stage(NamedTuple):
-    """A stage of a run: a function that makes something, and a function that undoes it.
+    """A stage of a run, with a function that makes something and a function that undoes it.
 
-    The second function must work even if the first function was not called, or has failed halfway.
+    Undoing must work even if making was never attempted, or has failed halfway.
     """
 
     make: Callable[[], object]
@@ -79,7 +76,7 @@ class Stage(NamedTuple):
 
 
 class MakeError(Exception):
-    """A stage of a run has failed. The first ``left`` stages of the run could not be undone."""
+    """A stage of a run has failed, and the first ``left`` stages could not be undone."""
 
     def __init__(self, why: str, left: int = 0) -> None:
         super().__init__(why)
@@ -87,10 +84,9 @@ class MakeError(Exception):
 
 
 async def make(stages: Iterable[Stage]) -> None:
-    """Make all stages in order.
+    """Make all stages in order, or raise :class:`MakeError` if one fails.
 
-    If a stage fails, undo it and all earlier stages in reverse order, until a stage cannot be undone. Then raise
-    :class:`MakeError`.
+    In that case, it and all earlier stages are undone in reverse order, up to the first that cannot be undone.
 
     >>> import asyncio
     >>> def fail() -> None:
@@ -113,7 +109,6 @@ async def make(stages: Iterable[Stage]) -> None:
 
 
 async def unmake(stages: Sequence[Stage]) -> int:
-    """Undo *stages* in reverse order, until a stage cannot be undone. Return the number of stages that are left."""
     for left in range(len(stages), 0, -1):
         try:
             await perform(stages[left - 1].unmake)
@@ -127,7 +122,7 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 
 @dataclass(eq=False)
 class Leases:
-    """Leases of the addresses of *network*. For each lease, a file in *root* contains the id of the pod.
+    """Leases of the addresses of *network*, each recorded in a file in *root* that contains the id of the pod.
 
     The files are read once and then remembered. Every method may raise :class:`OSError` and
     :class:`~fsm.runtimes.reference.driven.WorldError`. A method fails if its name is in *faults*.
@@ -149,7 +144,6 @@ class Leases:
     _known: dict[str, str] | None = None
 
     def setup(self, pod: str) -> None:
-        """Lease the first free address. After a failure, :meth:`teardown` releases the lease."""
         self.root.mkdir(parents=True, exist_ok=True)
         # Link the finished draft, so that the file of an address appears with its content or not at all.
         draft = self.root / f".{pod}"
@@ -179,7 +173,6 @@ class Leases:
         return tuple(self._addresses(pod))
 
     def forward(self, pod: str) -> None:
-        """Prepare a stream to the ports of *pod*. The pod must have an address."""
         self.faults.point("forward", effect=False)
         if not self.addresses(pod):
             raise WorldError(f"{pod} has no network")
@@ -197,7 +190,7 @@ class Leases:
 FILE: Final = "metadata.json"
 
 MAKING: Final = "making"
-"""The value that is written as the state of a pod while its run is in progress."""
+"""Stands for the state of a pod in its metadata while the run is in progress."""
 
 
 class MetadataError(Exception):
@@ -218,15 +211,11 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodStatus(Metadata):
-    """The status of a pod as clients see it. ``state`` is the state that the machine shows."""
-
     pid: int = 0
     addresses: tuple[str, ...] = ()
 
 
 class Pod(Driven):
-    """A pod. It may be absent from the store. ``watch`` is the task that waits for its exit."""
-
     def __init__(self, metadata: Metadata, position: Position) -> None:
         super().__init__(position)
         self.id, self.name, self.limits = metadata.id, metadata.name, metadata.limits
@@ -265,7 +254,6 @@ class MetadataStore:
         durable_files.write(self.path(metadata.id), json.dumps(asdict(metadata), sort_keys=True).encode())
 
     def load(self, id: str) -> Metadata:  # noqa: A002  (the field's name)
-        """Return the metadata of the pod *id*. Raise :class:`MetadataError` if it is not valid."""
         try:
             metadata = TypeAdapter(Metadata).validate_json(self.path(id).read_bytes(), strict=True)
         except (OSError, ValueError) as error:
@@ -275,7 +263,7 @@ class MetadataStore:
         return metadata
 
     def delete(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Delete the metadata of the pod *id*. Do this last, because afterwards a restart cannot find the pod."""
+        """Delete the metadata of the pod *id*. Do this last, because a restart cannot find the pod without it."""
         durable_files.remove(self.path(id))
         with suppress(FileNotFoundError):
             self.path(id).parent.rmdir()

@@ -53,10 +53,7 @@ FAULTS: Final[Mapping[tuple[str, str], Sequence[tuple[str, ...]]]] = {
     ("restart", "unknown"): [("task",)],
     ("restart", "skipped"): [("damage",)],
 }
-"""Maps an event and an outcome to sets of faults that cause the outcome.
-
-If there are several sets, they are used in turn.
-"""
+"""The sets of faults that cause each outcome of an event. If there are several, they are used in turn."""
 
 METADATA_DAMAGE: Final[tuple[Damage, ...]] = (
     *DAMAGE,
@@ -110,10 +107,6 @@ class PodsSUT(LoopSUT[Pods]):
         return self.pods.list().get(self._last, ABSENT)
 
     def record(self) -> dict[str, Any]:
-        """Return the data of the pod. Include its addresses only if the pod is ready.
-
-        Omit the exit of the pod, which depends on the outcome.
-        """
         pod = self._pod
         if pod.state == ABSENT:
             return {}
@@ -121,7 +114,6 @@ class PodsSUT(LoopSUT[Pods]):
         return {"name": pod.name, "created": pod.created_at, "limits": dict(pod.limits), "addresses": addresses}
 
     def _contradiction(self) -> str:
-        """Return a contradiction between the state of the pod and its surroundings, or an empty string."""
         pod, name_holder = self._pod, self.pods.names.get(NAME, "")
         watched = (pod.watch and not pod.watch.done()) or self.pods.retries.delay(self._last)
         if pod.state == "ready" and not watched:
@@ -203,7 +195,6 @@ class PodsSUT(LoopSUT[Pods]):
         return {"cpu_shares": self._limits}
 
     async def _exit(self) -> None:
-        """End the pause process, and wait until the watch has noticed its end. Without a watch, report the exit."""
         pod, world, watch = self._pod, self.worlds.get(self._last), None
         with suppress(CallError):
             watch = pod.watch if self._controller.status(self._last).state == READY else None
@@ -273,15 +264,11 @@ SANDBOX_FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("shutdown", "half"): ("forget",),
     ("shutdown", "failed"): ("clear",),
 }
-"""Maps an event and an outcome to the faults that cause the outcome."""
 
 NOT_UPSTREAM: Final = frozenset({"undone", "left-over", "kept", "kept-uncleaned", "gone", "gone-uncleaned"})
-"""Outcomes that containerd does not have."""
 
 
 class PodSandboxSUT(LoopSUT[Controller]):
-    """A :class:`~fsm.runtimes.reference.pods.sandbox_controller.Controller` under test."""
-
     machine = SANDBOX
     turns = 1
     kinds = (Controller, UpstreamController)
@@ -323,7 +310,6 @@ class PodSandboxSUT(LoopSUT[Controller]):
         return None if code == "ok" else code
 
     def end(self, event: str) -> str:
-        """End the call ``wait``. The call returns the exit, or is cancelled if no exit has occurred."""
         return self._reply(event, self._end_wait)
 
     def _actions(self) -> Mapping[str, Action]:
