@@ -80,7 +80,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 @pytest.mark.usefixtures("folder")
 def test_commands_for_a_machine_refuse_a_system(command: str) -> None:
-    """By its name, by its path and by the header of a trace."""
     ran = run(*command.split())
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "this model is a system, but a machine is needed [FSM001]" in ran.stderr

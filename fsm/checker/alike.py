@@ -21,7 +21,7 @@ Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """What a table does, apart from clauses and deviations, so that similar profiles compare equal."""
+    """The behaviour of a table, apart from clauses and deviations, so that similar profiles compare equal."""
 
     table: Table = field(compare=False)
     key: tuple[Hashable, ...]

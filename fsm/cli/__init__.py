@@ -75,7 +75,7 @@ CANNOT_WRITE: Final = 74
 """The exit code for an I/O error such as a full disk, which leaves no verdict (``EX_IOERR`` in ``sysexits.h``)."""
 
 SECONDS: Final = 300
-"""How many seconds of computing time a command has by default."""
+"""Default limit of computing time of a command, in seconds."""
 LONG: Final[Mapping[str, int]] = {
     "judge": 86_400,
     "convert": 86_400,
@@ -86,13 +86,13 @@ LONG: Final[Mapping[str, int]] = {
 }
 """The same for the commands that may take longer."""
 MEMORY: Final = 4_096
-"""How much memory a command may use by default, in MiB."""
+"""Default limit of the memory of a command, in MiB."""
 
 WORDS: Final = "fsm.words"
 """The key in :attr:`click.Context.meta` for the words that follow the name of the command."""
 
 RARELY: Final = 100_000
-"""How many new objects trigger a garbage collection. Many, because reference cycles are rare."""
+"""Number of new objects that triggers a garbage collection. It is large because reference cycles are rare."""
 
 
 def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fsm.trace import Batch
 
 _BETWEEN: Final = 1_000
-"""How many batches to judge before dropping data that is no longer needed."""
+"""Number of batches to judge before dropping data that is no longer needed."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -163,7 +163,7 @@ def schema_command(form: str) -> int:
 
 
 _TOGETHER: Final = 1_000
-"""How many lines to write at once. System calls for single lines would take most of the time."""
+"""Number of lines to write at once. System calls for single lines would take most of the time."""
 
 
 @click.command("simulate")

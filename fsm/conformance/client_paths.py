@@ -25,7 +25,7 @@ from fsm.trace import Observation
 
 
 class Need(IntEnum):
-    """What a path needs besides calls and events that happen by themselves, from the mildest to the hardest."""
+    """The needs of a path besides calls and events that happen by themselves, from the mildest to the hardest."""
 
     FAILURE = 1  # a call fails in a way that a client can arrange
     OVERLAP = 2  # a call arrives while another call is in progress

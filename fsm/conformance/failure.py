@@ -22,7 +22,7 @@ from fsm.monitor.property_watch import Violated
 from fsm.sut import SUT, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
 
 WITHOUT_STATES: Final = 4
-"""How much of :attr:`Failure.kind`, from its beginning, does not depend on the states before the failed step."""
+"""Length of the beginning of :attr:`Failure.kind` that does not depend on the states before the failed step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class FailedError(Exception):
 
 @dataclass(kw_only=True)
 class Cover:
-    """What the tests of a SUT have exercised so far, and what they have learned about its limits.
+    """The coverage of the tests of a SUT so far, and the limits of the SUT that they have found.
 
     A (row, state) pair counts in ``cells`` if the state was certain when the event was applied, and in ``ambiguous``
     if other states were possible too. ``compared`` counts how often its outputs were seen. ``arranged`` holds the

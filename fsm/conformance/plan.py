@@ -24,7 +24,7 @@ IDLE: Final = -1  # value of :attr:`Point.call` if no call is in progress
 
 
 class Point(NamedTuple):
-    """Where an entity is in a test: the index of its state, and the row of the call in progress or :data:`IDLE`."""
+    """The index of the state of an entity in a test, and the row of the call in progress or :data:`IDLE`."""
 
     state: int
     call: int = IDLE

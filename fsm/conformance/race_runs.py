@@ -132,7 +132,7 @@ class RaceSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long to wait for a remote SUT.
+    """The times to wait for a remote SUT.
 
     Threads wait up to ``delay`` seconds before each event. A search for races, or the shrinking of one, may take
     ``seconds``.

@@ -130,7 +130,7 @@ class Tested:
 
     @property
     def unknown(self) -> str:
-        """Why legal tests do not prove that the SUT conforms. It is empty if they do."""
+        """The reason why legal tests do not prove that the SUT conforms. It is empty if they do."""
         if not (self.cover.cells or self.cover.ambiguous):
             return "nothing could be tested"
         if self.shortened:

@@ -31,7 +31,7 @@ _LARGEST: Final = 1 << 28
 """Maximum size of a summary in bytes."""
 
 _KEPT: Final = 3
-"""How many places to keep for each cause, earliest first."""
+"""Number of places to keep for each cause, earliest first."""
 
 NEVER: Final = 1 << 63
 """Stands for the time of a place that has none, and sorts last."""

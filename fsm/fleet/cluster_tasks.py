@@ -127,7 +127,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """How to judge the rows of one ``form``: the settings of :func:`fsm.monitor.judgement.judge`.
+    """The settings for judging the rows of one ``form``, as of :func:`fsm.monitor.judgement.judge`.
 
     If ``parts`` is true, the key of a row also names a part of the recording.
     """

@@ -50,7 +50,7 @@ def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to:
 
 
 Sight: TypeAlias = Literal["observed", "confirmed", "in progress", "unobserved"]
-"""How a step is known: observed, confirmed by a later reply, part of a call in progress, or not observed."""
+"""The evidence for a step: observed, confirmed by a later reply, part of a call in progress, or not observed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

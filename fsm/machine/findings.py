@@ -194,7 +194,7 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """How often a trace exercised each reachable (event, state) pair, and each clause on fields."""
+    """Counts of how often a trace exercised each reachable (event, state) pair, and each clause on fields."""
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from fsm.scratch import ScratchFolder
 
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
 ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")
-"""What the judge may answer to an edit.
+"""The possible answers of the judge to an edit.
 
 It has *caught* the edit if it finds a new violation of a MUST, *missed* it if it finds nothing new, and reported a
 *surprise* if all new findings are weaker.
@@ -60,7 +60,7 @@ class RecordingEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegality:
-    """Why an edited recording is illegal: ``acts`` contradict a cell of ``machine``."""
+    """The reason why an edited recording is illegal: ``acts`` contradict a cell of ``machine``."""
 
     machine: str
     cell: str
@@ -77,7 +77,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """How the judge answered those edits of a recording that are illegal without doubt.
+    """The answers of the judge to those edits of a recording that are illegal without doubt.
 
     Of the ``edits`` that are possible, ``tried`` were tried. ``alarms`` and ``surprises`` count what the judge finds
     in the unedited recording: violations of a MUST, and weaker findings.

@@ -175,7 +175,7 @@ NEVER: Final = LATEST
 
 
 class UnderstoodForm(NamedTuple):
-    """What a form of a history means.
+    """The meaning of a form of a history.
 
     Both ends of an operation have the same key ``pairs``, and ``value`` is the value in the form.  A form that is
     ``aside`` belongs to no client, and is an operation only if the machine has its event.

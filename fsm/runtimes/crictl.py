@@ -21,7 +21,7 @@ from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
 from fsm.sut import Stimulus
 
 SECONDS: Final = 4
-"""How long the process of ``ends.json`` runs before it exits, in seconds."""
+"""Number of seconds for which the process of ``ends.json`` runs before it exits."""
 
 _SHELL: Final = tomllib.loads((files("fsm.runtimes") / "crictl.toml").read_text(encoding="utf-8"))
 PREAMBLE: Final[str] = _SHELL["preamble"]

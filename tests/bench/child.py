@@ -1,7 +1,7 @@
 """Steps per second of a child process, compared with a bare loop over pipes: ``python tests/bench/child.py``.
 
-Both send the same lines to the same container, which is a C program.  The bare loop neither encodes nor decodes, has
-no time limit, and reads answers with ``readline``.  Rounds alternate, and the best round counts.
+Both send the same lines to the same container, which is a C program. The bare loop neither encodes nor decodes
+anything, has no time limit, and simply reads answers with ``readline``. Rounds alternate, and the best one counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ LIFE = ("create", "start", "exec", "stop", "status", "remove")
 
 
 def ours(program: str, steps: int) -> float:
-    """Return the seconds that *steps* steps take; the state is read after each step."""
     sut = child([program])
     sut.reset()
     begin = time.perf_counter()
@@ -36,7 +35,6 @@ def ours(program: str, steps: int) -> float:
 
 
 def bare(program: str, steps: int) -> float:
-    """Return the seconds that the same lines take in a bare loop."""
     lines = [b'{"id":%d,"do":"%s"}\n' % (1_000 + each, event.encode()) for each, event in enumerate(LIFE)]
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -53,19 +51,16 @@ def bare(program: str, steps: int) -> float:
 
 
 def started(program: str) -> float:
-    """Return the seconds that it takes to start and end a child process."""
     begin = time.perf_counter()
     child([program]).close()
     return time.perf_counter() - begin
 
 
 def best(time_of: Callable[[], float], rounds: int) -> float:
-    """Call *time_of* repeatedly, and return the shortest time."""
     return min(time_of() for _ in range(rounds))
 
 
 def main() -> None:
-    """Compile the container, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--steps", type=int, default=30_000)
     options.add_argument("--rounds", type=int, default=5)

@@ -51,7 +51,6 @@ HIDDEN: Final = "raise ImportError('hidden by the benchmark')\n"
 
 
 def inputs(folder: Path, lines: int) -> None:
-    """Write large recordings as inputs of the commands."""
     judge.log(folder / "large.log", lines)
     judge.trace(folder / "large.jsonl", lines, shows=True)
     judge.trace(folder / "timed.jsonl", lines, shows=False)
@@ -60,7 +59,6 @@ def inputs(folder: Path, lines: int) -> None:
 
 
 def environment(checkout: Path, caches: Path, *, plain: bool) -> Mapping[str, str]:
-    """Return the environment for *checkout*, with its own cache below *caches*."""
     paths = [str(checkout)]
     if plain:
         (caches / "plain" / "numba").mkdir(parents=True, exist_ok=True)
@@ -71,7 +69,6 @@ def environment(checkout: Path, caches: Path, *, plain: bool) -> Mapping[str, st
 
 
 def taken(checkout: Path, command: str, variables: Mapping[str, str]) -> tuple[float, float]:
-    """Return the CPU time and the wall-clock time of *command*, in seconds."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "fsm", *command.split()],
@@ -89,7 +86,6 @@ def taken(checkout: Path, command: str, variables: Mapping[str, str]) -> tuple[f
 
 
 def compared(command: str, other: Path, rounds: int, caches: Path, *, plain: bool) -> str:
-    """Return a line with the times of *command* in both checkouts, and their ratio."""
     best = dict.fromkeys((HERE, other), float("inf"))
     variables = {each: environment(each, caches, plain=plain) for each in best}
     for each in best:  # compile
@@ -101,7 +97,6 @@ def compared(command: str, other: Path, rounds: int, caches: Path, *, plain: boo
 
 
 def cold(number_of_command: int, command: str, rounds: int, caches: Path) -> str:
-    """Return a line with the times of two runs and their ratio; the first run starts with an empty cache."""
     best = [float("inf")] * 2
     for number in range(rounds):
         variables = environment(HERE, caches / f"{number}-{number_of_command}", plain=False)
@@ -111,7 +106,6 @@ def cold(number_of_command: int, command: str, rounds: int, caches: Path) -> str
 
 
 def rows(options: argparse.Namespace, folder: Path) -> Iterator[str]:
-    """Yield a line for each command."""
     other = Path(options.checkout).resolve()
     for index, template in enumerate(COMMANDS):
         command = template.format(folder=folder)
@@ -125,7 +119,6 @@ def rows(options: argparse.Namespace, folder: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the inputs, measure the commands, and print the results."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("checkout", nargs="?", default=str(HERE))
     options.add_argument("--rounds", type=int, default=5)

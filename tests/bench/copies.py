@@ -2,9 +2,9 @@
 
     python tests/bench/copies.py [--system nri-plugin-contract] [--part container] [--most 5]
 
-Three searches are compared: through all states, through representatives only, and for any number of copies. All
-``always`` and ``never`` claims are decided without a profile, with 3 copies, 4 copies, and so on. Seconds are CPU
-time on one core, without compilation. The searches take turns in one process.
+Three searches are compared: through all states, through representatives only, and for any number of copies. They take
+turns in one process and decide all ``always`` and ``never`` claims without a profile, starting with three copies of
+the part. Times are CPU seconds on one core, without compilation.
 """
 
 from __future__ import annotations
@@ -30,19 +30,16 @@ if TYPE_CHECKING:
 
 
 def taken(asked: Callable[[], Examined]) -> tuple[Examined, float]:
-    """Return the result of the search and its CPU seconds."""
     begin = time.process_time()
     found = asked()
     return found, time.process_time() - begin
 
 
 def tell(line: str) -> None:
-    """Print *line*."""
     sys.stdout.write(f"{line}\n")
 
 
 def main() -> None:
-    """Print a line for each number of copies, and a line for the search that covers any number of copies."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--system", default="nri-plugin-contract")
     parser.add_argument("--part", default="container")

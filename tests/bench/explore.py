@@ -1,19 +1,19 @@
-"""States per second of fsm's searches and of SPIN's searches, on the same machines with a million states.
+"""States per second of fsm's searches and of SPIN's, on the same machines with a million states.
 
     python tests/bench/explore.py [--states 1000000] [--counters 6] [--containers 9] [--rounds 2]
 
-There are two models.  The first is a random machine in a single table. Here :func:`fsm.machine.graph.explore`
-searches it; in Promela a process looks up the next state in the same table. The second is a product of several
-counters, which is not built in advance. Here :func:`fsm.checker.breadth_first.search`, which decides every property,
-searches it; in Promela each counter is a process of the exported model. If the extra ``fast`` is installed, the same
-counters are also searched as a system of packed states (:mod:`fsm.checker.packed`), once for all states and once for
-a claim that holds; loading and compiling are not measured. A pod whose stop affects all of its containers is searched
-as packed states only.
+There are two models. The first is a random machine in a single table, which :func:`fsm.machine.graph.explore`
+searches; in Promela, a process looks up the next state in the same table. The second is a product of several counters
+that is not built in advance. It is searched by :func:`fsm.checker.breadth_first.search`, which decides every
+property; in Promela, each counter is a process of the exported model.
 
-SPIN is compiled with ``-O2`` and searches all states without reduction: once depth first, which is its default, and
-once breadth first, as fsm does.  The time to build the verifier is reported separately.  All searches take turns in
-one run, and their CPU time is measured, so that other load matters less.  The best round counts.  Files go into a
-temporary folder and are deleted.
+If the extra ``fast`` is installed, the counters are also searched as a system of packed states
+(:mod:`fsm.checker.packed`), once for all states and once for a claim that holds. So is a pod whose stop affects all
+of its containers. Loading and compiling are not measured.
+
+SPIN is compiled with ``-O2`` and searches all states without reduction, both depth first, which is its default, and
+breadth first, as fsm does. The time to build the verifier is reported separately. All searches take turns in one run,
+and the best CPU time counts. Files are generated in a temporary folder.
 """
 
 from __future__ import annotations
@@ -58,11 +58,8 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import System
 
 DIGITS = 9
-"""Maximum value of a counter."""
 STATES = 5
-"""Number of states of a container."""
 MANY = 10**9
-"""A limit that is never reached."""
 SPIN = shutil.which("spin") or ""
 GCC = shutil.which("gcc") or ""
 SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
@@ -72,7 +69,7 @@ SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
 
 
 def random_successors(states: int) -> tuple[list[int], list[int]]:
-    """Return the targets of two events: one leads to the next state of a cycle, the other to a random state."""
+    """Return the successors under two events: one follows a cycle through all states, the other goes anywhere."""
     chance = random.Random(1)
     order = list(range(1, states))
     chance.shuffle(order)
@@ -106,7 +103,6 @@ def random_table(successors: tuple[list[int], list[int]]) -> Table:
 
 
 def random_promela(successors: tuple[list[int], list[int]], folder: Path) -> str:
-    """Return the machine in Promela, with the table as a C array."""
     with (folder / "table.h").open("w", encoding="utf-8") as file:
         for name, row in zip("ab", successors, strict=True):
             file.write(f"static const int {name}[] = {{{','.join(map(str, row))}}};\n")
@@ -125,7 +121,6 @@ def random_promela(successors: tuple[list[int], list[int]], folder: Path) -> str
 
 
 def product(count: int) -> tuple[int, int]:
-    """Search *count* independent counters, and return the numbers of states and transitions."""
     steps = Successors(tabulate(counter(to=DIGITS)))
 
     def following(node: tuple[int, ...]) -> Iterator[SearchEdge[tuple[int, ...]]]:
@@ -138,7 +133,6 @@ def product(count: int) -> tuple[int, int]:
 
 
 def counters(count: int) -> System:
-    """Return *count* independent counters as a system."""
     lines = ['[system]\nname = "counters"\ntitle = "C"\nabout = "C"\nsource = "none"']
     lines.append(f'[part.c]\nmachine = "counter"\ncount = {count}')
     lines += [
@@ -148,7 +142,6 @@ def counters(count: int) -> System:
 
 
 def pod(containers: int) -> System:
-    """Return a pod with a number of *containers*; they change state while the pod exists, and end with it."""
     lines = ['[system]\nname = "pod"\ntitle = "P"\nabout = "P"\nsource = "none"']
     lines.append(f'[part]\npod.machine = "switch"\nc = {{ machine = "counter", count = {containers} }}')
     lines += [
@@ -162,7 +155,6 @@ def pod(containers: int) -> System:
 
 
 def pod_promela(containers: int) -> str:
-    """Return the pod in Promela: the pod and each container have processes of their own, which share states."""
     end = "; ".join(f"c[{each}] = 0" for each in range(containers))
     last = STATES - 1
     return (
@@ -178,21 +170,18 @@ def pod_promela(containers: int) -> str:
 
 
 def product_packed(system: System) -> tuple[int, int]:
-    """Search *system* as packed states, and return the numbers of states and transitions."""
     graph: PackedGraph = import_module("fsm.checker.packed.packed_graph").PackedGraph(SystemTable(system))
     counts = graph.counts(Limit(states=MANY))
     return counts.states, counts.transitions
 
 
 def claimed(system: System) -> tuple[int, int]:
-    """Decide a claim about all copies of *system*, and return the numbers of states and transitions."""
     with patch.object(packing, "FEW", MANY):
         counts = decide(_claim(system), Cones(system=system), limit=MANY).searched
     return counts.states, counts.transitions
 
 
 def folded(system: System) -> tuple[int, int]:
-    """Search *system* with interchangeable copies folded, and return the numbers of states and transitions."""
     cones = Cones(system=system)
     decide(_claim(system), cones, limit=MANY)
     counts = cones.size(Limit(states=MANY))
@@ -205,7 +194,6 @@ def _claim(system: System) -> Property:
 
 
 def bytes_a_state(run: Callable[[], tuple[int, int]]) -> float:
-    """Return the peak memory of *run*, divided by the number of states."""
     tracemalloc.start()
     states, _ = run()
     _, most = tracemalloc.get_traced_memory()
@@ -214,7 +202,6 @@ def bytes_a_state(run: Callable[[], tuple[int, int]]) -> float:
 
 
 def product_promela(count: int) -> str:
-    """Return the exported counter as *count* processes with separate states."""
     text = promela(counter(to=DIGITS))
     [declaration] = re.findall(r"^byte state = .*;$", text, re.MULTILINE)
     return text.replace(declaration, "").replace(
@@ -226,13 +213,11 @@ def product_promela(count: int) -> str:
 
 
 def spent() -> float:
-    """Return the CPU seconds that this process and its finished children have used so far."""
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def verifier(text: str, folder: Path, options: list[str]) -> tuple[Path, float]:
-    """Build SPIN's verifier for *text*; return its path and the seconds for building it."""
     (folder / "model.pml").write_text(text, encoding="utf-8")
     pan = folder / f"pan{''.join(options)}"
     start = spent()
@@ -243,7 +228,6 @@ def verifier(text: str, folder: Path, options: list[str]) -> tuple[Path, float]:
 
 
 def verified(pan: Path, most: int) -> tuple[int, int]:
-    """Return the numbers of states and transitions of the verifier, without its transition to the start."""
     ran = subprocess.run([pan, f"-m{2 * most}", "-w24"], cwd=pan.parent, capture_output=True, text=True, check=True)
     found = [re.search(rf"([\d.e+]+) {word}", ran.stdout) for word in ("states, stored", "transitions")]
     assert all(found), ran.stdout
@@ -254,7 +238,6 @@ def verified(pan: Path, most: int) -> tuple[int, int]:
 
 
 def explored(table: Table) -> tuple[int, int]:
-    """Return the numbers of states and transitions of fsm's search."""
     graph = explore(table)
     return len(graph.depth), len(graph.transitions)
 
@@ -269,7 +252,6 @@ def compare(
     rounds: int,
     more: Mapping[str, Callable[[], tuple[int, int]]] | None = None,
 ) -> dict[str, float]:
-    """Time all searches in turns, and print the speed of fsm's search relative to SPIN's faster search."""
     made = {name: verifier(text, folder, options) for name, options in SEARCHES.items()}
     contenders = (
         {"fsm": ours}
@@ -300,7 +282,6 @@ def compare(
 
 
 def main() -> None:
-    """Build the models, measure the searches, and print the results."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--states", type=int, default=1_000_000)
     options.add_argument("--counters", type=int, default=6)

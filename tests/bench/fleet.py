@@ -2,12 +2,13 @@
 
     python tests/bench/fleet.py [--rows 10000000] [--nodes 8]
 
-There are three Parquet tables. The first has several nodes, whose entities have ten observations each, in time order.
-The second has the same rows in random order, as if some had arrived late. The third has a single container with the
-same number of observations.  The tables are judged by node and by entity, on one core and on two.  Files that contain
-a single node each need no sorting, and are judged in the same ways.  Times are wall-clock times of a session that has
-already judged a small table.  Memory is the peak that the system reports, for all Python workers together and for
-Java.  Generated files go into a temporary folder and are deleted.
+There are three Parquet tables. The first has several nodes, whose entities have ten observations each, in order of
+time. The second has the same rows shuffled, as if some had arrived late. The third has a single container with the
+same number of observations. The tables are judged by node and by entity, on one core and on two, and so are files
+with a single node each, which need no sorting.
+
+Times are wall-clock times of a session that has already judged a small table. Memory is the peak that the system
+reports for all Python workers together and for Java. Files are generated in a temporary folder.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ MODELS = ["container-status"]
 
 
 def fleet(folder: Path, rows: int, nodes: int) -> dict[str, Path]:
-    """Write the tables and return their paths."""
     timely, _ = written(folder, rows)
     table = parquet.read_table(timely)
     of = np.frombuffer(b"".join(pa.array(table["entity"]).to_numpy(zero_copy_only=False).astype("S64")), "S64")
@@ -67,7 +67,7 @@ def fleet(folder: Path, rows: int, nodes: int) -> dict[str, Path]:
 
 @contextmanager
 def watched(most: dict[str, int]) -> Iterator[None]:
-    """Record in *most* the peak megabytes of Python workers and Java while the body runs."""
+    """Record in *most* the peak memory of Python workers and of Java, in megabytes, while the body runs."""
     over = threading.Event()
 
     def look() -> None:
@@ -91,7 +91,6 @@ def watched(most: dict[str, int]) -> Iterator[None]:
 
 
 def spent(session: SparkSession, path: Path, by: spark.Division) -> float:
-    """Return the seconds until the summary of the table is complete."""
     start = time.perf_counter()
     if path.is_dir():
         judging = spark.judge_files(session, spark.named(map(str, path.iterdir())), models=MODELS)
@@ -104,7 +103,6 @@ def spent(session: SparkSession, path: Path, by: spark.Division) -> float:
 
 
 def main() -> None:
-    """Generate the tables, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=10_000_000)
     options.add_argument("--nodes", type=int, default=8)

@@ -1,7 +1,6 @@
 """Memory of ``fsm judge --follow`` as the number of events grows: ``python tests/bench/follow.py``.
 
-The recording is repeated.  Each repetition has fresh ids and is a day later, so that entities keep appearing and
-disappearing.
+The recording is repeated, each time with fresh ids and a day later, so that entities keep appearing and disappearing.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ TIME = re.compile(rb"\b2026-11-\d\d(?=T)|\b\d{19}\b")
 
 
 class Turns:
-    """The lines of *recording*, repeated until there are *lines* lines, or for *turns* repetitions."""
+    """A *recording* repeated a number of *turns*, or until there are at least *lines* lines."""
 
     def __init__(self, recording: str, lines: int, *, turns: int = 0) -> None:
         self._recorded = (RECORDINGS / recording).read_bytes()
@@ -36,7 +35,6 @@ class Turns:
         self.turn = 0
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Yield one piece for each repetition."""
         del advanced
         for turn in range(self._turns):
             self.turn = turn
@@ -57,12 +55,10 @@ def later(written: bytes, days: int) -> bytes:
 
 
 def resident() -> int:
-    """Return the resident memory of this process in MiB."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
 def main() -> None:
-    """Judge the recording and print the memory at intervals."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--recording", default="containerd-1.6.20.log")
     options.add_argument("--lines", type=int, default=10_000_000)

@@ -1,10 +1,10 @@
-"""Measure judging and checking against performance goals; each figure is compared with a peer in the same run.
+"""Measure judging and checking against performance goals, each relative to a peer in the same run.
 
     python tests/bench/goals.py [--lines 1000000] [--rounds 2] [--damaged 300]
 
-Times are CPU times of one core unless stated otherwise, and the best round counts.  Loading and compiling are included
-only for whole commands.  The measurement takes a quarter of an hour.  Generated files go into a temporary folder and
-are deleted.  The exit code is 1 if a goal is missed.
+Times are CPU times of one core unless stated otherwise, and the best of several rounds counts. Only the figures for
+whole commands include loading and compiling. The run takes about a quarter of an hour and exits with 1 if a goal is
+missed. Files are generated in a temporary folder.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ FSM = str(Path(sys.executable).with_name("fsm"))
 
 
 class Figure(NamedTuple):
-    """A measurement with its unit, its minimum or maximum, and its peer."""
-
     name: str
     found: float
     unit: str
@@ -42,7 +40,6 @@ class Figure(NamedTuple):
 
     @property
     def reached(self) -> bool:
-        """Whether the measurement reaches its goal."""
         return self.found <= self.goal if self.most else self.found >= self.goal
 
     def __str__(self) -> str:
@@ -52,7 +49,6 @@ class Figure(NamedTuple):
 
 
 def lines(folder: Path, count: int, rounds: int) -> Iterator[Figure]:
-    """Yield the performance figures for traces and logs."""
     trace, limited, log = folder / "trace.jsonl", folder / "limited.jsonl", folder / "containerd.log"
     judge.trace(trace, count)
     judge.trace(limited, count, shows=False)
@@ -75,7 +71,6 @@ def lines(folder: Path, count: int, rounds: int) -> Iterator[Figure]:
 
 
 def columns(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
-    """Yield the performance figures for tables."""
     for name, path in tables.written(folder, rows).items():
         tables.judged(path)
         fsm, pyarrow = judge.best(path, {"fsm": tables.judged, "pyarrow": tables.read}, rounds).values()
@@ -84,7 +79,6 @@ def columns(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
 
 
 def calls(folder: Path, count: int, rounds: int, damaged: int) -> Iterator[Figure]:
-    """Yield the figures for concurrent calls of several clients, and for damaged recordings of such calls."""
     recording, warm = (
         overlapping.written(folder / f"{clients}.jsonl", overlapping.recording(many, clients))
         for clients, many in ((overlapping.CLIENTS, count), (1, 10))
@@ -103,7 +97,6 @@ def calls(folder: Path, count: int, rounds: int, damaged: int) -> Iterator[Figur
 
 
 def states(folder: Path, rounds: int) -> Iterator[Figure]:
-    """Yield the figures for searches of systems, compared with SPIN."""
     explore.claimed(explore.counters(3))
     counted, nested = explore.counters(6), explore.pod(9)
     for name, system, text, size in (
@@ -121,7 +114,6 @@ def states(folder: Path, rounds: int) -> Iterator[Figure]:
 
 
 def commands() -> Iterator[Figure]:
-    """Yield the figures for whole commands, including imports."""
     floor = min(startup.seconds(startup.COMMANDS['python -c "import click"']) for _ in range(5))
     peer = f"python -c 'import click': {floor:.3f} s"
     helped = min(startup.seconds(startup.COMMANDS["fsm --help"]) for _ in range(5))
@@ -134,7 +126,6 @@ def commands() -> Iterator[Figure]:
 
 
 def spent(arguments: str) -> float:
-    """Return the CPU seconds of a command."""
     start = explore.spent()
     done = subprocess.run([FSM, *arguments.split()], check=False, stdout=subprocess.DEVNULL)
     if done.returncode not in {0, 1}:  # exit code 1 is a verdict, too
@@ -143,7 +134,6 @@ def spent(arguments: str) -> float:
 
 
 def main() -> int:
-    """Measure and print each figure, and print all figures again at the end."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--lines", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=2)

@@ -2,9 +2,9 @@
 
     python tests/bench/judge.py [--lines 1000000] [--rounds 3]
 
-All contenders take turns in one run.  The shortest time of all rounds counts.  Both CPU and wall-clock seconds are
-reported, because a second thread scans a log.  Compiling and loading happen only in the first round. Generated files
-go into a temporary folder and are deleted.
+The contenders take turns in one run, and the best of all rounds counts, so compiling and loading in the first round
+do not matter. Both CPU and wall-clock seconds are reported, because a second thread scans logs. Files are generated
+in a temporary folder.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ TIME = re.compile(rb'time="([^"]+)"')
 def trace(path: Path, lines: int, *, shows: bool = True) -> None:
     """Write a trace of *lines* calls on many containers, one line for each call.
 
-    The calls are a millisecond apart, and eight containers exist at any time. If *shows* is false, replies do not
-    show states, and a stopped container may have a pending time limit.
+    The calls are a millisecond apart, and eight containers exist at any time. Unless *shows*, replies do not show
+    states, and a stopped container may have a pending time limit.
     """
     with path.open("w", encoding="utf-8") as file:
         file.write('{"trace": 1, "machine": "container-status", "fresh": true}\n')
@@ -94,13 +94,10 @@ def log(path: Path, lines: int) -> None:
 
 
 class Container:
-    """A model object for the machine of ``transitions``."""
-
     state: str
 
 
 def with_transitions(path: Path) -> int:
-    """Check with one machine of ``transitions`` and a model for each entity; return the number of violations."""
     states = {
         "absent": "absent",
         "created": "CONTAINER_CREATED",
@@ -140,7 +137,6 @@ def with_transitions(path: Path) -> int:
 
 
 def decode_json(path: Path) -> None:
-    """Decode every line and do nothing else."""
     decode = msgspec.json.Decoder().decode
     with path.open("rb") as file:
         for line in file:
@@ -148,7 +144,6 @@ def decode_json(path: Path) -> None:
 
 
 def decode_log(path: Path) -> None:
-    """Decode every line of a log and do nothing else."""
     with path.open("rb") as file:
         for line in file:
             line.decode("utf-8")
@@ -162,31 +157,26 @@ def extract(path: Path) -> None:
 
 
 def judged_slowly(path: Path) -> None:
-    """Judge a log line by line, as fsm judges small logs."""
+    """Judge a log line by line, which fsm normally does only for small logs."""
     with patch.object(log_reader, "ENOUGH", sys.maxsize):
         judged(path)
 
 
 def judged(path: Path) -> None:
-    """Judge a recording, and assert that it holds."""
     found = judge(str(path))
     assert all(isinstance(each.verdict, Holds) for each in found.judgements), path
 
 
 def checked(path: Path) -> None:
-    """Run the peer, and assert that it finds no violation."""
     assert with_transitions(path) == 0
 
 
 class Taken(NamedTuple):
-    """CPU seconds on all cores, and wall-clock seconds."""
-
     computing: float
     clock: float
 
 
 def best(path: Path, contenders: Mapping[str, Callable[[Path], None]], rounds: int) -> dict[str, Taken]:
-    """Return the shortest times of each contender, measured in turns."""
     times = dict.fromkeys(contenders, Taken(float("inf"), float("inf")))
     for _ in range(rounds):
         for name, run in contenders.items():
@@ -198,7 +188,6 @@ def best(path: Path, contenders: Mapping[str, Callable[[Path], None]], rounds: i
 
 
 def report(title: str, lines: int, times: dict[str, Taken]) -> Iterator[str]:
-    """Yield a line for each contender: its lines per CPU second and per second, and its time relative to judging."""
     yield f"{title:<30}{'of a core':>19}  {'by the clock':>19}"
     ours = times["fsm judge"]
     for name, taken in times.items():
@@ -208,7 +197,6 @@ def report(title: str, lines: int, times: dict[str, Taken]) -> Iterator[str]:
 
 
 def peak(path: Path) -> int:
-    """Return the peak megabytes of a process that judges *path*."""
     read = "next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))"  # not the parent's peak
     code = f"import sys; from fsm.monitor.judgement import judge; judge(sys.argv[1]); print({read}.split()[1])"
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
@@ -216,7 +204,6 @@ def peak(path: Path) -> int:
 
 
 def main() -> None:
-    """Generate the inputs, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--lines", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=3)

@@ -1,9 +1,8 @@
-"""Operations per second of ``linearize`` and of the tests' naive checker, on random legal histories.
+"""Operations per second of ``linearize``, compared with the naive checker of the tests, on random legal histories.
 
     python tests/bench/linearize.py [--operations 3000] [--rounds 3]
 
-Both are timed in one run, and the best round counts.  The naive checker may take long, so it runs once, on a tenth of
-the operations.
+The best round counts. The naive checker is so slow that it runs only once, on a tenth of the operations.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ CLIENTS = (1, 3, 5, 8)
 
 
 def history(machine: Machine, size: int, clients: int) -> History:
-    """Return a legal history of *size* operations by up to *clients* concurrent clients."""
     chance, state, instant = random.Random(size * clients), machine.initial, 0
     free, done = list(range(clients)), list[Operation]()
     running: list[tuple[Operation, str]] = []
@@ -62,7 +60,6 @@ def history(machine: Machine, size: int, clients: int) -> History:
 def acted(
     chance: random.Random, machine: Machine, state: str, operation: Operation, stage: str
 ) -> tuple[str, tuple[Operation, str]]:
-    """Perform one step of *operation*; return the new state and the progress of the operation."""
     ways = (naive.ends if stage == "begun" else naive.ways)(machine, state, operation.event)
     if not ways:
         return state, (replace(operation, reply="ok"), "acted")
@@ -75,7 +72,6 @@ def acted(
 
 
 def timed(rounds: int, run: Callable[[], bool]) -> float:
-    """Return the shortest time of *run* in seconds.  It must find the history legal."""
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()
@@ -85,7 +81,6 @@ def timed(rounds: int, run: Callable[[], bool]) -> float:
 
 
 def main() -> None:
-    """Generate the histories, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--operations", type=int, default=3000)
     options.add_argument("--rounds", type=int, default=3)

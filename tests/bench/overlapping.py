@@ -2,13 +2,13 @@
 
     python tests/bench/overlapping.py [--calls 10000] [--rounds 3] [--damaged 300]
 
-There are three peers: judging the same number of calls of one client; a depth-first search for an order of the same
-calls (the algorithm of Wing and Gong, with Lowe's cache of visited states); and decoding the same lines with
-``msgspec``.  Each measured process has judged only ten calls of one client before, because a monitor reuses what it
-learned from earlier recordings.  Containers behave like ``container-status``, at random from a seed.
+There are three peers: judging the same number of calls of a single client; a depth-first search for an order of the
+same calls (the algorithm of Wing and Gong, with Lowe's cache of visited states); and decoding the same lines with
+``msgspec``. Since a monitor reuses what it has learned from earlier recordings, each measured process has judged only
+ten calls of one client before. Containers behave at random like ``container-status``.
 
-Damaged recordings have fewer than 1,000 lines.  They are generated for six clients, or made from recordings of
-containerd.  Each is judged in a process of its own, and its time includes loading.  The slowest recordings are named.
+Damaged recordings have fewer than 1,000 lines, and are either generated for six clients or made from recordings of
+containerd. Each is judged in a process of its own, whose time includes loading, and the slowest ones are named.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CLIENTS, CONTAINERS, SMALL = 6, 4, 385
 WEIGHTS = {
     "status": 30, "start": 20, "exec-sync": 12, "stop": 10, "update-resources": 9, "remove": 6, "reopen-log": 3, "exec": 3,
 }  # fmt: skip
-"""Relative frequencies of the calls: those in the recordings of eight clients of containerd."""
+"""Number of calls of each kind, taken from the recordings of eight clients of containerd."""
 SHOWN = {"CONTAINER_CREATED", "CONTAINER_RUNNING", "CONTAINER_EXITED", "CONTAINER_UNKNOWN"}
 LINES = 999
 Line = dict[str, object]
@@ -69,8 +69,6 @@ class Container:
 
 @dataclass(kw_only=True)
 class Call:
-    """A call in progress: its stage, its reply, and the state that it showed."""
-
     event: str
     of: Container
     start: int
@@ -80,7 +78,7 @@ class Call:
 
 
 def recording(calls: int, clients: int, seed: int = 0) -> list[Line]:
-    """Return *calls* calls of *clients*, as the clients record them; a removed container is replaced by a new one."""
+    """Return *calls* calls as their *clients* would record them, with a new container for each that is removed."""
     chance, machine, now = random.Random(seed), load("container-status"), 10**18
     numbers = iter(range(10**9))
     slots = [Container(id="", state=machine.initial) for _ in range(CONTAINERS)]
@@ -105,7 +103,6 @@ def recording(calls: int, clients: int, seed: int = 0) -> list[Line]:
 
 
 def _asked(chance: random.Random, slots: list[Container], numbers: Iterator[int], machine: Machine, now: int) -> Call:
-    """Choose the next call of a client, on a known container or on a new one."""
     slot = chance.choice([slot for slot, each in enumerate(slots) if each.known or not each.id] or [0])
     container = slots[slot]
     gone = container.state == machine.initial
@@ -116,7 +113,6 @@ def _asked(chance: random.Random, slots: list[Container], numbers: Iterator[int]
 
 
 def _act(chance: random.Random, machine: Machine, call: Call) -> None:
-    """Perform the next instant of *call*."""
     ways = (naive.ends if call.stage == "begun" else naive.ways)(machine, call.of.state, call.event)
     way = chance.choice(sorted(ways or (), key=lambda way: (way.outcome, way.to)) or [None])
     if way is None:
@@ -138,13 +134,12 @@ def _lines(call: Call, machine: Machine, now: int) -> Iterator[Line]:
 
 
 def written(path: Path, lines: list[Line]) -> Path:
-    """Write *lines* to a file."""
     path.write_text(_text(lines), encoding="utf-8")
     return path
 
 
 def damaged(count: int, folder: Path) -> Iterator[Path]:
-    """Yield damaged recordings of fewer than 1,000 lines; later recordings have many overlapping calls."""
+    """Yield damaged recordings of fewer than 1,000 lines; the later ones have many overlapping calls."""
     real = sorted((TESTS / "recordings").glob("*.gz"))
     crowded = [path for path in real if "contexts" in path.name or "random" in path.name]
     small = [json.loads(line) for seed in range(4) for line in _text(recording(SMALL, CLIENTS, seed)).splitlines()]
@@ -173,7 +168,6 @@ def _reworded(data: bytes, chance: random.Random) -> bytes:
 
 
 def _exchanged(data: bytes, chance: random.Random) -> bytes:
-    """Return some of the lines, a few of them in a different order."""
     lines = data.splitlines(keepends=True)
     for _ in range(chance.randrange(1, 30)):
         one, other = chance.randrange(len(lines)), chance.randrange(len(lines))
@@ -183,24 +177,20 @@ def _exchanged(data: bytes, chance: random.Random) -> bytes:
 
 
 def judged(path: Path) -> None:
-    """Judge a recording, and assert that it is legal."""
     assert not any(isinstance(each.verdict, Illegal) for each in judge(str(path)).judgements), path
 
 
 def judged_somehow(path: Path) -> None:
-    """Judge a damaged recording, whatever the verdict."""
     with contextlib.suppress(InputError):
         judge(str(path))
 
 
 def searched(path: Path) -> None:
-    """Run the peer, and assert that it finds a legal order of the same calls."""
     machine = load("container-status")
     assert explained(machine, history(path, machine))
 
 
 def history(path: Path, machine: Machine) -> History:
-    """Return the calls of a recording as operations, each with the state that it showed."""
     events = {event.rpc: event.name for event in machine.events.values()}
     operations: list[Operation] = []
     for line in map(json.loads, path.open()):
@@ -214,7 +204,6 @@ def history(path: Path, machine: Machine) -> History:
 
 
 def decoded(path: Path) -> None:
-    """Decode every line and do nothing else."""
     decode = msgspec.json.Decoder().decode
     with path.open("rb") as file:
         for line in file:
@@ -222,7 +211,7 @@ def decoded(path: Path) -> None:
 
 
 def timed(run: Run, path: Path, before: Path | None = None) -> float:
-    """Return the CPU seconds of *run* in a separate process that has judged *before* first."""
+    """Return the CPU seconds of *run* in a separate process, which has already judged *before*."""
     if before is not None:
         judged(before)
     start = time.process_time()
@@ -231,7 +220,6 @@ def timed(run: Run, path: Path, before: Path | None = None) -> float:
 
 
 def main() -> None:
-    """Generate the recordings, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--calls", type=int, default=10_000)
     options.add_argument("--rounds", type=int, default=3)

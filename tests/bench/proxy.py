@@ -2,8 +2,8 @@
 
     python tests/bench/proxy.py [--calls 2000] [--to unix:///run/containerd/containerd.sock]
 
-The same calls are made with and without the proxy, alternately, so that other load affects both equally. The proxy
-runs in its own process. Without ``--to`` the runtime is a server in another process, which answers immediately.
+The same calls are made alternately with and without the proxy, so that other load affects both equally. The proxy has
+a process of its own and, without ``--to``, so does the runtime, which then answers immediately.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ def _serve(path: str) -> None:
 
 
 def _process(stack: ExitStack, socket: Path, *command: str) -> None:
-    """Start *command*, which listens at *socket*, until *stack* is closed."""
     process = stack.enter_context(subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL))
     stack.callback(process.send_signal, signal.SIGTERM)
     while not socket.exists():

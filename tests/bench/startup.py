@@ -1,8 +1,8 @@
 """Wall-clock time of ``import fsm`` and ``fsm --help``: ``python tests/bench/startup.py``.
 
-Prints the best and the median time of twenty runs, compared with Python alone and with Python and click. If a best
-time exceeds its limit, the script prints the slowest imports and exits with 1. The median has no limit, because a
-busy machine slows it.
+Prints the best and the median time of twenty runs, next to those of Python alone and of Python with click. If a best
+time exceeds its limit, the script prints the slowest imports and exits with 1. The median has no limit, because it
+depends on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -30,14 +30,13 @@ COMMANDS: Final = {
 
 
 def seconds(command: list[str]) -> float:
-    """Return the wall time of one run."""
     before = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - before
 
 
 def slowest(count: int) -> list[str]:
-    """Return the slowest imports of ``fsm --help``, excluding nested imports, according to ``-X importtime``."""
+    """Return the slowest imports of ``fsm --help`` according to ``-X importtime``, without their nested imports."""
     told = subprocess.run(
         [PYTHON, "-X", "importtime", "-m", "fsm", "--help"], check=True, capture_output=True, text=True
     )
@@ -46,7 +45,6 @@ def slowest(count: int) -> list[str]:
 
 
 def main() -> int:
-    """Measure and print the times, and check them against their limits."""
     over = []
     print(f"{'':26}{'best':>8}{'median':>8}")  # noqa: T201  (a program that prints)
     for name, command in COMMANDS.items():

@@ -1,7 +1,7 @@
 """Steps per second of a stateful test and of a bare Hypothesis state machine: ``python tests/bench/stateful.py``.
 
-Both drive the same simulated machine, but the bare state machine only has a rule for each event and judges nothing.
-Rounds alternate; the two medians and their ratio are printed.
+Both drive the same simulated machine, but the bare one has just a rule for each event and judges nothing. Rounds
+alternate, and the two medians and their ratio are printed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROUNDS = 5
 
 
 def bare(machine: Machine, count: list[int]) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine with a rule for each event of *machine*; it counts its steps in *count*."""
+    """Return a state machine with a rule for each event of *machine*, which counts its steps in *count*."""
 
     def begin(self: Any) -> None:  # noqa: ANN401  (the class is made below)
         self.sut = Simulated(machine)
@@ -51,7 +51,6 @@ def bare(machine: Machine, count: list[int]) -> type[RuleBasedStateMachine]:
 
 
 def seconds(kind: type[RuleBasedStateMachine], examples: int) -> float:
-    """Return the seconds for running *examples* tests."""
     how = settings(
         max_examples=examples,
         database=None,
@@ -66,7 +65,6 @@ def seconds(kind: type[RuleBasedStateMachine], examples: int) -> float:
 
 
 def main() -> None:
-    """Measure both state machines in turns, and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=200)
     parser.add_argument("models", nargs="*", default=["container-status", "nri-container", "cri-pod"])

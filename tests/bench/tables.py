@@ -2,11 +2,11 @@
 
     python tests/bench/tables.py [--rows 10000000] [--rounds 3]
 
-The table is a Parquet file of ``container-status``, with ten observations of each container and ids of 64 digits.
-Rows are in time order, with eight containers at any time, or are sorted by container.  The file has all columns, as
-``fsm convert`` writes them, or only the judged columns, as ``pyarrow`` writes them by default.  In the latter, most
-ids are repeated in each row.  No round includes compiling or loading.  Generated files go into a temporary folder and
-are deleted.
+The table is a Parquet file of ``container-status`` with ten observations of each container, whose ids have 64 digits.
+Its rows are sorted either by time, with eight containers at any time, or by container. The file has either all
+columns, as ``fsm convert`` writes them, or just the columns that are judged, as ``pyarrow`` writes them by default,
+which means that most ids are repeated in each row. Compiling and loading are not measured. Files are generated in a
+temporary folder.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ from fsm.verdict import Holds
 COLUMNS = ("entity", "event", "reply", "shows")
 HEADER = '{"trace":1,"machine":"container-status"}'
 AT_ONCE = 8
-"""Number of interleaved lives."""
+"""The number of containers whose observations are interleaved."""
 
 
 def written(folder: Path, rows: int) -> dict[str, Path]:
-    """Write the tables, and return their paths by name."""
     shown = [""]
     for event in LIFE:
         shown.append(shown[-1] if event == "stop" and shown[-1] == "absent" else SHOWN.get(event, shown[-1]))
@@ -66,20 +65,18 @@ def written(folder: Path, rows: int) -> dict[str, Path]:
 
 
 def judged(path: Path) -> None:
-    """Judge the table."""
     [found] = judge(path, models=["container-status"]).judgements
     assert isinstance(found.verdict, Holds)
 
 
 def read(path: Path) -> None:
-    """Read the judged columns as codes and words, in one thread, and do nothing else."""
+    """Read the judged columns, as codes and words and in one thread, without doing anything else."""
     with parquet.ParquetFile(path, read_dictionary=list(COLUMNS)) as file:
         for rows in file.iter_batches(batch_size=GROUP, columns=list(COLUMNS), use_threads=False):
             assert rows.num_rows
 
 
 def main() -> None:
-    """Generate the tables, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=10_000_000)
     options.add_argument("--rounds", type=int, default=3)

@@ -115,7 +115,7 @@ def replay(found: Branching, watched: tuple[Watched, Watched]) -> None:
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_machines_that_are_nearly_alike(chance: random.Random) -> None:
-    """One is the other with states duplicated, cells exchanged or outcomes changed."""
+    """The two machines differ by duplicated states, exchanged cells or changed outcomes."""
     machine = random_machine(chance)
     other = machine
     for _ in range(chance.choice((1, 1, 2))):
@@ -126,7 +126,7 @@ def test_two_opinions_on_machines_that_are_nearly_alike(chance: random.Random) -
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_mutants(chance: random.Random) -> None:
-    """One differs from the other in one cell."""
+    """The two machines differ in one cell."""
     machine = random_machine(chance)
     agree(machine, chance.choice([each.machine for each in mutants(machine)]))
 
@@ -134,7 +134,7 @@ def test_two_opinions_on_mutants(chance: random.Random) -> None:
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_machines_that_choose_earlier(chance: random.Random) -> None:
-    """One is the other with a state split in two, so that it chooses between them earlier."""
+    """In one machine a state is split in two, so that the machine chooses earlier."""
     machine = random_machine(chance)
     agree(*chance.sample((machine, torn(chance, machine)), 2))
 

@@ -73,7 +73,7 @@ INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
     ],
 )
 def test_a_signal_during_an_import(module: str, numbers: tuple[int, ...], tmp_path: Path) -> None:
-    """One line and the exit code of an interruption, even for several signals."""
+    """The output is one line and the exit code of an interruption, even for several signals."""
     assert ENDED == signalled(tmp_path, module, numbers, "list")
 
 

@@ -42,7 +42,6 @@ OF_ALL: Final = (
 
 
 def batches(rows: list[dict[str, Any]], chance: random.Random) -> Iterator[pa.RecordBatch]:
-    """Split *rows* into batches of random sizes."""
     table = pa.Table.from_pylist([{name: row.get(name) for name in dict.fromkeys(chain(*rows))} for row in rows])
     while table.num_rows:
         size = chance.randint(1, table.num_rows)
@@ -51,7 +50,6 @@ def batches(rows: list[dict[str, Any]], chance: random.Random) -> Iterator[pa.Re
 
 
 def summed(judged: Iterable[pa.RecordBatch]) -> Summary:
-    """Return the combined summary of *judged* rows."""
     [row] = [row for batch in added_up(judged) for row in batch.to_pylist()]
     assert row["problem"] == ""
     return decode(row["judged"], type=Summary)
@@ -77,7 +75,6 @@ def test_lines_in_any_batches_come_to_what_their_files_do(seed: int) -> None:
 
 
 def test_lines_stand_where_their_numbers_say() -> None:
-    """Lines keep their numbers even if other lines are missing, or if a row spans several lines."""
     rows = [row for row in lines_of(NAMES[0]) if b"level=debug" not in row["value"] and row["line"] != 3]
     rows[0]["value"] += b"\nand more of it"
     [whole] = total([EXPECTED]).of_all().shares[:1]
@@ -92,7 +89,6 @@ def test_lines_stand_where_their_numbers_say() -> None:
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
-    """Write a trace with violations and with events that concern all containers; return its path and its rows."""
     chance = random.Random(7)
     made = fsm(
         *("simulate", KIND, "--length", "600", "--entities", str(ENTITIES)),
@@ -109,8 +105,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
 def in_parts(rows: list[dict[str, Any]], number: int, *, everywhere: bool = True) -> list[dict[str, Any]]:
     """Divide *rows* by entity into *number* parts.
 
-    If *everywhere* is true, each part contains the rows that concern all entities; if it is false, only the first
-    part does.
+    Rows that concern all entities go into each part or, unless *everywhere*, only into the first.
     """
     return [
         {**row, "part": part}
@@ -142,7 +137,7 @@ def test_entities_in_any_parts_come_to_the_whole(trace: tuple[Path, list[dict[st
 def test_what_is_of_all_is_counted_once(
     trace: tuple[Path, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The result would differ if rows that concern all entities were counted in each part."""
+    """The result would be different if rows that concern all entities counted in each part."""
     path, rows = trace
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
     monkeypatch.setattr(cluster_tasks, "_without_repeats", lambda counts, *_: dict(counts))

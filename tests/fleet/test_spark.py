@@ -80,7 +80,7 @@ def test_lines_in_any_order(session: SparkSession) -> None:
 def observations(folder: Path) -> tuple[list[tuple[Any, ...]], Summary]:
     """Return observations of a few nodes as rows, and the summary that a single machine computes for them.
 
-    On each node some events concern all of its containers.
+    Some events concern all containers of their node.
     """
     rows: list[tuple[Any, ...]] = []
     parts = []
@@ -120,7 +120,7 @@ def test_observations_by_node_and_by_entity(session: SparkSession, tmp_path: Pat
 
 
 def test_recordings_that_were_converted(session: SparkSession, tmp_path: Path) -> None:
-    """The converted tables record the order of rows, so the cluster may store them in any order."""
+    """The tables that conversion writes keep the order of rows, so a cluster may store these in any order."""
     tables = [str(tmp_path / f"{number}.parquet") for number in range(len(NAMES))]
     for name, table in zip(NAMES, tables, strict=True):
         assert fsm("convert", str(RECORDINGS / name), "-o", table).returncode == 0
@@ -134,7 +134,6 @@ def test_recordings_that_were_converted(session: SparkSession, tmp_path: Path) -
 
 
 def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cluster, tmp_path: Path) -> None:
-    """If a worker is killed, another worker repeats its task; nothing is lost or counted twice."""
     files = []
     for number in range(24):
         name = NAMES[number % len(NAMES)]
@@ -146,7 +145,6 @@ def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cl
     tracker = session.sparkContext.statusTracker()
 
     def done() -> tuple[int, int]:
-        """Return the number of finished tasks and the number of all tasks of the judging stage."""
         stages = [stage for each in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(each)) is not None]
         return max(
             ((each.numCompletedTasks, each.numTasks) for each in stages if each.numTasks == len(files)), default=(0, 1)
@@ -198,7 +196,6 @@ def test_files_that_cannot_be_read_are_told(session: SparkSession) -> None:
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``fsm judge`` in a separate process; the timeout is generous because Spark starts slowly."""
     return subprocess.run(
         [FSM, "judge", *arguments], env=PLAIN | environment, capture_output=True, check=False, timeout=300, text=True
     )
@@ -206,7 +203,6 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 @pytest.mark.nightly
 def test_the_command(tmp_path: Path) -> None:
-    """The command ``fsm judge`` runs Spark on this machine, and prints a summary or text."""
     files = [str(RECORDINGS / name) for name in NAMES[:2]]
     expected = total(summarised([judge(each)], node=node) for each, node in spark().named(files).items())
     (tmp_path / "all.json").write_bytes(encode(expected))
@@ -235,7 +231,6 @@ sys.addaudithook(hook)
 
 
 def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
-    """If a worker on this machine is killed, its task is run again."""
     marker = tmp_path / "killed"
     (tmp_path / "sitecustomize.py").write_text(KILLED.format(marker=str(marker)), encoding="utf-8")
     files = [str(RECORDINGS / name) for name in NAMES[:2]]
@@ -248,7 +243,7 @@ def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
 
 
 def test_tables_that_match_a_pattern(tmp_path: Path) -> None:
-    """Each table that matches the pattern is a separate recording, and its file name is the name of the node."""
+    """Each matching table is a recording of its own, and its file name is the name of the node."""
     for number, name in enumerate(NAMES[:2]):
         assert fsm("convert", str(RECORDINGS / name), "-o", str(tmp_path / f"node-{number}.parquet")).returncode == 0
 

@@ -140,7 +140,7 @@ def test_recordings_add_up_to_what_judging_all_of_them_gives() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_entities_that_are_judged_apart_add_up(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When entities are judged on separate machines, every total is the same except the number of recordings."""
+    """Every total is the same except for the number of recordings."""
     made = fsm(
         *("simulate", "container-status", "--length", "600", "--entities", str(ENTITIES)),
         *("--profile", "containerd-1.6", "--seed", str(seed)),
@@ -148,7 +148,6 @@ def test_entities_that_are_judged_apart_add_up(seed: int, tmp_path: Path, monkey
     head, *lines = made
 
     def judged(chosen: Callable[[str], bool]) -> Summary:
-        """Judge only the lines of the *chosen* entities; the lines keep their original numbers."""
         kept = [line if chosen(json.loads(line)["entity"]) else "" for line in lines]
         Path("trace.jsonl").write_text("\n".join([head, *kept]), encoding="utf-8")
         return summarised([judge("trace.jsonl")])
@@ -164,7 +163,6 @@ def test_entities_that_are_judged_apart_add_up(seed: int, tmp_path: Path, monkey
 
 
 def test_a_summary_is_written_and_merged(tmp_path: Path) -> None:
-    """``fsm merge`` prints text by clause, version or node, or a summary, in whatever order the inputs are given."""
     for number, name in enumerate(NAMES[:3]):
         written = fsm("judge", "--format", "summary", str(RECORDINGS / name))
         assert (written.returncode, written.stderr) == (1 if "1.6" in name else 0, "")
@@ -207,7 +205,6 @@ def test_a_summary_is_written_and_merged(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_summary_is_refused(content: str | None, said: str, tmp_path: Path) -> None:
-    """If files are not summaries, the message names each of them, and nothing is written."""
     file, out = tmp_path / "one.json", tmp_path / "all.json"
     if content is not None:
         file.write_text(content, encoding="utf-8")
@@ -223,7 +220,6 @@ def test_what_is_no_summary_is_refused(content: str | None, said: str, tmp_path:
 
 @pytest.mark.parametrize("form", ["text", "json", "summary", "junit", "sarif", "github"])
 def test_a_report_is_written_to_a_file(form: str, tmp_path: Path) -> None:
-    """The file contains the same report as the screen, without colours, and the exit code is the same."""
     printed = fsm("judge", "--format", form, FAILING)
 
     ran = fsm("judge", "--format", form, "-o", str(tmp_path / "report"), FAILING)

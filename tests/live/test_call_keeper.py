@@ -70,7 +70,6 @@ def test_what_a_killed_test_has_begun_is_answered(
 
 
 def test_a_runtime_that_is_gone_is_unavailable(tmp_path: Path) -> None:
-    """A call to a runtime that is gone fails with UNAVAILABLE, with or without the keeper."""
     with served(tmp_path) as address:
         session = RuntimeSession(address, image="busybox")
         before = session.client.call("Version").code

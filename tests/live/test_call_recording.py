@@ -64,10 +64,6 @@ CALLS: list[tuple[str, Message, Message | None, str]] = [
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.gz"])
 def test_recorded_calls_are_read_as_they_were(tmp_path: Path, name: str) -> None:
-    """A recording contains requests, replies, and the states that statuses show.
-
-    It can be read while it is still being written.
-    """
     with CallRecording(tmp_path / name) as recording:
         for number, (op, request, response, code) in enumerate(CALLS):
             start = 10 * number
@@ -106,7 +102,6 @@ def test_recorded_calls_are_read_as_they_were(tmp_path: Path, name: str) -> None
 
 
 def test_the_keys_are_those_of_other_recordings(tmp_path: Path) -> None:
-    """A recorded creation has the command and the pod of its container, and times are in nanoseconds."""
     with CallRecording(tmp_path / "calls.jsonl") as recording:
         op, request, response, code = CALLS[1]
         recording.take(CallAnswer(op=op, request=request, message=response, start=1, end=2, code=code))

@@ -25,7 +25,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
     [*((each, VERSIONS) for each in MACHINES), *((each, RELAYING) for each in (NODE, *TOLD))],
 )
 def test_every_clause_has_a_row(name: str, versions: Iterable[str]) -> None:
-    """Every clause has a row; ``python tests/support/conformance_matrix.py --write`` adds missing rows."""
+    """``python tests/support/conformance_matrix.py --write`` adds the missing rows."""
     machine = machine_of(name)
     _, _, section = TEXT.partition(f"## {machine.title}\n")
     table = section.partition("\n## ")[0]
@@ -43,7 +43,6 @@ def test_every_trace_that_is_linked_is_there() -> None:
 
 
 def test_what_is_tolerated_is_a_deviation_of_its_version() -> None:
-    """Each tolerated difference on the page is the name of a deviation in the profile of its version."""
     tolerated = re.findall(r"\| tolerated: `([^`]+)`", TEXT)
     known = {
         override.name

@@ -19,7 +19,6 @@ NEWEST = list(VERSIONS)[-1]
 
 
 def of_the_folder(folder: Path) -> list[str]:
-    """Return the mounts below *folder* in this namespace, and the processes whose command lines contain *folder*."""
     mounts = [line for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines() if str(folder) in line]
     return mounts + [each.parent.name for each in Path("/proc").glob("[0-9]*/cmdline") if _names(each, f"{folder}/")]
 
@@ -32,10 +31,6 @@ def _names(command: Path, path: str) -> bool:
 
 
 def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
-    """A daemon can be restarted and killed, and can be restarted by a shell command.
-
-    Its process is new after each restart.
-    """
     seen = [containerd.pid]
     containerd.restart()
     seen.append(containerd.pid)
@@ -50,7 +45,6 @@ def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
 
 
 def test_a_daemon_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
-    """If a daemon cannot start, the error includes the end of its log, and nothing is left behind."""
     if why := lacks():
         pytest.skip(why)
     daemon = Containerd(version=NEWEST, folder=tmp_path)
@@ -65,7 +59,7 @@ def test_a_daemon_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_daemon_ends_with_who_started_it(number: signal.Signals, tmp_path: Path) -> None:
-    """The daemon ends together with the process that started it, even if that process is killed."""
+    """This is so even if the process that started the daemon is killed."""
     if why := lacks():
         pytest.skip(why)
     program = "import time\nfrom pathlib import Path\nfrom containerds import Containerd\n"

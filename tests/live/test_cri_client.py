@@ -33,7 +33,6 @@ def _refuse(code: grpc.StatusCode, detail: str) -> Answering:
 
 
 def test_a_call_has_its_answer_and_its_time(tmp_path: Path) -> None:
-    """The fields of requests and answers are transferred, and every answer has the time of its call."""
     asked: list[StopContainerRequest] = []
     seen: list[CallAnswer] = []
 
@@ -54,7 +53,7 @@ def test_a_call_has_its_answer_and_its_time(tmp_path: Path) -> None:
 
 
 def test_a_status_is_a_value(tmp_path: Path) -> None:
-    """An error is returned as a code, spelled as in recordings, even if the runtime does not have the method."""
+    """Errors are returned as codes, spelled as in recordings, even if the runtime lacks the method."""
     answers = {
         "ContainerStatus": _refuse(grpc.StatusCode.NOT_FOUND, "no such container"),
         "StopContainer": _refuse(grpc.StatusCode.CANCELLED, "given up"),
@@ -68,7 +67,7 @@ def test_a_status_is_a_value(tmp_path: Path) -> None:
 
 
 def test_every_call_has_a_deadline(tmp_path: Path) -> None:
-    """Every call has a deadline, so that the client gives up when a runtime hangs."""
+    """The client must be able to give up when a runtime hangs."""
     over = threading.Event()
     answers = {"StopContainer": lambda _request, _context: over.wait(5) and None}
     with serving(tmp_path / "it.sock", answers), CriClient(str(tmp_path / "it.sock"), timeout=0.05) as client:
@@ -80,7 +79,7 @@ def test_every_call_has_a_deadline(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
-    """The client waits for a runtime that is starting, because a runtime listens before it can answer."""
+    """A runtime listens before it can answer, so the client waits for the first answer."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "it.sock"))
         listening.listen()
@@ -91,7 +90,7 @@ def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_server_that_goes_in_mid_call_is_unavailable(tmp_path: Path) -> None:
-    """If a server disappears during a call, calls fail until a new server starts, and then the client reconnects."""
+    """Calls fail until a new server has started; then the client reconnects."""
     asked, over = threading.Event(), threading.Event()
 
     def stop(_request: object, _context: object) -> StopContainerResponse:
@@ -128,7 +127,6 @@ def test_a_closed_client_calls_nothing(tmp_path: Path) -> None:
 
 
 def test_events_come_until_the_stream_ends(tmp_path: Path) -> None:
-    """Events arrive until the stream ends; the code shows whether the server, the deadline or the client ended it."""
     going = threading.Event()
 
     def two(_request: object, _context: grpc.ServicerContext) -> Iterator[ContainerEventResponse]:
@@ -155,7 +153,7 @@ def test_events_come_until_the_stream_ends(tmp_path: Path) -> None:
 
 
 def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client ignores a proxy in the environment, and does not send the path of the socket as the authority."""
+    """The client ignores proxies, and does not send the path of its socket as the authority."""
     for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     hosts: list[str] = []
@@ -173,7 +171,7 @@ def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: py
 
 
 def test_what_is_no_runtime_is_refused(tmp_path: Path) -> None:
-    """The client refuses another service, a runtime with an older API, and a runtime without a name."""
+    """The client refuses other services, runtimes with an older API, and runtimes that have no name."""
     with (
         serving(tmp_path / "other.sock", {}),
         pytest.raises(InputError, match="the server is not a CRI runtime: it has no Version"),

@@ -59,9 +59,9 @@ def test_another_socket_of_a_daemon_is_not_cri(containerd: Containerd) -> None:
 
 
 def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: Containerd, tmp_path: Path) -> None:
-    """A recorded life is legal, except that 1.6.20 answers a stop of a removed container with NOT_FOUND.
+    """Only 1.6.20 is at fault: it answers a stop of a removed container with NOT_FOUND.
 
-    The profile of 1.6.20 tolerates this; the contract does not.
+    Its profile tolerates this, but the contract does not.
     """
     path = tmp_path / "calls.jsonl"
     with CallRecording(path) as recording:
@@ -83,7 +83,7 @@ def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: 
 
 
 def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: Containerd) -> None:
-    """Versions before 1.7 end the stream of events immediately, because they lack the method."""
+    """Versions before 1.7 lack the method, so their stream ends at once."""
     stream = client.events(timeout=60)
     seen: list[ContainerEventResponse] = []
     reader = threading.Thread(target=lambda: seen.extend(stream))
@@ -107,7 +107,7 @@ def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: 
 def test_a_daemon_that_is_killed_in_mid_call_is_unavailable(
     client: CriClient, pod: str, containerd: Containerd
 ) -> None:
-    """If the daemon is killed during a call, the call fails with UNAVAILABLE, and the container is unchanged."""
+    """The call fails with UNAVAILABLE and the container is unchanged."""
     number = started(client, pod)
     answers: list[CallAnswer] = []
     first = ExecSyncRequest(container_id=number, cmd=["cat", "/proc/1/comm"], timeout=30)

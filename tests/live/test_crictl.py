@@ -31,11 +31,11 @@ CALLED = {
     "attach": "Attach",
     "checkpoint": "CheckpointContainer",
 }
-"""The call that each crictl command makes; commands that make several calls are left out."""
+"""The call that each crictl command makes, except for the commands that make several."""
 
 
 def _called(words: list[str]) -> list[str]:
-    """Return the calls that the command *words* makes, if the container was not started and the pod is stopped."""
+    """Return the calls that a command makes, if the container was never started and the pod is stopped."""
     match words:
         case ["crictl", "rm", _]:
             return ["RemoveContainer"]
@@ -54,7 +54,6 @@ def _called(words: list[str]) -> list[str]:
 
 
 def _run(text: str, folder: Path) -> list[list[str]]:
-    """Run *text* in a shell in which programs only log their arguments, and return the logged lines."""
     for name in ("crictl", "grpcurl", "sleep", "timeout"):
         program = folder / name
         then = 'shift; exec "$@"' if name == "timeout" else f'echo "{name} $*" >> "$LOG"; echo id-of-{name}'
@@ -76,7 +75,7 @@ def _run(text: str, folder: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_shell_makes_the_calls(name: str, tmp_path: Path) -> None:
-    """The script that covers all cells within a client's reach makes the calls of its steps in order."""
+    """A script that covers every cell within a client's reach makes the calls of its steps in order."""
     machine = load(name)
     plan = Plan(tabulate(machine))
     paths = {cell: path for cell, path in client_paths(machine).items() if path.alone}
@@ -88,7 +87,6 @@ def test_the_shell_makes_the_calls(name: str, tmp_path: Path) -> None:
 
 
 def _meant(name: str, path: ClientPath) -> list[str]:
-    """Return the calls of *path*, including the run of the pod for a container."""
     machine = load(name)
     rpcs = [rpc for step in path.steps if (rpc := machine.events[step.event].rpc)]
     return ["RunPodSandbox", *rpcs] if "CreateContainer" in rpcs and machine.entity == "container" else rpcs
@@ -113,20 +111,18 @@ def _meant(name: str, path: ClientPath) -> list[str]:
     ],
 )
 def test_what_a_step_takes(text: str, line: str) -> None:
-    """A step is written as the line that later steps require; for example, a container may end or fail to start.
+    """A step is written as the line that later steps need; for example, its container may end or fail to start.
 
-    Calls without a crictl command are made with another program.
+    Calls for which crictl has no command are made with another program.
     """
     assert line in lines(Plan(tabulate(load("cri-container"))), steps(text))
 
 
 def test_what_was_not_made_is_not_removed() -> None:
-    """If a pod or container was not created, the lines do not remove it."""
     assert lines(Plan(tabulate(load("cri-pod"))), [Stimulus("stop")]) == ("POD=$NOBODY", 'crictl stopp "$POD"')
 
 
 def test_what_no_client_calls() -> None:
-    """Machines whose calls are not CRI calls are refused."""
     assert [takes(load(name)) for name in (*MACHINES, "nri-container", "runtime-handlers")] == [True] * 4 + [False] * 2
     with pytest.raises(ValueError, match="nri-container has calls that a CRI client does not make"):
         lines(Plan(tabulate(load("nri-container"))), [Stimulus("create")])

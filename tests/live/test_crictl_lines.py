@@ -43,17 +43,15 @@ BY_ID: Final = {
     "stopp": ("StopPodSandbox", "pod_sandbox_id"),
     "inspectp": ("PodSandboxStatus", "pod_sandbox_id"),
 }
-"""The crictl commands that make a single call; their last argument is the id."""
 
 
 class PlayedTools:
-    """A simulation of the parts of ``crictl`` and ``grpcurl`` that the script uses."""
+    """The parts of ``crictl`` and ``grpcurl`` that the script uses, played by this process."""
 
     def __init__(self, client: ServedClient) -> None:
         self._call: Callable[..., CallAnswer] = client.call
 
     def run(self, folder: Path, *words: str) -> CallAnswer:
-        """Run the command *words* in *folder* and return the result of its last call."""
         call = self._call
         match words:
             case "grpcurl", *_, "-d", fields, _, method:
@@ -80,7 +78,7 @@ class PlayedTools:
                 raise AssertionError(words)
 
     def _removed(self, of: str, field: str, identity: str, up: int, *, force: bool = False) -> CallAnswer:
-        """Remove an entity like crictl: query its status first, and stop it only if forced."""
+        """Remove an entity as crictl does: query its status first, and stop it only if forced to."""
         looked = self._call(f"{of}Status", **{field: identity})
         if looked.code != "OK" or (looked.message.status.state == up and not force):
             return looked
@@ -95,7 +93,6 @@ def _read(path: Path, message: Any) -> Any:  # noqa: ANN401  (of protobuf)
 
 @contextmanager
 def played(folder: Path, tools: PlayedTools) -> Iterator[dict[str, str]]:
-    """Yield the environment of a shell in which *tools* answer ``crictl`` and ``grpcurl``."""
     for name in ("crictl", "grpcurl"):
         (folder / name).write_text(PROGRAM, encoding="utf-8")
         (folder / name).chmod(0o755)
@@ -120,7 +117,6 @@ def played(folder: Path, tools: PlayedTools) -> Iterator[dict[str, str]]:
 
 
 def covered(*names: Path) -> tuple[set[tuple[str, str, str]], list[str]]:
-    """Return the cells that calls of a client could still cover, and the verdicts of the recordings."""
     document = json.loads(fsm("cover", "--format", "json", *map(str, names)).stdout)
     missing = {
         (each["machine"], row["event"], row["state"])
@@ -133,9 +129,9 @@ def covered(*names: Path) -> tuple[set[tuple[str, str, str]], list[str]]:
 
 @pytest.mark.parametrize("only", [pytest.param("", marks=pytest.mark.slow), "cri-pod: status in ready"])
 def test_the_proposed_calls_cover_what_is_missing(only: str, tmp_path: Path) -> None:
-    """The recording of a run of the script is legal, and no cell is missing any longer.
+    """Once the script has run, the recording is legal and no cell is missing any longer.
 
-    If only the lines for a single cell are run, the other cells are still missing.
+    If only the lines for one cell are run, the other cells are still missing.
     """
     before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
     with served(tmp_path) as address:

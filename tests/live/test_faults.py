@@ -22,7 +22,6 @@ RULE = '[[fault]]\nmethod = "StopContainer"\n'
 
 
 def on(identity: str) -> bytes:
-    """Return a request on the container *identity*."""
     return b"\n" + bytes([len(identity)]) + identity.encode()
 
 
@@ -33,14 +32,11 @@ def rules(tmp_path: Path, text: str) -> FaultRules:
 
 @dataclass(slots=True, kw_only=True)
 class Faulty:
-    """A runtime that echoes messages, and a proxy with rules in front of the runtime."""
-
     echo: Echo
     proxy: Passing
     near: grpc.Channel
 
     def code(self, method: str, request: bytes, *, timeout: float = 5, sent: tuple[tuple[str, str], ...] = ()) -> str:
-        """Make one call and return its code."""
         calling: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self.near.unary_unary(method)
         try:
             return "OK" if calling(request, timeout=timeout, metadata=sent) == request else "another reply"
@@ -59,9 +55,9 @@ def faulty(tmp_path: Path, text: str) -> Iterator[Faulty]:
 
 
 def test_a_failure_before_does_not_reach_the_runtime(tmp_path: Path) -> None:
-    """A call that fails before the runtime acts does not reach it; other calls do.
+    """A call that fails before the runtime acts never reaches it; other calls do.
 
-    The recording does not attribute the injected fault to the runtime.
+    The recording does not blame the runtime for the fault.
     """
     with faulty(tmp_path, RULE + 'do = "fail"\nid = "abc"\nmessage = "tested: é"\n') as it:
         calling: grpc.UnaryUnaryMultiCallable[bytes, bytes] = it.near.unary_unary(STOP)
@@ -83,7 +79,7 @@ def test_a_failure_before_does_not_reach_the_runtime(tmp_path: Path) -> None:
 
 
 def test_a_failure_after_hides_what_the_runtime_did(tmp_path: Path) -> None:
-    """If a call fails after the runtime has acted, the recording has the runtime's answer and the client's answer."""
+    """The recording has both the runtime's answer and the answer that the client got."""
     with faulty(tmp_path, RULE + 'do = "fail"\nwhen = "after"\ncode = "INTERNAL"\n') as it:
         assert it.code(STOP, on("abc"), sent=(("x-a", "b"),)) == "INTERNAL"
         assert it.echo.asked == [on("abc")]
@@ -103,7 +99,6 @@ def test_a_lost_reply_leaves_the_client_waiting(tmp_path: Path) -> None:
 
 
 def test_a_call_is_cancelled_in_its_middle(tmp_path: Path) -> None:
-    """If a rule cancels a call while it is in progress, both the client and the runtime see the cancellation."""
     with faulty(tmp_path, '[[fault]]\nmethod = "/a.B/Wait"\ndo = "cancel"\nmilliseconds = 30\n') as it:
         waiting: grpc.UnaryStreamMultiCallable[bytes, bytes] = it.near.unary_stream("/a.B/Wait")
         call = waiting(b"x", timeout=5)
@@ -117,7 +112,7 @@ def test_a_call_is_cancelled_in_its_middle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_delay_is_before_or_after_the_runtime_acts(tmp_path: Path, when: str) -> None:
-    """A delay may be before or after the runtime acts; the recorded time of the call does not include the delay."""
+    """The recorded time of a call does not include the delay."""
     with faulty(tmp_path, RULE + f'do = "delay"\nmilliseconds = 150\nwhen = "{when}"\n') as it:
         began = time.monotonic()
         calling: grpc.UnaryUnaryMultiCallable[bytes, bytes] = it.near.unary_unary(STOP)
@@ -134,7 +129,7 @@ def test_a_delay_is_before_or_after_the_runtime_acts(tmp_path: Path, when: str) 
 
 
 def test_a_delayed_call_can_be_given_up(tmp_path: Path) -> None:
-    """If a caller abandons a delayed call, the call never reaches the runtime; other calls are not delayed."""
+    """A delayed call whose caller gives up never reaches the runtime; other calls are not delayed."""
     with faulty(tmp_path, RULE + 'do = "delay"\nmilliseconds = 100\nnth = 1\n') as it:
         assert it.code(STOP, on("abc"), timeout=0.02) == "DEADLINE_EXCEEDED"
         assert it.code(STOP, on("xyz")) == "OK"
@@ -154,8 +149,6 @@ def test_the_calls_that_fit_are_counted(tmp_path: Path, choice: str, failed: lis
 
 
 def test_chance_is_the_same_on_every_run(tmp_path: Path) -> None:
-    """A seed produces the same random faults on every run, and another seed produces other faults."""
-
     def drawn(seed: int) -> list[bool]:
         found = rules(tmp_path, f'{RULE}do = "fail"\nprobability = 0.5\nseed = {seed}\n')
         return [found.of(STOP, "") is not None for _ in range(64)]
@@ -173,7 +166,7 @@ def test_of_several_rules_the_first_happens(tmp_path: Path) -> None:
 
 
 def test_large_messages_and_many_calls_survive_dropped_ones(tmp_path: Path) -> None:
-    """Dropped messages do not exhaust the connection's flow-control windows, so many large messages still pass."""
+    """Dropped messages must not use up the connection's flow-control windows."""
     body = b"\n\x01a" + b"\x12" + b"\x80\x80\x04" + bytes(65_536)
     text = (
         f'{RULE}do = "fail"\nwhen = "after"\nevery = 2\n[[fault]]\nmethod = "StartContainer"\ndo = "fail"\nevery = 2\n'

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]  # the comparison with the con
 
 
 def test_stops_of_the_removed_are_refused_by_1_6_20_only(containerd: Containerd) -> None:
-    """Only 1.6.20 refuses stops of removed containers; a single call shows this, without any earlier container."""
+    """A single call shows it, without any earlier container."""
     tested = conform(load("cri-container"), f"cri:unix://{containerd.endpoint}", examples=0)
 
     found = [
@@ -42,24 +42,24 @@ TAKING_PLUGINS = pytest.mark.parametrize(
     [pytest.param(each, marks=pytest.mark.xdist_group(each)) for each in ("1.7.24", "2.1.9")],
     indirect=True,
 )
-"""The version of NRI in containerd 1.6 is not supported."""
+"""containerd 1.6 has a version of NRI that is not supported."""
 
 STARTED_AFTER_STOP = ("plugin-container", Cause.EVENT, "no-start-after-stop", "StartContainer")
 UPDATED_AFTER_REMOVAL = ("plugin-container", Cause.EVENT, "removed-last", "UpdateContainer")
 
 
 def told(daemon: Containerd) -> Callable[[], SUT]:
-    """Return a factory of a SUT with a pod, its containers and a plugin; the contract of plugins judges it."""
+    """Return a factory of SUTs with a pod, its containers and a plugin, which the contract of plugins judges."""
     options = {"nri": f"unix://{daemon.nri}", "restart_command": daemon.restart_command}
     return find(f"cri:unix://{daemon.endpoint}", node(None), options=options, model="plugin-container")
 
 
 @TAKING_PLUGINS
 def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: Path) -> None:
-    """An update may be relayed after the removal; two concurrent calls show this, and so does their recording.
+    """It takes two concurrent calls to show this, and their recording shows it too.
 
-    Other findings are ignored so that the search ends: other late events, violations that need only one thread, and
-    the crash of 2.1.9 at the removal of a container whose pod is gone.
+    Other findings are ignored, because they would end the search: other late events, violations that a single thread
+    can cause, and a crash of 2.1.9 when a container is removed after its pod.
     """
     others = [STARTED_AFTER_STOP, ("broken",)]
     others += [(*UPDATED_AFTER_REMOVAL[:3], f"Post{each}Container") for each in ("Create", "Start", "Update")]
@@ -87,7 +87,7 @@ def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: P
 
 @TAKING_PLUGINS
 def test_exited_containers_are_forgotten_by_a_restart(containerd: Containerd) -> None:
-    """After a restart, plugins are not notified of the removal of exited containers; the shortest test is found."""
+    """Plugins do not hear of the removal of such containers; the shortest test that shows this is found."""
     found = conform(node(None), told(containerd), examples=0, most=3)
 
     failure, *_ = [

@@ -15,7 +15,6 @@ from fsm.runtimes.sockets.nri_link import FIRST, LONGEST, FrameDecoder, FrameErr
 
 
 def joined(pieces: list[tuple[int, bytes]]) -> dict[int, bytes]:
-    """Join the pieces of each connection, and return the data by connection."""
     streams: dict[int, bytes] = {}
     for connection, piece in pieces:
         streams[connection] = streams.get(connection, b"") + piece
@@ -23,7 +22,6 @@ def joined(pieces: list[tuple[int, bytes]]) -> dict[int, bytes]:
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:
-    """Split *data* into pieces of the given *sizes* and a last piece with the rest."""
     found = []
     for size in sizes:
         found.append(data[:size])
@@ -66,7 +64,7 @@ def test_a_lost_byte_is_noticed(messages: list[tuple[int, bytes]]) -> None:
     ],
 )
 def test_a_long_message_is_cut_as_go_reads_it(size: int, lengths: list[int]) -> None:
-    """A long message is split so that its first frame fills Go's buffer, because NRI in Go hangs at longer frames."""
+    """NRI in Go hangs at frames that do not fit into its buffer, so a long message is split to fill it exactly."""
     wire = frames(1, bytes(size))
     found = []
     while wire:
@@ -95,7 +93,7 @@ def test_what_is_no_frame_is_refused(header: bytes, why: str) -> None:
 
 
 def test_a_long_frame_takes_no_memory() -> None:
-    """A long frame takes no memory, because even the longest legal frame is passed on in pieces."""
+    """Even the longest legal frame is passed on in pieces, so it takes no memory."""
     chunk = bytes(65_536)
     decoder = FrameDecoder()
     tracemalloc.start()
@@ -112,7 +110,6 @@ def test_a_long_frame_takes_no_memory() -> None:
 
 
 async def ends() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], Multiplexer]:
-    """Connect two ends of a stream, and return one end and a multiplexer at the other end."""
     left, right = socket.socketpair()
     return await asyncio.open_connection(sock=left), Multiplexer(*await asyncio.open_connection(sock=right))
 

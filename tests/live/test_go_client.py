@@ -35,11 +35,9 @@ LIFE = (
 )
 
 EVENTS = 16
-"""Minimum number of events of two containers and their pods."""
 
 
 def _life(client: GoClient, name: str, image: str) -> list[dict[str, Any]]:
-    """Make all calls in the life of a pod and a container, and some calls after its end."""
     pod = {
         "metadata": {"name": name, "uid": name},
         "linux": {"security_context": {"namespace_options": {"network": 2}}},
@@ -71,7 +69,7 @@ def test_the_proxy_is_not_noticed(containerd: Containerd, tmp_path: Path) -> Non
 
 
 def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> None:
-    """The events that pass the proxy agree with the client's calls; containerd 1.6 has no events."""
+    """A containerd of version 1.6 has no events."""
     with passing(tmp_path / "proxy", containerd.endpoint) as proxy, GoClient(f"unix:{tmp_path / 'proxy'}") as near:
         near.watch()
         for name in ("one", "two"):
@@ -86,7 +84,6 @@ def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> Non
 
 
 def test_it_is_served(tmp_path: Path) -> None:
-    """The reference implementation answers the client in the same way as containerd, and sends events in order."""
     with served(tmp_path) as address, GoClient(address) as client:
         client.watch()
         found = _life(client, "served", "busybox")

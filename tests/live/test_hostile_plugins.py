@@ -32,7 +32,6 @@ def contract() -> Machine:
 
 
 def marked(mark: str) -> list[int]:
-    """Return the processes whose environment contains *mark*."""
     found = []
     for each in Path("/proc").iterdir():
         try:

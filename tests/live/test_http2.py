@@ -80,7 +80,7 @@ def test_headers_are_read_as_they_were_written(given_headers: list[tuple[bytes, 
 
 
 def test_blocks_of_a_peer_refer_to_earlier_ones() -> None:
-    """A header block may refer to earlier blocks, so it cannot be read if an earlier block was not read."""
+    """A block cannot be read if it refers to an earlier one that was not read."""
     encoder = Encoder()
     blocks = [
         Frame(HEADERS, END_HEADERS, 1, frame(HEADERS, 1, encoder.encode([(b"grpc-x", b"1")]), END_HEADERS))
@@ -95,7 +95,6 @@ def test_blocks_of_a_peer_refer_to_earlier_ones() -> None:
 
 @pytest.mark.parametrize("squeezed", [False, True])
 def test_a_message_is_complete_with_its_last_byte(*, squeezed: bool) -> None:
-    """A message, compressed or not, is complete with its last byte; later bytes belong to the next message."""
     body = gzip.compress(b"hello") if squeezed else b"hello"
     data = bytes([squeezed]) + len(body).to_bytes(4, "big") + body
     messages = Messages(keep=True)
@@ -107,7 +106,6 @@ def test_a_message_is_complete_with_its_last_byte(*, squeezed: bool) -> None:
 
 
 def test_each_message_of_a_stream_is_taken_once() -> None:
-    """Each message of a stream is returned once, however the messages are split into pieces."""
     data = b"".join(b"\0" + len(body).to_bytes(4, "big") + body for body in (b"one", b"", b"three"))
     for size in range(1, len(data) + 1):
         messages = Messages(keep=True, each=True)

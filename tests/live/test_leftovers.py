@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 RUNS = {4: range(1, 3), 20: range(2, 20, 4)}
-"""For each number of runs, the numbers of the runs that are killed: two of four, or five of twenty."""
+"""For each number of runs, which of them are killed: two of four, or five of twenty."""
 
 LIVES = "create; start; status; exit; remove; create; start; stop; remove"
 EARLIEST = 0.15
-"""A run is killed this number of seconds, multiplied by the run's number, after its first pod appears."""
+"""Run number *n* is killed *n* times this many seconds after its first pod has appeared."""
 
 AGE = 120.0
-"""Age in seconds at which a folder without an owner counts as old."""
+"""The age, in seconds, at which a folder without an owner counts as old."""
 
 
 def command(containerd: Containerd, model: str, *more: str) -> list[str]:
@@ -41,7 +41,6 @@ def pods(client: CriClient) -> list[str]:
 
 
 def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, list[str]]:
-    """Return pods, containers, images, processes, mounts, sockets, control groups and files, grouped by kind."""
     run = Path(f"/proc/{containerd.pid}/root/run/containerd")
     mounts = Path(f"/proc/{containerd.pid}/mounts").read_text(encoding="utf-8").splitlines()
     tasks = containerd.folder / "state" / "io.containerd.runtime.v2.task" / NAMESPACE
@@ -62,7 +61,7 @@ def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, l
 
 
 def _of(containerd: Containerd, group: Path) -> bool:
-    """Check whether *group* belongs to a container of this daemon, because other daemons may also be running."""
+    """Check whether *group* belongs to this daemon, as other daemons may be running."""
     return group.name in containerd.log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -75,7 +74,7 @@ def client(containerd: Containerd) -> Iterator[CriClient]:
 
 @pytest.mark.parametrize("runs", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_nothing_is_left_of_runs(containerd: Containerd, client: CriClient, tmp_path: Path, runs: int) -> None:
-    """Nothing is left of any run: if a run is killed, a later run removes everything that it left behind."""
+    """Whatever a killed run leaves behind is removed by a later run."""
     if containerd.version == "1.6.20":  # two runs are enough
         return
     env = {**os.environ, "TMPDIR": str(tmp_path)}

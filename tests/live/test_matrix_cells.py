@@ -26,14 +26,14 @@ PROFILE = f"containerd-{VERSION}"
 
 
 class Playing(Simulated):
-    """A pod that behaves like the profile, but answers a ``stop`` of a removed pod with *gone*."""
+    """A pod that behaves as its profile says, except for its answer to a ``stop`` of a removed pod."""
 
     def __init__(self, gone: str = "ok", lacks: str = "") -> None:
         super().__init__(load("cri-pod").under(PROFILE))
         self._gone, self._lacks = gone, lacks
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Refuse to request an outcome, because under a profile the test kit would request deviations."""
+        """Refuse every request, because the test kit would otherwise request the deviations of the profile."""
         del event, outcome
         return False
 
@@ -67,7 +67,7 @@ def test_a_clause_that_is_kept_holds() -> None:
 
 
 def test_what_the_profile_says_is_tolerated() -> None:
-    """A deviation of the profile is tolerated; the result has the shortest test that fails without the profile."""
+    """The result includes the shortest test that fails without the profile."""
     found = measured(lambda: Playing("NOT_FOUND"))
 
     broken = cell(found, "stop-is-idempotent")
@@ -105,7 +105,6 @@ def test_what_is_not_covered_has_a_reason() -> None:
     ],
 )
 def test_the_page_shows_it(gone: str, shown: str) -> None:
-    """The page shows a tolerated failure, with a link to its trace."""
     text = page([measured(lambda: Playing(gone))])
 
     assert f"| `stop-is-idempotent` | MUST | {shown} |" in text
@@ -132,9 +131,9 @@ def test_a_clause_that_a_page_has_not_is_a_difference() -> None:
     [("holds", AT_TIMES, []), (AT_TIMES, "holds", [True]), (AT_TIMES, "not covered", [False])],
 )
 def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool]) -> None:
-    """If a flaky failure is absent from a new run, the page does not differ.
+    """The page does not differ if a flaky failure is missing from a new run.
 
-    A new flaky failure counts as a difference that may be accidental.
+    A flaky failure that is new counts as a difference, which may be accidental.
     """
     new, kept = (f"## A pod\n\n| `a` | MUST | {each} |\n" for each in (now, then))
 
@@ -142,9 +141,9 @@ def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool
 
 
 def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
-    """An event of a plugin may not show the state, so coverage may differ by chance in a section about plugins.
+    """If the page is about events of a plugin, coverage may differ by chance: an event need not show the state.
 
-    In a section about calls, it is a real difference.
+    Where it is about calls, it is a real difference.
     """
     title = load("nri-pod").title
     new = f"## {title}\n\n| `a` | MUST | holds |\n\n## A pod\n\n| `a` | MUST | holds |\n"
@@ -156,7 +155,7 @@ def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1.9", None])
 def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: str | None) -> None:
-    """A plugin's events are judged with and without the profile, which tolerates a start after a stop."""
+    """The profile tolerates an event of a start after a stop, which is a violation without it."""
     recording, machine = str(RECORDINGS / "2.1.9-nri.nri.jsonl.gz"), load("plugin-container")
     plain = judge(recording, models=[machine.name]).judgements
     profiled = judge(recording, models=[machine.name], profile=profile).judgements
@@ -172,19 +171,18 @@ def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: 
 
 
 class SeldomGone(Playing):
-    """A pod that answers a stop of an absent pod with NOT_FOUND, but only in one of seven tests."""
+    """Answers a stop of an absent pod with NOT_FOUND, but only in one test out of seven."""
 
     _tests = 0
 
     def reset(self) -> None:
-        """Begin the next test."""
         super().reset()
         self._tests += 1
         self._gone = "ok" if self._tests % 7 else "NOT_FOUND"
 
 
 def test_what_a_page_has_at_times_is_looked_for_again() -> None:
-    """A flaky failure on the page is searched for again; its shortened test is written to the page and read back."""
+    """The failure is searched for again, and its shortened test is written to the page and read back."""
     machine = load("cri-pod")
     steps = read_steps("run=ready; stop=stopped; remove; stop")
 

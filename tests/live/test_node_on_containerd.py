@@ -28,20 +28,19 @@ pytestmark = [
         indirect=True,
     ),
 ]
-"""The version of NRI in containerd 1.6 is not supported."""
+"""containerd 1.6 has a version of NRI that is not supported."""
 
 FORGOTTEN = {
     "plugin-pod": "run-pod=ready; restart; plugin-joins; remove-pod",
     "plugin-container": "plugin-joins; run-pod=ready; create-container=created; start-container=started; exit-container; "
     "relay-exit; restart; plugin-joins; remove-container",
 }
-"""For each judging model, the steps after which a plugin is not notified because of a restart."""
+"""For each judging model, the steps that show that a restart made containerd forget to notify a plugin."""
 
 
 def made(
     daemon: Containerd, judge: str = "", profile: str | None = None, *, restarts: bool = True
 ) -> Callable[[], SUT]:
-    """Return the factory of the system under test ``node``; the model *judge* judges its tests under *profile*."""
     restart = daemon.restart_command if restarts else ""
     options = {
         "nri": f"unix://{daemon.nri}",
@@ -61,7 +60,7 @@ def clauses(found: Tested) -> list[str]:
 
 @pytest.mark.slow  # the comparison with the conformance matrix also finds this
 def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) -> None:
-    """A start after a stop is the shortest violation of the plugins' contract; the version's profile tolerates it."""
+    """A start after a stop is the shortest violation of the plugins' contract, and is tolerated by the profile."""
     machine = node(None)
     found = suite.conform(machine, made(containerd, "plugin-container", restarts=False), examples=0, most=1)
 
@@ -80,7 +79,7 @@ def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) ->
 
 @pytest.mark.parametrize("judge", FORGOTTEN)
 def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) -> None:
-    """After a restart, the removal of a forgotten entity is not relayed; the version's profile tolerates this."""
+    """The removal of a forgotten entity is not relayed, which the profile tolerates."""
     life = steps(FORGOTTEN[judge])
     found = suite.replay(node(None), made(containerd, judge), life)
     tolerated = suite.replay(node(None), made(containerd, judge, profile_of(containerd)), life)
@@ -91,7 +90,7 @@ def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) 
 
 @pytest.mark.slow  # takes as long as the comparison with the conformance matrix
 def test_a_pod_whose_run_was_refused_comes_back(containerd: Containerd) -> None:
-    """In 2.1, a pod whose run was refused exists again after a restart, because its pause process keeps running."""
+    """In 2.1, the pause process of the refused pod keeps running, so a restart recovers the pod."""
     life = steps("plugin-joins; run-pod=refused-by-plugin; restart; plugin-joins; run-pod=ready")
     found = suite.replay(node(None), made(containerd), life)
 
@@ -107,7 +106,7 @@ def test_what_ended_before_the_plugin_joined_is_not_told(containerd: Containerd)
 
 
 def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
-    """After its checkpoint was damaged, a container is unknown, and calls and events are still judged."""
+    """A damaged checkpoint makes the container unknown, but calls and events are still judged."""
     life = (
         "run-pod=ready; create-container=created; plugin-joins; start-container=started; "
         "restart=done: pod ready, container unknown; plugin-joins; stop-container; remove-container; remove-pod"

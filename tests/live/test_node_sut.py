@@ -46,7 +46,6 @@ STOPPED_FIRST = "plugin-joins; run-pod=ready; create-container=created; stop-con
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Serve the reference with the behaviour of containerd 2.1; yield its addresses for calls and for plugins."""
     folder = tmp_path_factory.mktemp("node")
     with served(folder, plugins=NodePlugins(), profile="containerd-2.1") as address:
         yield address, f"unix://{folder / 'nri.sock'}"
@@ -55,7 +54,6 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
 def again(
     runtime: tuple[str, str], text: str, judge: str = "", profile: str | None = None, *, restart: str = ""
 ) -> Tested:
-    """Perform the test steps in *text*, and return the result."""
     machine = node(None)
     options = {"nri": runtime[1], "restart_command": restart}
     return suite.replay(
@@ -64,7 +62,6 @@ def again(
 
 
 def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
-    """If the plugin joins again, it counts as one plugin: events arrive only on the new connection."""
     sut = find(f"cri:{runtime[0]}", node(None), options={"nri": runtime[1]})()
     try:
         for event in ("plugin-joins", "plugin-joins", "run-pod"):
@@ -76,10 +73,7 @@ def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
 
 
 def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) -> None:
-    """Calls and events are judged together, in a life with refusals, late ends and a reconnecting plugin.
-
-    The test leaves nothing behind in the runtime.
-    """
+    """The life has refusals, late ends and a plugin that reconnects, and leaves nothing behind in the runtime."""
     found = again(runtime, LIFE)
 
     assert not found.failures
@@ -89,9 +83,9 @@ def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) ->
 
 
 def test_what_is_told_is_attributed(runtime: tuple[str, str]) -> None:
-    """Each event of the plugin is attributed to the step that caused it.
+    """Each event belongs to the step that caused it.
 
-    The end of a container may instead be attributed to the removal that reports it.
+    The end of a container may instead belong to the removal that reports it.
     """
     machine = node(None)
     sut = find(f"cri:{runtime[0]}", machine, options={"nri": runtime[1]})()
@@ -118,8 +112,6 @@ def test_what_ended_before_the_plugin_joined_may_have_been_told_to_nobody(runtim
 
 
 class _Silent(NodePlugins):
-    """A runtime that never notifies plugins of the end of a container."""
-
     async def send(self, request: Request) -> Relayed:
         if request.event == "StopContainer":
             return Relayed(result="ok", merged=MergedAnswers(request))
@@ -128,7 +120,7 @@ class _Silent(NodePlugins):
 
 @pytest.mark.slow
 def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If plugins are not notified of an end, this is found, if the plugin knows that the container was running."""
+    """A missing end is found if the plugin knew that the container was running."""
     monkeypatch.setattr(node_sut, "_RELAYED", 0.05)
     begun = "run-pod=ready; create-container=created; start-container=started"
     with served(tmp_path, plugins=_Silent()) as address:
@@ -146,7 +138,7 @@ def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_pod_whose_run_was_refused_does_not_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, comes: bool
 ) -> None:
-    """A pod whose run was refused does not exist after a restart; otherwise it is found and removed by name."""
+    """If the pod does exist after a restart, this is found, and the pod is removed by name."""
     run, listed = CriServer.RunPodSandbox, CriServer.ListPodSandbox
     refused: list[Any] = []
 
@@ -176,8 +168,6 @@ def test_a_pod_whose_run_was_refused_does_not_come_back(
 
 
 class _Forgetful(NodePlugins):
-    """A runtime that never notifies plugins of a removal."""
-
     async def send(self, request: Request) -> Relayed:
         if request.event == "RemoveContainer":
             return Relayed(result="ok", merged=MergedAnswers(request))
@@ -186,7 +176,6 @@ class _Forgetful(NodePlugins):
 
 @pytest.mark.slow
 def test_what_is_not_told_is_found(tmp_path: Path) -> None:
-    """A missing event of a removal is found by the system ``node`` and by the contract of plugins."""
     life = "plugin-joins; run-pod=ready; create-container=created; remove-container"
     with served(tmp_path, plugins=_Forgetful()) as address:
         runtime = (address, f"unix://{tmp_path / 'nri.sock'}")
@@ -201,7 +190,7 @@ def test_what_is_not_told_is_found(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("joins", [False, True])
 def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, joins: bool) -> None:
-    """After a restart, a missing event is a violation only if the plugin has reconnected."""
+    """A missing event is a violation only if the plugin has reconnected after the restart."""
     life = "plugin-joins; run-pod=ready; create-container=created; restart; plugin-joins; remove-container; stop-pod"
     text = life if joins else life.replace("restart; plugin-joins", "restart")
     with served(tmp_path, plugins=_Forgetful()) as address:
@@ -216,7 +205,7 @@ def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, jo
 
 @pytest.mark.slow
 def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tmp_path: Path) -> None:
-    """The plugins' contract may judge a test: deviations of containerd are found, tolerated and recorded."""
+    """Deviations of containerd are found, tolerated and recorded, as they are under the system itself."""
     calls = tmp_path / "calls.jsonl"
     test = ("test", "nri-plugin-contract", "--against", f"cri:{runtime[0]}", "--nri", runtime[1])
     tested = fsm(*test, "--replay", STOPPED_FIRST, "--record", str(calls), "--format", "json", "--fail-on", "SHOULD")
@@ -251,7 +240,6 @@ def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tm
     ],
 )
 def test_what_cannot_be_tested_is_said(arguments: tuple[str, ...], said: str) -> None:
-    """If a system cannot be tested with the given options, the error names a remedy."""
     found = fsm("test", *arguments)
 
     assert (found.returncode, found.stdout) == (2, "")
@@ -259,7 +247,6 @@ def test_what_cannot_be_tested_is_said(arguments: tuple[str, ...], said: str) ->
 
 
 def test_nobody_takes_plugins(runtime: tuple[str, str], tmp_path: Path) -> None:
-    """The test ends with an error if the socket for plugins does not exist."""
     found = fsm("test", "node", "--against", f"cri:{runtime[0]}", "--nri", f"unix://{tmp_path / 'nri.sock'}")
 
     assert found.returncode == 2

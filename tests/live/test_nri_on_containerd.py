@@ -40,14 +40,13 @@ TOLD = ["Configure", "Synchronize", *LIFE]
 
 
 def life(containerd: Containerd) -> None:
-    """Create, start, stop and remove a container in a pod of its own."""
     with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:
         ended(client, started(client, pod))
 
 
 @contextmanager
 def recording(containerd: Containerd, path: Path) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """Run ``fsm record`` with output to *path* during two lives; yield the events that it has written so far."""
+    """Run ``fsm record`` for the duration of two lives; yield a function that returns the events recorded so far."""
 
     def written() -> list[dict[str, Any]]:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
@@ -71,7 +70,6 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def test_a_life_is_told_and_judged(containerd: Containerd, tmp_path: Path) -> None:
-    """A plugin's recording of a container's life is legal, even after a restart of the daemon."""
     if containerd.nri is None:
         assert containerd.version.startswith("1.6.")
         return

@@ -28,7 +28,7 @@ SECONDS = 60
 
 
 class Listening:
-    """A plugin that keeps its events, refuses some requests, and is late with its first answer."""
+    """A plugin that keeps its events, refuses some requests, and answers the first one too late."""
 
     def __init__(self, *, refuses: str = "", late: str = "") -> None:
         self.told: list[str] = []
@@ -59,12 +59,12 @@ class Listening:
         return None
 
     async def shut_down(self) -> None:
-        """Ignore the shutdown, because the plugin runs until it is asked to leave."""
+        """Ignore the shutdown; the plugin runs until it is asked to leave."""
 
 
 @asynccontextmanager
 async def plugin(containerd: Containerd, handlers: Listening) -> AsyncIterator[tuple[NriPlugin, list[object]]]:
-    """Yield a synchronised plugin, and a list that collects the reasons for its disconnections."""
+    """Yield a synchronised plugin, and a list that collects the reasons for which it was disconnected."""
     made, lost = NriPlugin("fsm-test", "10", handlers), list[object]()
     running = asyncio.create_task(made.run(f"unix://{containerd.nri}", lost=lost.append))
     await asyncio.wait_for(handlers.ready.wait(), SECONDS)
@@ -81,7 +81,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def told_of_updates(client: CriClient, number: str, handlers: Listening) -> None:
-    """Update container *number* until the plugin is notified, which starts some time after its synchronisation."""
+    """Update the container until the plugin hears of it, which takes a while after its synchronisation."""
     late = time.monotonic() + SECONDS
     while "UpdateContainer" not in handlers.told:
         assert time.monotonic() < late
@@ -95,7 +95,6 @@ def has_nri(containerd: Containerd) -> bool:
 
 
 async def test_a_plugin_that_joins_late_is_given_what_is_there(containerd: Containerd) -> None:
-    """A plugin that joins late receives the existing pods and containers, and may request updates."""
     if not has_nri(containerd):
         return
     with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:

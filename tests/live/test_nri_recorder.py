@@ -51,8 +51,6 @@ STARTED_TWICE = [*LIFE[:5], "StartContainer", *LIFE[5:]]
 
 
 class Domain:
-    """A runtime that lists *containers* to a plugin at each connection."""
-
     def __init__(self, *containers: nri.Container) -> None:
         self.containers = containers
 
@@ -72,7 +70,6 @@ def event(name: str, identity: str = "c1") -> RelayedEvent:
 async def runtime(
     socket: Path, domain: Domain | None = None, *, request: float = 2.0, old: bool = False
 ) -> AsyncIterator[NriRuntime]:
-    """Run a runtime that listens at *socket* until the end of the block."""
     there = NriRuntime(domain or Domain(), name="containerd", version="2.1.9", request=request, state_changes=old)
     with closing(await there.listen(str(socket))):
         yield there
@@ -80,7 +77,6 @@ async def runtime(
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds that a thread or a task makes true."""
     while not condition():  # noqa: ASYNC110  (a thread sets no event of asyncio)
         await asyncio.sleep(0.01)
 
@@ -114,7 +110,7 @@ async def test_the_command_records_until_a_signal(tmp_path: Path, name: str, end
 
 
 async def recording(socket: Path, lives: Sequence[Sequence[str]], path: Path, *, old: bool = False) -> list[str]:
-    """Record several runtimes at *socket*, one after the other; each relays the events of one of *lives*.
+    """Let runtimes appear at *socket* one after another, each with one of *lives*, and record what they relay.
 
     Return the messages that the recorder printed.
     """
@@ -138,7 +134,6 @@ async def recording(socket: Path, lives: Sequence[Sequence[str]], path: Path, *,
 
 @pytest.mark.parametrize(("life", "code"), [(LIFE, 0), (STARTED_TWICE, 1)])
 async def test_what_is_recorded_is_judged_as_it_was(life: list[str], code: int, tmp_path: Path) -> None:
-    """The recording of a legal life holds, and the recording of a life with two starts does not."""
     path = tmp_path / "events.jsonl"
     await recording(tmp_path / "nri.sock", [life], path)
 
@@ -172,8 +167,6 @@ async def test_old_runtimes_are_recorded_by_the_names_of_the_enum(tmp_path: Path
 
 
 class Stuck(io.BytesIO):
-    """A file on a disk that hangs until it is released."""
-
     def __init__(self) -> None:
         super().__init__()
         self.released = threading.Event()
@@ -184,7 +177,7 @@ class Stuck(io.BytesIO):
 
 
 async def test_it_answers_while_the_disk_hangs_and_loses_nothing_unseen(tmp_path: Path) -> None:
-    """While the disk hangs, the plugin still answers; if too many events wait, it disconnects for a while."""
+    """The plugin continues to answer; if too many events wait for the disk, it disconnects for a while."""
     file, ended, said = Stuck(), asyncio.Event(), list[str]()
     writer = LineWriter(file, most=20)
     async with runtime(tmp_path / "nri.sock", request=0.5) as there:
@@ -232,7 +225,7 @@ def test_a_runtime_that_is_not_there(tmp_path: Path) -> None:
 
 
 async def test_a_runtime_that_refuses(tmp_path: Path) -> None:
-    """A server without NRI is treated like a runtime that restarts; a refusal by the runtime ends the command."""
+    """A server without NRI is treated as a runtime that is restarting, but a refusal ends the command."""
     async with runtime(tmp_path / "nri.sock"):
         with pytest.raises(Exception, match="has not registered the plugin: invalid plugin name"):
             await record(
@@ -259,7 +252,6 @@ def test_a_recording_goes_on_after_one_that_was_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_goes_before_it_is_answered_does_not_end_the_command(tmp_path: Path) -> None:
-    """The command continues if the runtime closes the socket before the plugin has written its last answer."""
     address, path = tmp_path / "nri.sock", tmp_path / "events.jsonl"
     told: list[str] = []
     with socket.socket(socket.AF_UNIX) as listener:

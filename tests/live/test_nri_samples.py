@@ -28,13 +28,12 @@ create-container.2; connects; pod-listed; container-listed.2; start-container.2;
 
 
 def held(plugin: Path) -> tuple[int, str]:
-    """Test *plugin*, and return the exit code and the output."""
     ran = fsm("test", "nri-plugin-contract", "--against", f"nri-plugin:{plugin}", "--replay", LIFE.replace("\n", " "))
     return ran.returncode, " ".join(ran.stdout.split())
 
 
 def test_a_sample_of_nri_is_a_good_plugin(tmp_path: Path) -> None:
-    """The sample plugin passes; a variant fails because it dies when a container starts."""
+    """A variant of the sample fails, because it dies when a container starts."""
     target = "github.com/containerd/nri/plugins/template"
     template = go_programs.built("nri-template", target, LIBRARIES, package="golang-github-containerd-nri")
     twin = tmp_path / "twin"

@@ -30,8 +30,6 @@ SOON, LATER = 0.02, 30.0
 
 
 class Heard(PluginSession):
-    """A runtime's side of the connection, which records that it has given the connection up."""
-
     def __init__(
         self,
         stream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
@@ -47,8 +45,6 @@ class Heard(PluginSession):
 
 
 class KeepsTheLate(Heard):
-    """A runtime's side of the connection, which keeps waiting for a plugin that is late."""
-
     async def _ask(self, request: RelayedEvent, until: float) -> PluginChanges:
         with suppress(Exception):
             return await super()._ask(request, until)
@@ -56,15 +52,13 @@ class KeepsTheLate(Heard):
 
 
 class AnyPart(Heard):
-    """A runtime's side of the connection, which does not check whether a plugin expects more parts."""
-
     async def _ask_part(self, part: nri.SynchronizeRequest, until: float) -> bool:
         await super()._ask_part(part, until)
         return True
 
 
 class SessionSUT(LoopSUT[Heard]):
-    """A SUT with a session at the runtime's end of a connection; the other end performs the requested steps."""
+    """A SUT that is the session at the runtime's end of a connection; the other end performs the steps."""
 
     machine = "nri-plugin"
     kinds = (Heard,)
@@ -178,7 +172,7 @@ class SessionSUT(LoopSUT[Heard]):
                 await (self.session.await_registration() if waits else asyncio.sleep(0))
 
     async def _called(self, name: str, request: Message, answer: type[Message]) -> None:
-        """Call the runtime over the connection, or directly if there is no connection."""
+        """Call the runtime over the connection or, if there is none, directly."""
         handlers: dict[str, Callable[..., Awaitable[Message]]] = {
             "RegisterPlugin": self.session.registering,
             "UpdateContainers": self.session.updating,
@@ -217,7 +211,7 @@ class SessionSUT(LoopSUT[Heard]):
 
 
 def test_it_passes_the_test_of_its_machine() -> None:
-    """All cells are covered, except the failed start of a process, because there is no process to start."""
+    """All cells are covered except the failed start of a process, because there is no process here."""
     found = conform(load("nri-plugin"), SessionSUT, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -233,8 +227,6 @@ def test_a_bug_is_found(kind: type[Heard], event: str) -> None:
 
 
 class Nothing:
-    """A runtime without pods."""
-
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
         return (), ()
 
@@ -244,7 +236,6 @@ class Nothing:
 
 
 async def test_a_plugin_that_is_stopped_while_it_answers_does_not_join() -> None:
-    """If a plugin is stopped while it answers, its answer is ignored and it does not join."""
     left, right = socket.socketpair()
     asked, go = asyncio.Event(), asyncio.Event()
 

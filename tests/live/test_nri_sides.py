@@ -27,8 +27,6 @@ CONTAINER = nri.Container(id="c1", pod_sandbox_id="p1", state=nri.CONTAINER_RUNN
 
 
 class Told:
-    """A plugin that keeps its events, and answers as configured."""
-
     def __init__(self, events: Collection[str] = EVENTS) -> None:
         self.events = events
         self.told: list[str] = []
@@ -66,7 +64,7 @@ class Told:
 
 
 class Domain:
-    """A runtime with one pod and one container; it can update every container except the container *lost*."""
+    """A runtime with a pod and a container; it can update any container except *lost*."""
 
     def __init__(self) -> None:
         self.updates: list[tuple[str, str]] = []
@@ -86,7 +84,6 @@ def event(name: str) -> RelayedEvent:
 
 
 async def relayed(runtime: NriRuntime, event: RelayedEvent) -> list[tuple[str, PluginChanges]]:
-    """Relay an event, and return the name and the answer of each plugin."""
     answers: list[tuple[str, PluginChanges]] = []
     await runtime.relay(event, lambda name, changes: answers.append((name, changes)))
     return answers
@@ -96,7 +93,6 @@ async def relayed(runtime: NriRuntime, event: RelayedEvent) -> list[tuple[str, P
 async def connected(
     runtime: NriRuntime, *plugins: tuple[str, str, Told], wait: bool = True
 ) -> AsyncIterator[list[NriPlugin]]:
-    """Connect *plugins*, given as names, indexes and handlers, to *runtime*."""
     tasks = []
     made = []
     for number, (name, index, handlers) in enumerate(plugins, 1):
@@ -138,12 +134,10 @@ async def test_an_old_runtime_relays_by_state_change() -> None:
 
 
 async def test_an_old_plugin_is_told_by_state_change() -> None:
-    """If an old plugin answers with Unimplemented, the runtime sends a state change instead, and remembers it."""
+    """A plugin that answers Unimplemented is sent a state change instead, now and later."""
     calls: list[str] = []
 
     class Old(Told):
-        """A plugin that has only the methods of the first version."""
-
         async def relay(self, event: RelayedEvent) -> PluginChanges | None:
             calls.append(event.sent)
             if event.sent in {"RunPodSandbox", "CreateContainer"}:
@@ -164,8 +158,6 @@ async def test_plugins_are_told_what_they_subscribed_to_in_the_order_of_their_in
     order: list[str] = []
 
     class Ordered(Told):
-        """A plugin that records the order of its notifications."""
-
         async def relay(self, event: RelayedEvent) -> PluginChanges | None:
             order.append(f"{event.name} {id(self)}")
             return None
@@ -254,7 +246,7 @@ async def test_a_wrong_name_is_refused(name: str, index: str, what: str, tmp_pat
 
 async def test_unknown_events_end_the_connection() -> None:
     class Hostile(NriLink):
-        """A plugin that registers, and subscribes to events that do not exist."""
+        pass
 
     left, right = socket.socketpair()
     runtime = NriRuntime(Domain())
@@ -368,7 +360,6 @@ def test_every_event_has_its_number() -> None:
 
 
 async def test_updates_before_the_synchronisation_are_refused() -> None:
-    """Updates that a plugin requests before its synchronisation are refused."""
     domain = Domain()
     left, right = socket.socketpair()
     runtime = NriRuntime(domain)

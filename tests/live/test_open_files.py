@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 @contextmanager
 def limited(files: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a command with a limit of open files, and yield when it listens."""
     shell = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "fsm", FSM, *arguments]
     with subprocess.Popen(shell, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -34,7 +33,6 @@ def limited(files: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def idle(path: Path, number: int, text: bytes) -> Iterator[None]:
-    """Connect clients that send *text* and then wait; forget connections that the server closes."""
     with ExitStack() as stack:
         for _ in range(number):
             client = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -48,7 +46,6 @@ def idle(path: Path, number: int, text: bytes) -> Iterator[None]:
 
 
 def called(client: CriClient, seconds: float) -> bool:
-    """Check whether a call, which the client retries, is answered within *seconds*."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if client.call("Version", timeout=2).code == "OK":
@@ -59,7 +56,7 @@ def called(client: CriClient, seconds: float) -> bool:
 
 @pytest.mark.parametrize("number", [10, 200])
 def test_a_proxy_at_its_limit(number: int, tmp_path: Path) -> None:
-    """At its limit of open files, the proxy prints one line; when clients leave, it forwards calls again."""
+    """At the limit, the proxy prints a single line, and forwards calls again once some clients have left."""
     own = tmp_path / "it"
     with (
         serving(tmp_path / "to"),
@@ -80,7 +77,7 @@ def test_a_proxy_at_its_limit(number: int, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
 def test_idle_clients_of_serve(text: bytes, tmp_path: Path) -> None:
-    """If idle clients use all files of ``fsm serve``, open connections still work, and new clients wait briefly."""
+    """Connections that are already open keep working; new clients have to wait a little."""
     address = f"unix:{tmp_path / 'it'}"
     with limited(100, "serve", "--cri", address) as it, CriClient(address) as before, CriClient(address) as later:
         assert called(before, 10)

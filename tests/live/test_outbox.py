@@ -20,7 +20,6 @@ def test_everything_is_taken_in_order() -> None:
 
 
 def test_what_comes_while_too_much_waits_is_dropped_and_counted() -> None:
-    """If too many items wait, new items are dropped and counted; later items are accepted again."""
     taken: list[int] = []
     busy, go = threading.Event(), threading.Event()
 
@@ -43,8 +42,6 @@ def test_what_comes_while_too_much_waits_is_dropped_and_counted() -> None:
 
 
 def test_nothing_is_taken_after_a_failure() -> None:
-    """After a failure, no item is processed; later items are counted, and the reason for the failure is kept."""
-
     def fail(_: int) -> None:
         raise OSError(28, "No space left on device")
 

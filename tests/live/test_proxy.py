@@ -53,8 +53,6 @@ failures = st.sampled_from([each for each in grpc.StatusCode if each is not grpc
 
 
 class Between:
-    """A client of the echo server, connected through a proxy."""
-
     def __init__(self, echo: Echo, proxy: Passing, near: grpc.Channel, far: grpc.Channel) -> None:
         self.echo, self.proxy, self.near, self.far = echo, proxy, near, far
 
@@ -72,7 +70,6 @@ def between(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Between]:
 
 
 def _all(calling: grpc.Channel, messages: list[bytes], sent: list[tuple[str, Any]]) -> tuple[object, ...]:
-    """Make one call, and return everything that the client receives."""
     asking: Stream = calling.stream_stream("/any.Service/Method")
     call = asking(iter(messages), metadata=tuple(sent), timeout=20)
     got: list[bytes] = []
@@ -110,7 +107,7 @@ def test_nothing_is_changed(
 
 @pytest.mark.parametrize("kind", ["unary_unary", "unary_stream", "stream_unary", "stream_stream"])
 def test_every_kind_of_call_passes(between: Between, kind: str) -> None:
-    """Every kind of call passes the proxy, even with a message that is larger than the flow-control window."""
+    """A message is larger than the flow-control window."""
     large = os.urandom(6_000_000)
     ask, answer = kind.split("_")
     call = getattr(between.near, kind)("/runtime.v1.RuntimeService/StopContainer")
@@ -135,7 +132,6 @@ def test_deadlines_are_passed_on(between: Between) -> None:
 
 
 def test_a_cancellation_reaches_the_runtime(between: Between) -> None:
-    """If the client cancels a call, the cancellation reaches the runtime."""
     waiting: Answers = between.near.unary_stream("/a.B/Wait")
     call = waiting(b"mine")
     assert next(iter(call)) == b"begun"
@@ -165,7 +161,7 @@ def test_bytes_that_are_no_grpc_pass_too(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) -> None:
-    """While the runtime is away, calls fail with UNAVAILABLE; each change is reported once, and recorded."""
+    """Calls fail with UNAVAILABLE; that the runtime is gone or back is recorded, and reported once each time."""
     with passing(tmp_path / "proxy", tmp_path / "runtime") as proxy, channel(tmp_path / "proxy") as near:
         call: Unary = near.unary_unary("/a.B/C")
         for _ in range(2):
@@ -184,7 +180,7 @@ def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) 
 
 
 def test_calls_in_progress_end_before_the_proxy(tmp_path: Path) -> None:
-    """The proxy waits for calls in progress; calls that outlast the grace period are cut off and recorded so."""
+    """Calls that outlast the grace period are cut off, and recorded as such."""
     with (
         echoing(tmp_path / "runtime"),
         passing(tmp_path / "proxy", tmp_path / "runtime", grace=5) as proxy,
@@ -249,7 +245,6 @@ def test_a_socket_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
 
 
 def _container(*, refuses_to_remove: bool) -> dict[str, Any]:
-    """Return a runtime with one container; a removed container can be removed again."""
     removed = threading.Event()
 
     def status(request: ContainerStatusRequest, context: grpc.ServicerContext) -> ContainerStatusResponse:
@@ -277,7 +272,7 @@ def _container(*, refuses_to_remove: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("wrong", [False, True])
 def test_a_recording_of_the_proxy_is_judged_as_that_of_the_client(tmp_path: Path, *, wrong: bool) -> None:
-    """The proxy and the client record the same lines; the proxy's times lie within the client's times."""
+    """Both recordings have the same lines, and the proxy's times lie within those of the client."""
     one = "c" * 64
     theirs, ours = tmp_path / "client.jsonl", tmp_path / "proxy.jsonl.gz"
     with (

@@ -34,7 +34,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @contextmanager
 def proxying(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """Run the command, and yield when it listens."""
     command = [
         sys.executable,
         "-m",
@@ -55,7 +54,6 @@ def proxying(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def _stop(refused: int) -> dict[str, Any]:
-    """Return a runtime that accepts every stop of an absent container except stop number *refused*."""
     asked: list[object] = []
 
     def answer(request: object, context: grpc.ServicerContext) -> StopContainerResponse:
@@ -70,9 +68,9 @@ def _stop(refused: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("refused", "code"), [(0, 3), (1, 1)])
 def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refused: int, code: int) -> None:
-    """Calls are recorded and judged until a signal; the exit code shows the verdict.
+    """The exit code shows the verdict, which is unknown if no pair was covered.
 
-    The verdict is unknown if no pair was covered. At the end, the socket is removed and the recording is complete.
+    When the signal arrives, the socket is removed and the recording completed.
     """
     file = tmp_path / "calls.jsonl.gz"
     with (
@@ -95,7 +93,7 @@ def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refus
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.5])
 def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float, tmp_path: Path) -> None:
-    """After a second signal, the command exits with 130 and without a verdict, unless the verdict was printed."""
+    """The command then exits with 130 and without a verdict, unless it has already printed one."""
     with (
         serving(tmp_path / "to", _stop(1)),
         proxying(tmp_path, "--judge") as process,
@@ -117,7 +115,7 @@ def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float,
 @pytest.mark.slow
 @pytest.mark.parametrize(("least", "code", "word"), [("MUST", 3, "surprise: "), ("observed", 1, "violation: ")])
 def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int, word: str) -> None:
-    """The option ``--fail-on`` sets the weakest level that counts, here for a clause with the level *observed*."""
+    """``--fail-on`` sets the weakest level that counts; here, the clause has the level *observed*."""
     answers = {"CreateContainer": lambda _request, _context: CreateContainerResponse(container_id="c" * 64)}
     with (
         serving(tmp_path / "to", answers),
@@ -134,7 +132,7 @@ def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int,
 
 
 def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: Path) -> None:
-    """If the recording cannot be written, this is reported, calls are still forwarded, and no verdict is certain."""
+    """Calls are still forwarded, but no verdict is certain."""
     with (
         serving(tmp_path / "to", _stop(0)),
         proxying(tmp_path, "--record", "/dev/full", "--judge") as process,
@@ -182,7 +180,6 @@ def test_the_rules_of_the_page_are_rules(tmp_path: Path) -> None:
 
 
 def test_a_client_that_hangs_up_ends_nothing_else(tmp_path: Path) -> None:
-    """If a client hangs up, even while the runtime is sending to it, the calls of other clients continue."""
     with socket.socket(socket.AF_UNIX) as runtime, proxying(tmp_path) as process:
         runtime.bind(str(tmp_path / "to"))
         runtime.listen()

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def _recorded(folder: Path) -> list[dict[str, Any]]:
-    """Record the calls of two successive lives, and the events that a second client receives."""
     told: list[object] = []
     with (
         served(folder) as address,
@@ -55,7 +54,6 @@ def _broken(folder: Path, lines: list[dict[str, Any]]) -> list[str]:
 
 
 def test_what_was_told_fits_the_calls(tmp_path: Path) -> None:
-    """The recorded events agree with the calls; an event that is removed from the recording is missed."""
     lines = _recorded(tmp_path)
     events = [each for each in lines if each["op"] == "event"]
     last = next(each["id"] for each in lines[::-1] if each["op"] == "CreateContainer")

@@ -30,11 +30,10 @@ from fsm.runtimes.sockets.cri_pb2 import (
 pytestmark = pytest.mark.live
 
 _SOON = 3
-"""Seconds after which the client abandons a call whose reply is lost."""
+"""Seconds after which the client gives up a call whose reply is lost."""
 
 
 def _life(client: CriClient, name: str, *, lost: int = 0) -> list[CallAnswer]:
-    """Make all calls in the life of a pod and a container, and later calls; call number *lost* gets no reply."""
     found = [client.call("Version")]
     pod = {
         "metadata": {"name": name, "uid": name, "namespace": "proxy", "attempt": 0},
@@ -65,7 +64,6 @@ def _life(client: CriClient, name: str, *, lost: int = 0) -> list[CallAnswer]:
 
 
 def test_a_client_meets_what_it_meets_without_the_proxy(containerd: Containerd, tmp_path: Path) -> None:
-    """A client gets the same answers as without the proxy, and the recording has these answers."""
     with CriClient(f"unix:{containerd.endpoint}") as far:
         direct = _life(far, "direct")
     with (
@@ -86,7 +84,7 @@ def test_a_client_meets_what_it_meets_without_the_proxy(containerd: Containerd, 
 
 
 def test_the_client_of_containerd_itself_works_through_it(containerd: Containerd, tmp_path: Path) -> None:
-    """Containerd's own client works through the proxy, although it uses other services and two-way streams."""
+    """Containerd's own client uses other services, and streams in both directions."""
     ctr = next((CACHE / containerd.version).rglob("ctr"))
 
     def done(endpoint: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -101,7 +99,7 @@ def test_the_client_of_containerd_itself_works_through_it(containerd: Containerd
     image = tmp_path / "image.tar"
 
     def moved() -> bool:
-        """Export and import the image, and check the result; ctr 2.1 may exit before it has written an export."""
+        """Export and import the image, and check the result; ctr 2.1 may exit before its export is complete."""
         images = partial(done, tmp_path / "proxy", "images")
         ctr_said.extend((images("export", str(image), PAUSE), images("import", str(image))))
         return image.stat().st_size > 100_000 and not any(each.returncode for each in ctr_said[-2:])
@@ -148,7 +146,7 @@ when         = "after"
 
 
 def test_a_connection_outlives_its_faults(containerd: Containerd, tmp_path: Path) -> None:
-    """A connection survives injected faults; gRPC for Go, in server and client, checks the protocol."""
+    """The gRPC library for Go, in both the server and the client, would notice any violation of the protocol."""
     ctr = next((CACHE / containerd.version).rglob("ctr"))
     (tmp_path / "rules.toml").write_text(FAULTS, encoding="utf-8")
     with passing(tmp_path / "proxy", containerd.endpoint, read_rules(tmp_path / "rules.toml")) as proxy:

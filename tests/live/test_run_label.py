@@ -9,14 +9,13 @@ from fsm.runtimes.live.runtime_session import ended, own, read
 
 
 def test_this_run_goes_on() -> None:
-    """The label of this run shows that the run is active, and is a valid Kubernetes label."""
     assert read(str(own())) == own()
     assert not ended(own())
     assert len(str(own())) <= 63
 
 
 def test_a_run_whose_process_is_gone_has_ended() -> None:
-    """A run has ended if its process is gone, if its process id was reused, or if the machine was booted since."""
+    """Its process is gone, or has an id that was reused, or was started before the machine was booted."""
     script = "import sys; from fsm.runtimes.live.runtime_session import own; sys.stdout.write(str(own()))"
     gone = read(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
 
@@ -27,7 +26,7 @@ def test_a_run_whose_process_is_gone_has_ended() -> None:
 
 
 def test_a_run_elsewhere_is_left_alone() -> None:
-    """A run in another PID namespace is left alone, because its process id means another process there."""
+    """In another PID namespace, the id of the process belongs to a different process."""
     assert not ended(own()._replace(namespace="0", started=0))
 
 

@@ -39,7 +39,6 @@ _CREATE, _START, _STATUS = (
 
 
 def done(model: str, address: str, text: str, runtime: dict[str, str], profile: str | None = None) -> Tested:
-    """Perform the test steps in *text*, and return the result."""
     machine = load(model)
     found = suite.replay(machine, find(f"cri:{address}", machine, options=runtime), steps(text), profile=profile)
     assert isinstance(found.verdict, Fails) or found.cover.steps == len(steps(text))
@@ -51,7 +50,6 @@ def broken(found: Tested) -> list[str]:
 
 
 def restarts(found: Tested) -> set[str]:
-    """Return the names of the outcomes of restarts in *found*."""
     table = found.oracle.plan.table
     ways = [way for way in found.cover.ways if table.origin[way][0] == table.row["restart"]]
     return {table.ways[way].name for way in ways}
@@ -65,11 +63,10 @@ def wanted(text: str) -> set[str]:
 
 
 PART = Unknown(why="only a part of the plan was requested")
-"""The verdict on legal steps."""
 
 
 def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command restarts the runtime; the test fails if a running container is only created afterwards."""
+    """The test fails if a container that was running has merely been created afterwards."""
     command = {"restart_command": f"touch {tmp_path / 'restarted'}"}
     life = "create=created; start=begins,started; restart=running; restart=running"
 
@@ -98,7 +95,6 @@ def test_a_command_that_fails_is_no_restart(tmp_path: Path) -> None:
 
 
 def test_a_failure_is_printed_with_the_command(tmp_path: Path) -> None:
-    """A failure is printed with a command that repeats the steps, including the restart."""
     with served(tmp_path) as address:
         test = ("test", "cri-pod", "--against", f"cri:{address}", "--restart-command", "exit 4", "--format", "json")
         found = fsm(*test, "--replay", "run=ready; restart=kept")
@@ -132,9 +128,9 @@ def test_real_runtimes_find_what_there_was(containerd: Containerd, model: str) -
 
 @contextmanager
 def stoppable(folder: Path) -> Iterator[tuple[str, Callable[[str], str]]]:
-    """Yield the address of a server that keeps its state, and a function that returns a restart command.
+    """Yield the address of a server that keeps its state, and a function that returns a restart command for it.
 
-    The argument of the function is a command that runs while the server is stopped.
+    The argument of that function is a command to run while the server is stopped.
     """
     over = threading.Event()
     stop, start = folder / "stop", folder / "start"
@@ -175,7 +171,6 @@ FORGING = r"""sed -i 's/"\(Started\|Finished\)At":[0-9]*/"\1At":0/g'"""
 
 @pytest.mark.parametrize("model", DAMAGED)
 def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path: Path) -> None:
-    """If a checkpoint is damaged while the runtime is down, the container becomes unknown until the next restart."""
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     with stoppable(tmp_path) as (address, restart):
         command = {"restart_command": restart(":"), "damage_command": restart(f"truncate -s 0 {status}")}
@@ -187,9 +182,9 @@ def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path:
 
 @pytest.mark.parametrize(("damage", "clauses"), [("test -s", []), (FORGING, ["recovery"])])
 def test_damage_that_makes_no_container_unknown(damage: str, clauses: list[str], tmp_path: Path) -> None:
-    """If damage does not make a container unknown, the outcome counts as not available.
+    """If damage leaves the container known, the outcome counts as not available.
 
-    If a damaged record makes an exited container look as if it had never run, this is a violation.
+    If it makes an exited container look as if it had never run, that is a violation.
     """
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     life = "create=created; start=begins,started; exit; restart=unknown"
@@ -211,7 +206,7 @@ LOST = {
 @pytest.mark.live
 @pytest.mark.parametrize("model", DAMAGED)
 def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
-    """Real daemons recover from an empty checkpoint, and from a container without a record."""
+    """Real daemons recover from an empty checkpoint and from a container that has no record."""
     ctr = f"{CACHE / containerd.version / 'bin' / 'ctr'} -a {containerd.endpoint} -n k8s.io"
     removing = f"{ctr} containers rm {{container}}; {containerd.restart_command}"
     profile = f"containerd-{containerd.version}"
@@ -248,7 +243,7 @@ def test_damage_that_means_nothing_is_refused(arguments: tuple[str, ...], said: 
 def test_what_a_call_has_made_that_was_cut_off_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, starts: bool
 ) -> None:
-    """The container of a creation that was cut off is found, although its id is lost; it must not be running."""
+    """The id of the container is lost, but the container is found; it must not be running."""
 
     async def lost(server: CriServer, request: Any) -> cri.CreateContainerResponse:  # noqa: ANN401
         made = await _CREATE(server, request)

@@ -49,13 +49,11 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def again(model: str, address: str, text: str, profile: str | None = None) -> Tested:
-    """Perform the test steps in *text*, and return the result."""
     machine = load(model)
     return suite.replay(machine, find(f"cri:{address}", machine), steps(text), profile=profile)
 
 
 def pods(address: str) -> list[str]:
-    """Return the labels of each pod of a runtime."""
     with CriClient(address) as client:
         return [each.labels[runtime_session.KEY] for each in client.call("ListPodSandbox").message.items]
 
@@ -65,7 +63,7 @@ def drive(model: str, address: str, profile: str | None = None, examples: int = 
 
 
 def covered(found: Tested) -> set[tuple[str, str]]:
-    """Return the cells that a test appears to have reached; an unobserved restart may have happened before."""
+    """Return the cells that a test seems to have reached; a restart that was not observed may have come earlier."""
     table, edges = found.oracle.plan.table, filter(found.cover.took, found.oracle.plan.edges)
     return {(table.rows[row].name, table.states[state]) for edge in edges for row, state in edge.cells}
 
@@ -79,7 +77,6 @@ def covered(found: Tested) -> set[tuple[str, str]]:
     ],
 )
 def test_the_served_reference_conforms(address: str, model: str, states: set[str], without: set[str]) -> None:
-    """The served reference conforms in every cell that calls can reach, and no entity is left."""
     found = drive(model, address, examples=2)
 
     calls = {name for name in load(model).events if name not in without}
@@ -91,7 +88,6 @@ def test_the_served_reference_conforms(address: str, model: str, states: set[str
 
 @pytest.mark.parametrize("model", ["cri-container", "cri-pod"])
 def test_an_old_runtime_is_found(old: str, model: str) -> None:
-    """The deviation of an old runtime is found, and is tolerated under the runtime's profile."""
     found, tolerated = again(model, old, "stop"), again(model, old, "stop", "containerd-1.6")
 
     assert isinstance(found.verdict, Fails)
@@ -101,7 +97,6 @@ def test_an_old_runtime_is_found(old: str, model: str) -> None:
 
 
 def test_outcomes_are_arranged(address: str) -> None:
-    """Outcomes that a client can cause occur as the test requests them."""
     lives = {
         "container-status": "create=failed; create=created; start=begins,started; exec=failed; exec-sync=failed; "
         "attach=failed; reopen-log=failed; exec=prepared; exec-sync=ran; attach=prepared; reopen-log=reopened; "
@@ -143,7 +138,7 @@ _STATUS: Callable[[CriServer, Any], Any] = CriServer.ContainerStatus
 def test_a_wrong_answer_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, wrong: object, life: str, says: str
 ) -> None:
-    """Wrong answers are found: a removal without effect, an end before the start, and a runtime that disappears."""
+    """A removal may have no effect, an end may come before the start, or the runtime may disappear."""
     monkeypatch.setattr(CriServer, method, wrong)
     with served(tmp_path) as address:
         found = again("cri-container", address, life)
@@ -162,7 +157,6 @@ def own(tmp_path: Path) -> Iterator[str]:
 
 
 def test_what_a_killed_run_has_left_is_removed(own: str) -> None:
-    """A run removes the entities that a killed run has left; entities of running tests and of others stay."""
     script = (
         "import sys; from fsm.runtimes.live.runtime_session import RuntimeSession; "
         "session = RuntimeSession(sys.argv[1], image='busybox'); session.ready(); print('made', flush=True); sys.stdin.read()"
@@ -200,7 +194,7 @@ def test_an_interrupted_test_leaves_nothing(address: str, monkeypatch: pytest.Mo
 
 
 def test_a_failure_is_repeated_recorded_and_judged_alike(tmp_path: Path, old: str) -> None:
-    """A failure is repeated, recorded and written as a script, and judging the recording finds the same violation."""
+    """The failure is written as a script too, and judging its recording finds the same violation."""
     recording, script = tmp_path / "calls.jsonl", tmp_path / "calls.sh"
     options = ["--replay", "stop", "--format", "json", "--record", str(recording), "--script", str(script)]
     ran = fsm("test", "cri-container", "--against", f"cri:{old}", *options)
@@ -234,7 +228,6 @@ async def _no_pods(_server: CriServer, _request: object) -> cri.RunPodSandboxRes
 
 
 def test_a_runtime_without_pods_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A runtime that cannot run pods is refused, and the error includes the runtime's message."""
     monkeypatch.setattr(CriServer, "RunPodSandbox", _no_pods)
 
     with served(tmp_path) as address, pytest.raises(InputError, match="no sandbox image") as refused:

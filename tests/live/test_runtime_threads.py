@@ -28,7 +28,7 @@ _START, _STATUS = CriServer.StartContainer, CriServer.ContainerStatus
 
 
 async def _started_twice(server: CriServer, request: Any) -> cri.StartContainerResponse | None:  # noqa: ANN401
-    """Start a container after checking its state, without checking the state again before acting."""
+    """Start a container whose state was checked, without checking it again before acting."""
 
     async def state() -> int:
         found = await _STATUS(server, cri.ContainerStatusRequest(container_id=request.container_id))
@@ -66,7 +66,6 @@ def test_a_search_ends_when_its_time_is_over(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_a_race_is_found_repeated_recorded_and_judged_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted race lets two starts of one container succeed; it is found, repeated and recorded."""
     recording = tmp_path / "race.jsonl"
     monkeypatch.setattr(CriServer, "StartContainer", _started_twice)
     with served(tmp_path) as address:
@@ -84,7 +83,6 @@ def test_a_race_is_found_repeated_recorded_and_judged_alike(tmp_path: Path, monk
 
 @pytest.mark.live
 def test_real_runtimes_have_no_races(containerd: Containerd) -> None:
-    """Real runtimes behave like the model when calls overlap."""
     machine = load("container-status")
     search = concurrently(
         machine,

@@ -29,13 +29,12 @@ from fsm.verdict import Holds
 FSM = str(Path(sys.executable).parent / "fsm")
 PROFILES = ("", "containerd-1.6", "containerd-1.7.24", "containerd-2.1", "containerd-main", "upstream")
 STRICT = {"containerd-1.6"}
-"""Profiles under which stopping an absent container is refused."""
+"""The profiles under which stopping an absent container is refused."""
 NOWHERE = "f" * 64
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the address of a server that the tests share."""
     with served(tmp_path_factory.mktemp("served")) as found:
         yield found
 
@@ -47,7 +46,6 @@ def client(address: str) -> Iterator[ServedClient]:
 
 
 def test_a_whole_life(client: ServedClient) -> None:
-    """In a whole life, a container is created, started once, exits, and is removed; its status has all times."""
     pod = client.pod()
     container = client.container(pod, "sleep", "0.05")
     created = client.status(container)
@@ -103,10 +101,7 @@ def test_what_is_not_there_does_not_start(client: ServedClient, command: str) ->
 
 
 def test_stops_ask_first_and_then_kill(client: ServedClient) -> None:
-    """A stop with a grace period sends SIGTERM first, and SIGKILL at the end of the period.
-
-    A stop without a grace period sends SIGKILL immediately.
-    """
+    """A stop sends SIGTERM first and SIGKILL after its grace period, or just SIGKILL if the period is zero."""
     pod = client.pod()
     asked, killed = (client.container(pod, "sleep", "60", started=True) for _ in range(2))
     stubborn = client.container(pod, "sh", "-c", "trap '' TERM; sleep 60", started=True)
@@ -122,7 +117,6 @@ def test_stops_ask_first_and_then_kill(client: ServedClient) -> None:
 
 
 def test_ids_may_be_shortened(client: ServedClient) -> None:
-    """A container can be identified by a unique prefix of its id; an ambiguous or unknown prefix is an error."""
     pod = client.pod()
     made = [client.container(pod, "true") for _ in range(17)]  # two ids have the same prefix
     first = next(each[0] for each in made if sum(other[0] == each[0] for other in made) > 1)
@@ -135,7 +129,6 @@ def test_ids_may_be_shortened(client: ServedClient) -> None:
 
 
 def test_lists_are_filtered(client: ServedClient) -> None:
-    """Lists can be filtered by id, pod, state and labels; a filter that matches nothing returns an empty list."""
     pod, other = client.pod(labels={"app": "one"}), client.pod(labels={"app": "two"})
     running = client.container(pod, "sleep", "60", started=True, labels={"tier": "front"})
     created = client.container(pod, "sleep", "60")
@@ -160,7 +153,7 @@ def test_lists_are_filtered(client: ServedClient) -> None:
 
 
 def test_names_are_taken_once(client: ServedClient) -> None:
-    """A name can be used again only after its owner has been removed."""
+    """A name becomes available again once its owner has been removed."""
     pod = client.pod("taken")
     container = client.container(pod, "true", name="taken")
     again = [client.run("taken"), client.create(pod, "true", name="taken")]
@@ -174,9 +167,9 @@ def test_names_are_taken_once(client: ServedClient) -> None:
 
 
 def test_commands_run_in_what_runs(client: ServedClient) -> None:
-    """Commands in a running container return their output and exit code.
+    """A command in a running container returns its output and its exit code.
 
-    A command that takes too long is an error. A command that kills the container's process ends the container.
+    It is an error if the command takes too long. A command may also end the container by killing its process.
     """
     container = client.container(client.pod(), "sleep", "60", started=True)
 
@@ -203,7 +196,6 @@ def test_streams_are_prepared_for_what_runs(client: ServedClient) -> None:
 
 
 def test_logs_are_written_and_reopened(client: ServedClient, tmp_path: Path) -> None:
-    """A container's log is written to a file; a reopened log is a new file, and its creation may fail."""
     pod = client.pod(log_directory=str(tmp_path / "logs"))
     (tmp_path / "logs").mkdir()
     container = client.container(pod, "sh", "-c", "echo hello; sleep 60", started=True, log_path="0.log")
@@ -219,10 +211,7 @@ def test_logs_are_written_and_reopened(client: ServedClient, tmp_path: Path) -> 
 
 
 def test_a_process_may_wait_at_a_pipe(client: ServedClient, tmp_path: Path) -> None:
-    """A container's process may wait at a pipe in a mounted folder.
-
-    If the folder is missing, the container cannot start.
-    """
+    """A process may wait at a pipe in a mounted folder; a container whose folder is missing cannot start."""
     os.mkfifo(tmp_path / "end")
     mount = [cri.Mount(container_path="/shared", host_path=str(tmp_path))]
     command = ("sh", "-c", "read code < /shared/end; exit $code")
@@ -237,7 +226,6 @@ def test_a_process_may_wait_at_a_pipe(client: ServedClient, tmp_path: Path) -> N
 
 
 def test_images_are_there_when_pulled(client: ServedClient) -> None:
-    """Containers can be created only from images that were pulled."""
     spec = cri.ImageSpec(image="registry.example/app:1")
     pod = client.pod()
 
@@ -280,7 +268,6 @@ def test_unknown_methods_are_unimplemented(address: str) -> None:
 
 
 def test_events_are_streamed(tmp_path: Path) -> None:
-    """Events of containers and pods arrive in order, each with the state of its pod at that time."""
     with served(tmp_path) as address, ServedClient(address) as client:
         first = client.pod()
         stream = iter(client.client.events(timeout=20))
@@ -308,7 +295,7 @@ def test_events_are_streamed(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
-    """Random calls are legal under the profile; without the profile, exactly the profile's deviations are found."""
+    """Without the profile, exactly the deviations of the profile are found."""
     known = profile.replace("upstream", "") or None
     with served(tmp_path, profile=profile) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         client.wander(150, 7, [NOWHERE], [NOWHERE])
@@ -327,7 +314,7 @@ def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1", ""])
 def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
-    """Under a profile, calls are sometimes refused as if records were lost, as this version may do."""
+    """Some calls are refused as if records had been lost, which this version may do."""
     chance = random.Random(5)
     with (
         served(tmp_path, profile=profile, deviates=lambda: chance.random() < 0.5) as address,
@@ -361,7 +348,6 @@ def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
     ],
 )
 def test_each_version_has_its_own_stopped_pods(profile: str, code: str, tmp_path: Path) -> None:
-    """Under each profile, the creation of a container in a stopped pod has the same result as in that version."""
     with served(tmp_path, profile=profile) as address, ServedClient(address) as client:
         pod = client.pod()
         client.call("StopPodSandbox", pod_sandbox_id=pod)
@@ -370,7 +356,7 @@ def test_each_version_has_its_own_stopped_pods(profile: str, code: str, tmp_path
 
 
 def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
-    """Four clients that use the same containers get legal answers; of two concurrent starts, one is refused."""
+    """Four clients share some containers; of two concurrent starts, one is refused."""
     with served(tmp_path) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         pods, containers = [client.pod()], [NOWHERE]
         threads = [threading.Thread(target=client.wander, args=(60, seed, pods, containers)) for seed in range(4)]
@@ -397,7 +383,7 @@ def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["cri-pod", pytest.param("cri-container", marks=pytest.mark.slow)])
 def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
-    """The served reference passes the test kit under each profile; without the profile, its deviation is found."""
+    """The reference passes under each profile, and without it, the deviation is found."""
     with served(tmp_path, profile="containerd-1.6") as address:
         test = ["test", model, "--against", f"cri:{address}", "--examples", "1"]
         under, without = fsm(*test, "--profile", "containerd-1.6"), fsm(*test)
@@ -408,9 +394,9 @@ def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
-    """The test kit can end a pod by killing its pause process, whose id is in the verbose status.
+    """The verbose status has the id of the pause process, which the kit kills.
 
-    Therefore the cells of unready pods are also covered.
+    Therefore the cells of unready pods are covered as well.
     """
     with served(tmp_path, processes=True) as address:
         tested = fsm("test", "cri-pod", "--against", f"cri:{address}", "--examples", "1")
@@ -422,7 +408,7 @@ def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
 
 
 def test_processes_of_this_machine(tmp_path: Path) -> None:
-    """With processes on this machine, a stop also ends child processes, and the rest end with the server."""
+    """A stop also ends child processes; everything else ends with the server."""
     with served(tmp_path, processes=True) as address, ServedClient(address) as client:
         pod = client.pod()
         mount = [cri.Mount(container_path="/shared", host_path=str(tmp_path))]
@@ -475,10 +461,9 @@ def _started(address: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_the_command_leaves_nothing(tmp_path: Path) -> None:
-    """The command leaves nothing behind; its socket belongs to this user.
+    """The socket belongs to this user, and cannot be taken over while it is in use.
 
-    While the socket is in use, it cannot be taken over. It is replaced after SIGKILL, and removed after SIGTERM,
-    which exits with code 0.
+    A later server replaces it after SIGKILL. SIGTERM removes it and ends the command with exit code 0.
     """
     address, path = f"unix://{tmp_path}/it.sock", tmp_path / "it.sock"
     killed = _started(address)
@@ -504,7 +489,6 @@ def test_the_command_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
-    """If the command cannot serve, the error names a remedy, and no existing file is changed."""
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     for arguments, what in (
         (["--cri", f"unix://{tmp_path}/file"], "exists already and is not a socket"),
@@ -525,7 +509,7 @@ def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_last_words_of_a_client_are_not_printed(tmp_path: Path) -> None:
-    """The debug text of a GOAWAY frame, which a client chooses, is not printed, although gRPC does so by default."""
+    """The debug text of a GOAWAY frame is chosen by the client; gRPC would print it by default."""
     text = b"bye\x1b[2J"
     goaway = struct.pack(">II", 0, 11) + text
     frames = [(4, b""), (7, goaway)]

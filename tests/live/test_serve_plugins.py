@@ -26,8 +26,6 @@ from fsm.verdict import Holds
 
 
 class Listener:
-    """A plugin that keeps its events, and answers as configured."""
-
     def __init__(self) -> None:
         self.told: list[str] = []
         self.listed: list[str] = []
@@ -57,7 +55,7 @@ class Listener:
         pass
 
     def heard(self) -> list[str]:
-        """Return the events since the last call of this method."""
+        """Return the events that have arrived since the last call."""
         told = [*self.told]
         self.told.clear()
         return told
@@ -86,10 +84,10 @@ async def _eventually(listener: Listener, *told: str) -> None:
 
 @pytest.mark.parametrize(("profile", "stop_of_created"), [("", []), ("containerd-2.1", ["StopContainer"])])
 async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: list[str], tmp_path: Path) -> None:
-    """Plugins receive the events of whole lives, in the same order as from containerd.
+    """Plugins hear of everything in the same order as from containerd.
 
-    With the profile, the reference also relays a stop of a created container, which may still be started; containerd
-    does so, but the contract forbids it.
+    With the profile, the reference also relays a stop of a container that was only created and may still be started.
+    Containerd does so although the contract forbids it.
     """
     listener = Listener()
     plugins = NodePlugins()
@@ -130,7 +128,7 @@ async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: li
 
 @pytest.mark.parametrize("profile", ["", "containerd-2.1"])
 async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> None:
-    """For any calls, plugins receive legal events, even after a restart; a profile allows a start after a stop."""
+    """Whatever is called, plugins hear only legal events; a profile allows a start after a stop."""
     events, calls = tmp_path / "events.jsonl", [tmp_path / f"calls{turn}.jsonl" for turn in range(2)]
     pods, containers = list[str](), list[str]()
     with events.open("wb") as file:
@@ -167,7 +165,7 @@ async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("profile", "forgets"), [("", []), ("containerd-2.1", ["pod", "over"])])
 async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], tmp_path: Path) -> None:
-    """After a restart, the ends of earlier entities are still relayed, although containerd forgets some of them."""
+    """Containerd would forget some of the entities from before the restart."""
     listener, told = Listener(), list[str]()
     with served(tmp_path, profile=profile, kept=True) as address, ServedClient(address) as client:
         pod = client.pod()
@@ -191,9 +189,9 @@ async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], t
 
 
 async def test_plugins_may_refuse(tmp_path: Path) -> None:
-    """If a plugin refuses a run or a creation, it is undone; if it refuses a start, the container has exited.
+    """A refused run or creation is undone; a container whose start is refused has exited.
 
-    The next plugin does not receive the refused event, but receives the end.
+    The plugins that come after the one that refuses hear of the end, but not of the refused event.
     """
     first, second = Listener(), Listener()
     refusal = RpcError(Code.UNKNOWN, "not here")
@@ -229,7 +227,6 @@ async def test_plugins_may_refuse(tmp_path: Path) -> None:
 
 
 async def test_plugins_that_join_are_given_what_is_there(tmp_path: Path) -> None:
-    """A plugin that joins receives the existing pods and all created or running containers."""
     listener = Listener()
     with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
         pod = await asyncio.to_thread(client.pod)
@@ -246,7 +243,7 @@ async def test_plugins_that_join_are_given_what_is_there(tmp_path: Path) -> None
 
 
 async def test_plugins_change_what_is_created_and_what_runs(tmp_path: Path) -> None:
-    """Plugins may change the limits of existing containers and the annotations of new containers.
+    """Plugins may change limits of existing containers, and the annotations of new ones.
 
     A creation fails if two plugins set the same field.
     """
@@ -286,7 +283,7 @@ async def test_older_runtimes_relay_by_state_change(tmp_path: Path) -> None:
 
 
 async def test_a_limit_that_cri_cannot_express_is_refused(tmp_path: Path) -> None:
-    """A limit that CRI cannot express is refused: CPU shares are unsigned in NRI, but signed in CRI."""
+    """CPU shares are unsigned in NRI, but signed in CRI."""
     listener = Listener()
     cpu = nri.LinuxCPU(shares=nri.OptionalUInt64(value=1 << 63))
     linux = nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu))

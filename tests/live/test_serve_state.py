@@ -28,7 +28,6 @@ def _states(client: ServedClient, containers: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("how", ["ended", "killed"])
 def test_pods_and_containers_are_taken_up(how: str, tmp_path: Path) -> None:
-    """After a stop or a kill, pods and containers keep their states, names, logs, limits and addresses."""
     first, second = tmp_path / "first", tmp_path / "second"
     for each in (first, second):
         each.mkdir()
@@ -92,7 +91,6 @@ def test_pods_and_containers_are_taken_up(how: str, tmp_path: Path) -> None:
 
 
 def test_without_it_nothing_is_kept(tmp_path: Path) -> None:
-    """Without a state folder, a server knows no entities of an earlier server."""
     with served(tmp_path, kept=True) as address, ServedClient(address) as client:
         client.pod()
     with served(tmp_path) as address, ServedClient(address) as client:
@@ -101,7 +99,6 @@ def test_without_it_nothing_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["", "containerd-1.7", "upstream"])
 def test_restarts_are_legal(profile: str, tmp_path: Path) -> None:
-    """A restart is judged as legal, whatever calls are made before and after it."""
     pods, containers = list[str](), list[str]()
     known = profile.replace("upstream", "") or None
     for turn in range(3):
@@ -121,7 +118,7 @@ def test_restarts_are_legal(profile: str, tmp_path: Path) -> None:
 
 
 def test_a_damaged_record_is_told(tmp_path: Path) -> None:
-    """An unreadable checkpoint makes its container unknown; an unreadable stored request is an error."""
+    """A checkpoint that cannot be read makes its container unknown, but a stored request must be readable."""
     with served(tmp_path, kept=True) as address, ServedClient(address) as client:
         container = client.container(client.pod(), "sleep", "60", started=True)
     (tmp_path / "node" / "containers" / container / "status").write_bytes(b"")
@@ -138,7 +135,7 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
 
 
 def test_the_command_keeps_its_state(tmp_path: Path) -> None:
-    """``fsm serve`` keeps its state in a folder that only one server may use; processes end with the server."""
+    """Only one server at a time may use the folder of ``fsm serve``; processes end with the server."""
     address, state = f"unix://{tmp_path}/it.sock", tmp_path / "state"
     command = [FSM, "serve", "--cri", address, "--state", str(state), "--processes"]
     made = ""

@@ -17,7 +17,6 @@ TRANSPORTS = pytest.mark.parametrize("transport", ["spdy", "websocket"])
 
 @pytest.fixture(scope="module", params=["simulated", "processes"])
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the address of a server that the tests share; there is one server of each kind."""
     with served(tmp_path_factory.mktemp("served"), processes=request.param == "processes") as found:
         yield found
 
@@ -38,7 +37,6 @@ def _url(client: ServedClient, op: str = "Exec", **fields: Any) -> str:  # noqa:
 
 @TRANSPORTS
 def test_commands_are_streamed(client: ServedClient, transport: str) -> None:
-    """A client receives the two outputs and the result of a command; a missing command is an error."""
     container = _running(client)
     asked: dict[str, Any] = {"container_id": container, "stdout": True, "stderr": True}
     ends = [
@@ -58,7 +56,6 @@ def test_commands_are_streamed(client: ServedClient, transport: str) -> None:
 
 @TRANSPORTS
 def test_input_is_passed(client: ServedClient, transport: str) -> None:
-    """Input, even long input, is passed to the command completely."""
     container = _running(client)
     long = b"".join(b"%08d\n" % number for number in range(20_000))
     url = _url(client, container_id=container, cmd=["cat"], stdin=True, stdout=True, stderr=True)
@@ -70,7 +67,6 @@ def test_input_is_passed(client: ServedClient, transport: str) -> None:
 
 @TRANSPORTS
 def test_terminals_have_one_output(client: ServedClient, transport: str) -> None:
-    """With a terminal, there is one output, which has the line ends of a terminal and echoes the input."""
     container = _running(client)
     asked: dict[str, Any] = {"container_id": container, "stdin": True, "stdout": True, "tty": True}
     url = _url(client, cmd=["sh"], **asked)
@@ -83,10 +79,7 @@ def test_terminals_have_one_output(client: ServedClient, transport: str) -> None
 
 @TRANSPORTS
 def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> None:
-    """A client can attach to a running shell, which answers and ends at the end of the input.
-
-    A client cannot attach to a stopped container.
-    """
+    """The shell answers, and ends when its input ends; nobody can attach to a container that is stopped."""
     pod = client.pod()
     shell = client.container(pod, "/bin/sh", started=True, stdin=True, stdin_once=True)
     asked: dict[str, Any] = {"container_id": shell, "stdin": True, "stdout": True, "stderr": True}
@@ -100,7 +93,7 @@ def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> No
 
 @TRANSPORTS
 def test_ports_are_those_of_this_machine(address: str, client: ServedClient, transport: str) -> None:
-    """A pod with real processes uses the ports of this machine; in a simulated pod, nothing listens."""
+    """Real processes use the ports of this machine; in a simulated pod, nothing listens."""
     del address
 
     def echo(server: socket.socket) -> None:
@@ -123,7 +116,7 @@ def test_ports_are_those_of_this_machine(address: str, client: ServedClient, tra
 
 
 def test_urls_are_good_for_one_use(client: ServedClient) -> None:
-    """The URL of a stream can be used once and only for its purpose; every refusal has a reason."""
+    """A URL is also good only for its own purpose, and every refusal gives a reason."""
     container = _running(client)
 
     def url() -> str:
@@ -145,7 +138,6 @@ def test_urls_are_good_for_one_use(client: ServedClient) -> None:
 
 
 def test_what_makes_no_sense_ends_the_connection(client: ServedClient) -> None:
-    """An invalid message ends its own connection, and does not affect other connections."""
     container = _running(client)
     for each in (b"\x80\x04" + b"\xff" * 40, b"\xff" * 200, b""):
         carrier = spdy_socket(_url(client, container_id=container, cmd=["true"], stdout=True))

@@ -24,7 +24,6 @@ LOGGING = ("sh", "-c", "while true; do echo hello World; sleep 0.05; done")
 
 @pytest.fixture(scope="module", params=["simulated", "processes"])
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the address of a server that the tests share; there is one server of each kind."""
     with served(tmp_path_factory.mktemp("served"), processes=request.param == "processes") as found:
         yield found
 
@@ -36,12 +35,10 @@ def client(address: str) -> Iterator[ServedClient]:
 
 
 def _logged(path: Path) -> list[list[str]]:
-    """Return the lines of a log, each divided into time, stream, tag and text."""
     return [line.split(" ", 3) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def _some(path: Path) -> list[list[str]]:
-    """Wait until a log has lines, and return them."""
     for _ in range(2_000):
         if found := _logged(path):
             return found
@@ -72,7 +69,6 @@ def test_commands_say_what_they_say(
 
 
 def test_a_command_that_takes_too_long_is_gone(client: ServedClient) -> None:
-    """If a command takes too long, the call fails, the command is killed, and the container keeps running."""
     container = client.container(client.pod(), "sleep", "60", started=True)
     late = client.call("ExecSync", container_id=container, cmd=["sleep", "4321"], timeout=1)
     after = client.call("ExecSync", container_id=container, cmd=["sh", "-c", "pgrep -f 'sleep 4321$' || true"])
@@ -84,7 +80,7 @@ def test_a_command_that_takes_too_long_is_gone(client: ServedClient) -> None:
 
 
 def test_what_is_mounted_is_there(client: ServedClient, tmp_path: Path) -> None:
-    """A container can read mounted files, even through a symbolic link; a missing file is an error of the command."""
+    """Mounts work even through a symbolic link; a missing file is an error of the command."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "flag").write_text("up\n", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -103,10 +99,7 @@ def test_what_is_mounted_is_there(client: ServedClient, tmp_path: Path) -> None:
 
 
 def test_logs_have_the_format_of_cri(client: ServedClient, tmp_path: Path) -> None:
-    """Each line of a log has the time, the stream, a mark for complete or partial lines, and the text.
-
-    Lines of both streams have this format.
-    """
+    """Each line of a log has a time, a stream, a mark for complete or partial lines, and the text."""
     pod = client.pod(log_directory=str(tmp_path))
     line = "echo hello World; echo; echo oops >&2; echo -n end"
     container = client.container(pod, "sh", "-c", line, started=True, log_path="it.log")
@@ -122,7 +115,6 @@ def test_logs_have_the_format_of_cri(client: ServedClient, tmp_path: Path) -> No
 
 
 def test_logs_go_on_where_they_were_reopened(client: ServedClient, tmp_path: Path) -> None:
-    """After a log is reopened, new lines go to the new file, and the renamed file no longer changes."""
     pod = client.pod(log_directory=str(tmp_path))
     container = client.container(pod, *LOGGING, started=True, log_path="it.log")
     log, old = tmp_path / "it.log", tmp_path / "it.log.new"
@@ -140,10 +132,7 @@ def test_logs_go_on_where_they_were_reopened(client: ServedClient, tmp_path: Pat
 
 
 def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
-    """Usage data of running containers and pods is returned, individually and in filtered lists.
-
-    For an absent container or pod, the reply is NOT_FOUND.
-    """
+    """Usage is available for each running entity and in filtered lists; absent entities are NOT_FOUND."""
     labels = {"foo": client.pod()}
     pod = client.pod("pod-with-stats" + labels["foo"], labels=labels)
     running = client.container(pod, "sleep", "60", started=True, labels=labels)
@@ -174,9 +163,9 @@ def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
 
 
 def test_attributes_are_kept(client: ServedClient) -> None:
-    """The attributes of pods and containers are kept, and are shown in statuses and lists.
+    """Attributes appear in statuses and in lists.
 
-    Namespaces are important, because the kubelet recreates a pod whose namespaces differ.
+    Namespaces matter most, because the kubelet recreates a pod whose namespaces differ.
     """
     kept: dict[str, Any] = {"labels": {"foo": "bar"}, "annotations": {"abc": "def"}}
     spaces = cri.NamespaceOption(network="NODE", pid="CONTAINER", ipc="POD")
@@ -209,7 +198,6 @@ def test_attributes_are_kept(client: ServedClient) -> None:
 
 
 def test_verbose_answers_tell_more(client: ServedClient) -> None:
-    """Verbose answers contain details as JSON objects, which crictl parses; other answers contain no details."""
     pod = client.pod()
     container = client.container(pod, "sleep", "60", started=True)
     image = cri.ImageSpec(image="busybox")
@@ -227,7 +215,7 @@ def test_verbose_answers_tell_more(client: ServedClient) -> None:
 
 
 def test_images_have_tags_or_digests(client: ServedClient) -> None:
-    """An image is found by its name, tag, digest or id; an unknown image is not an error."""
+    """An image is found by its id, tag or digest; it is no error to ask for one that does not exist."""
     digest = f"registry.example/by-digest@sha256:{'0' * 64}"
     for name, tags in (
         ("registry.example/plain", ["registry.example/plain:latest"]),
@@ -249,7 +237,7 @@ def test_images_have_tags_or_digests(client: ServedClient) -> None:
 
 
 def test_a_pod_gives_its_files(tmp_path: Path) -> None:
-    """A pod provides its containers with a host name, name servers and sysctls, even if they are simulated."""
+    """Even simulated containers get a host name, name servers and sysctls from their pod."""
     linux = cri.LinuxPodSandboxConfig(sysctls={"kernel.shm_rmid_forced": "1"})
     dns = cri.DNSConfig(servers=["10.10.10.10"], searches=["example.org"], options=["ndots:8"])
     with served(tmp_path) as address, ServedClient(address) as client:
@@ -265,7 +253,6 @@ def test_a_pod_gives_its_files(tmp_path: Path) -> None:
 
 
 def test_calls_that_make_no_sense_are_refused(address: str, client: ServedClient) -> None:
-    """A call that makes no sense fails with a gRPC code, and does not affect other calls."""
     codes = list[str]()
     with grpc.insecure_channel(address) as channel:
         for path, sent in (
@@ -286,8 +273,6 @@ def test_calls_that_make_no_sense_are_refused(address: str, client: ServedClient
 
 @pytest.mark.slow
 def test_thousands_of_containers() -> None:
-    """Six concurrent clients create thousands of containers; each is listed, and disappears with its pod."""
-
     def fill(where: str) -> None:
         with ServedClient(where) as client:
             pods = [client.pod() for _ in range(5)]

@@ -9,7 +9,6 @@ from fsm.runtimes.live.runtime_session import left, shims
 
 
 def test_a_shim_that_was_started_meanwhile_is_found() -> None:
-    """A shim that was started since a given time is found; earlier shims and other programs are not."""
     before = shims()
     script = "exec -a /usr/bin/containerd-shim-runc-v2 bash -c 'read -r; true' -namespace k8s.io -id abc end"
     command = ["/bin/bash", "-c", script]

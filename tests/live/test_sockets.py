@@ -65,7 +65,6 @@ def test_a_socket_that_listens_is_reached(listening: Path) -> None:
 
 
 def test_what_cannot_be_reached_is_said(tmp_path: Path, listening: Path) -> None:
-    """If a socket cannot be reached, the message has a reason and a remedy."""
     (tmp_path / "file").touch()
     gone = tmp_path / "gone.sock"
     with socket.socket(socket.AF_UNIX) as server:
@@ -85,7 +84,7 @@ def test_what_cannot_be_reached_is_said(tmp_path: Path, listening: Path) -> None
 
 
 def test_a_socket_of_others_is_not_reached(listening: Path) -> None:
-    """A socket of another user cannot be reached; as root, the test switches to the user nobody."""
+    """This test, as root, becomes the user nobody."""
     listening.chmod(0)
     before = os.geteuid()
     if before == 0:
@@ -98,7 +97,7 @@ def test_a_socket_of_others_is_not_reached(listening: Path) -> None:
 
 
 def test_a_socket_with_a_full_queue_is_in_use(tmp_path: Path) -> None:
-    """A socket with a full queue counts as in use; checking it does not wait and does not remove it."""
+    """Checking such a socket neither waits nor removes it."""
     path = str(tmp_path / "it.sock")
     with bound(path) as busy, socket.socket(socket.AF_UNIX) as waits:
         busy.listen(0)
@@ -116,7 +115,7 @@ def test_what_is_no_socket_stays(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_goes_does_not_end_the_test_that_tells_it(listening: Path) -> None:
-    """SIGPIPE is blocked in the plugin's thread, so a runtime that disappears does not end the command."""
+    """SIGPIPE is blocked in the plugin's thread, where it would otherwise end the command."""
     plugin = ToldPlugin(str(listening), lambda _: True)
     [thread] = (each for each in threading.enumerate() if each.name == "plugin")
     status = Path(f"/proc/self/task/{thread.native_id}/status")

@@ -33,7 +33,7 @@ def _sent(side: Spdy, frame: object) -> bytes:
 
 
 def test_the_dictionary_is_that_of_spdy() -> None:
-    """The dictionary is SPDY's, because its checksum is the id that zlib uses for SPDY's dictionary."""
+    """The checksum of the dictionary is the id that zlib has for it."""
     assert (1_423, 0xE3C6A7C2) == (len(DICTIONARY), zlib.adler32(DICTIONARY))
 
 
@@ -63,9 +63,5 @@ def test_other_bytes_are_refused_or_awaited(data: bytes) -> None:
     ],
 )
 def test_wrong_frames_are_refused(data: bytes) -> None:
-    """A frame of another version is refused.
-
-    A frame with a wrong length, or with headers that cannot be decompressed, is also refused.
-    """
     with pytest.raises(SpdyError):
         list(Spdy().receive(data))

@@ -40,7 +40,6 @@ MEETING = Programme(
 
 
 async def _updated_unseen(self: NodeContainers, given: str, limits: Limits) -> None:
-    """Relay an update before checking that the container still exists."""
     found = self.find(given, "update-resources")
     await asyncio.sleep(0.3)
     await self._relays.notify("update-container", found.pod, found.for_plugins())
@@ -48,20 +47,17 @@ async def _updated_unseen(self: NodeContainers, given: str, limits: Limits) -> N
 
 
 async def _updated_late(self: NodeContainers, given: str, limits: Limits) -> None:
-    """Delay an update, and check that the container exists before the update is relayed."""
     await asyncio.sleep(0.3)
     await _UPDATE(self, given, limits)
 
 
 async def _removed_later(self: NodeContainers, given: str) -> None:
-    """Delay a removal, so that the update still finds the container."""
     await asyncio.sleep(0.1)
     await _REMOVE(self, given)
 
 
 @contextmanager
 def runs(folder: Path, model: str = "plugin-container") -> Iterator[Runs]:
-    """Yield a runner of concurrent programmes on the served reference, which behaves like containerd 2.1."""
     with served(folder, plugins=NodePlugins(), profile="containerd-2.1") as address:
         machine = node(None)
         made = find(f"cri:{address}", machine, options={"nri": f"unix://{folder / 'nri.sock'}"}, model=model)
@@ -83,10 +79,7 @@ def raced_in(tried: Runs, programme: Programme, times: int) -> Race | None:
 def test_an_update_told_after_the_removal_is_a_race(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    """An update that is relayed after the removal is a race.
-
-    The race is drawn with the plugin's events, and judging its recording finds the same violation.
-    """
+    """The race is drawn with the plugin's events, and judging its recording finds the same violation."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with runs(tmp_path, model) as tried:
@@ -115,7 +108,7 @@ def test_an_update_that_looks_first_is_none(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
-    """A start after a stop is not a race, because it needs no concurrent calls."""
+    """A single thread can start a container after a stop, so it is not a race."""
     programme = Programme(
         before=MEETING.before, threads=(("stop-container", "start-container"), ("create-container.2",))
     )
@@ -130,7 +123,7 @@ def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, gone: bool) -> None:
-    """A call that is not answered counts as a race; if the runtime does not answer later either, the search ends."""
+    """If the runtime does not answer later calls either, the search ends."""
 
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("stop", "UNAVAILABLE", "gone")
@@ -150,7 +143,7 @@ def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the runtime ends, the search ends, and the last calls are reported as a race that cannot be repeated."""
+    """The last calls are reported as a race that cannot be repeated."""
 
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("run", "UNAVAILABLE", "gone")
@@ -172,7 +165,7 @@ def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.nightly
 def test_it_is_found_by_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Generated programmes find the race between an update and a removal, because updates are slow here."""
+    """Updates are slow here, so generated programs find their race with a removal."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with served(tmp_path, plugins=NodePlugins(), profile="containerd-2.1") as address:

@@ -70,8 +70,6 @@ def test_a_message_that_is_too_long_is_dropped_and_told() -> None:
 
 
 class Wire:
-    """A client and a server, and the data that they exchange."""
-
     def __init__(self, **methods: ttrpc.Handler) -> None:
         self.client = Client(self._ask)
         self.server = Server(self._respond, {"Door": methods})
@@ -88,7 +86,6 @@ class Wire:
         return await self.client.call(service, name, ConfigureRequest(config="x"), ConfigureResponse, seconds)
 
     async def request(self, data: bytes, stream: int = 1) -> Response:
-        """Send *data* as a request, and return the response."""
         await self.server.received(encoded(stream, MessageKind.REQUEST, data))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -152,7 +149,7 @@ async def test_a_call_that_is_not_answered_in_time_fails() -> None:
 
 
 async def test_a_caller_that_has_stopped_waiting_gets_no_answer() -> None:
-    """A caller whose deadline has passed gets no answer, so that a runtime drops a plugin that is too slow."""
+    """The caller's deadline has passed; that is how a runtime drops a plugin that is too slow."""
     wire = Wire(Configure=configure(hanging))
     asked = Request(service="Door", method="Configure", timeout_nano=10**7)
 

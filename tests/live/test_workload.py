@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STATIC = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
     "<HHIQQQIHHHHHH", 2, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0
 )
-"""The header of an ELF binary for amd64, which is followed by one program header."""
+"""The header of an ELF binary for amd64 with a single program header."""
 
 LOADED = struct.pack("<I", 1).ljust(56, b"\0")
 LINKED = struct.pack("<I", 3).ljust(56, b"\0")
@@ -28,8 +28,6 @@ LINKED = struct.pack("<I", 3).ljust(56, b"\0")
 
 @pytest.fixture
 def binary(tmp_path: Path) -> Callable[[bytes], Path]:
-    """Write a file with the given bytes."""
-
     def written(data: bytes) -> Path:
         path = tmp_path / "binary"
         path.write_bytes(data)
@@ -48,7 +46,6 @@ def blob(content: dict[str, bytes], at: dict[str, Any]) -> bytes:
 
 
 def test_the_same_binary_is_the_same_archive(binary: Callable[[bytes], Path], tmp_path: Path) -> None:
-    """The same binary results in the same archive, whatever its name and time; another binary has another archive."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(STATIC + LOADED)
     elsewhere.touch(mode=0o700)
@@ -58,7 +55,7 @@ def test_the_same_binary_is_the_same_archive(binary: Callable[[bytes], Path], tm
 
 
 def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> None:
-    """The images have different ids, but share one layer, in which the applets are links to the binary."""
+    """The images have different ids but share a layer, in which the applets are links to the binary."""
     content = files(archive(binary(STATIC + LOADED)))
     index = json.loads(content["index.json"])["manifests"]
     manifests = [json.loads(blob(content, each)) for each in index]
@@ -90,7 +87,6 @@ def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> 
     ],
 )
 def test_what_cannot_be_an_image_is_refused(data: bytes, what: str, binary: Callable[[bytes], Path]) -> None:
-    """A binary that cannot be an image is refused; the error names the command that installs a suitable binary."""
     with pytest.raises(
         InputError, match=f"{what}[^]]*\\[FSM601\\]\n *install a static busybox: apt-get install busybox-static"
     ):
@@ -103,7 +99,7 @@ def test_a_binary_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_the_client_of_containerd_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If containerd's client is missing, the error says so; if no daemon listens, only ``PATH`` is searched."""
+    """The error names the missing client; if no daemon listens, only ``PATH`` is searched for it."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(InputError, match="the program 'ctr'"):

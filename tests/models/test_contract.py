@@ -1,4 +1,4 @@
-"""Check the node against the contract of plugins, in every run and foreverything that a plugin can observe.
+"""Check the node against the contract of plugins, in every run and for everything that a plugin can observe.
 
 This test confirms two other checks. The properties of the node state the parts of the contract one by one, and the
 oracle judges recordings against the contract.
@@ -25,41 +25,37 @@ if TYPE_CHECKING:
     from fsm.machine.table import Table, Way
 
 Heard = frozenset[int]
-"""A belief: the contract's states that are possible for a container or a pod, as far as the plugin knows."""
+"""A belief, that is, the contract's states in which a container or pod may be as far as the plugin knows."""
 
 ENOUGH = 400_000
-"""Maximum number of states of the product; with more, the search would take too long."""
+"""The most states that the product may have; with more, the search would take too long."""
 
 
 @dataclass(frozen=True)
 class Contract:
-    """One machine of the contract; a belief is the set of its states that are possible after the observed events."""
+    """A machine of the contract, with which a plugin's belief about an entity is advanced event by event."""
 
     name: str
 
     @property
     def table(self) -> Table:
-        """The table of the machine."""
         return tabulated(self.name)
 
     @property
     def nothing(self) -> Heard:
-        """The belief before any notification to the plugin."""
         return frozenset({self.table.initial})
 
     @property
     def anything(self) -> Heard:
-        """The belief that every state is possible, for use when earlier events are unknown."""
         return frozenset(range(len(self.table.states)))
 
     def after(self, heard: Heard, event: str) -> Heard:
-        """Return the belief after *event*, which may be a name on the wire; it is empty if the event is forbidden."""
+        """Return the belief after *event*, named as in the model or on the wire; empty if the event is forbidden."""
         table = self.table
         row = next(row.index for row in table.rows if event in {row.event.name, row.event.rpc})
         return frozenset(way.to for state in heard for way in table.step(state, row) or ())
 
     def clause(self, heard: Heard, event: str) -> str:
-        """Return the clause that *event* breaks if the belief before it was *heard*."""
         table = self.table
         row = next(row for row in table.rows if event in {row.event.name, row.event.rpc})
         return row.event.cells[table.states[min(heard)]].clause.name
@@ -67,7 +63,6 @@ class Contract:
 
 @cache
 def tabulated(name: str) -> Table:
-    """Return the table of the machine called *name*."""
     return tabulate(load(name))
 
 
@@ -76,7 +71,7 @@ class BrokenError(Exception):
 
 
 def broken(profile: str | None, *, part: str) -> set[str]:
-    """Return the clauses of the contract that some run of a node breaks, for one ``container`` or one ``pod``."""
+    """Return the clauses that a node can break for a single ``container`` or a single ``pod``."""
     node = load_system("node")
     system = node.under(profile)
     number = {copy.name: copy.digit for copy in system.copies}
@@ -114,7 +109,6 @@ def _heard(
     of: tuple[str, str],
     number: dict[str, int],
 ) -> Heard:
-    """Return the plugin's belief about the entity after the joint *event* has taken the given *way*."""
     entity, suffix = of
 
     def now(copy: str, at: int) -> str:
@@ -173,18 +167,17 @@ BROKEN = {
     "container": {"no-start-after-stop", "removal-is-relayed", "created-first", "removed-last"},
     "pod": {"stop-is-relayed", "removal-is-relayed", "removed-last"},
 }
-"""Clauses that the node breaks; compare the node's properties ``no-start-after-stop`` and ``…-is-relayed``."""
+"""The clauses that the node breaks; see its properties ``no-start-after-stop`` and ``…-is-relayed``."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_what_the_node_breaks_is_known(part: str) -> None:
-    """The node breaks exactly the listed clauses, which include all clauses that recordings of containerd break."""
+    """The node breaks exactly these clauses, among them all that recordings of containerd break."""
     assert broken(None, part=part) == BROKEN[part]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_the_mended_node_keeps_the_contract(part: str) -> None:
-    """Under the profile ``mended``, the node breaks no clause of the contract."""
     assert broken("mended", part=part) == set()

@@ -22,11 +22,11 @@ ONCE_MORE = {
     "plugin-view": "what is relayed of an id may begin once more",
     "service-run": "Run may be called again",
 }
-"""The machines in which a final state may become active again without passing the initial state, with the reasons."""
+"""Reasons why some machines have a final state that can become active again without the initial state."""
 
 
 def moves(machine: Machine, state: str) -> Iterator[str]:
-    """Yield the other states that events other than interruptions can reach from *state*."""
+    """Yield the other states that *state* can change to by events that are not interruptions."""
     for event in machine.events.values():
         for ends in (False, True):
             ways = () if event.interrupts else machine.step(state, event.name, ends=ends) or ()
@@ -34,8 +34,6 @@ def moves(machine: Machine, state: str) -> Iterator[str]:
 
 
 def revived(machine: Machine) -> list[str]:
-    """Return the final states from which an active state is reachable without passing the initial state."""
-
     def goes_on(state: str) -> Iterator[str]:
         return (to for to in moves(machine, state) if to != machine.initial)
 
@@ -45,14 +43,13 @@ def revived(machine: Machine) -> list[str]:
 
 
 def stuck(machine: Machine) -> list[str]:
-    """Return the pending states that no event leaves."""
     pending = [name for name, state in machine.states.items() if state.kind == "pending"]
     return [name for name in pending if not any(moves(machine, name))]
 
 
 @pytest.mark.parametrize("name", names())
 def test_final_is_final_and_pending_is_not(name: str) -> None:
-    """Final states never become active again, and pending states can be left; exceptions are listed with a reason."""
+    """Final states never become active again, and pending states can be left, apart from exceptions with a reason."""
     machine = load(name)
 
     assert bool(revived(machine)) == (name in ONCE_MORE)
@@ -61,7 +58,7 @@ def test_final_is_final_and_pending_is_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_machine_has_a_kind_for_most_states(name: str) -> None:
-    """Only the initial state has the kind initial, and at most one state has no kind."""
+    """The initial state alone has the kind initial, and at most one state has no kind."""
     machine = load(name)
     kinds = [state.kind for state in machine.states.values()]
 
@@ -71,7 +68,6 @@ def test_every_machine_has_a_kind_for_most_states(name: str) -> None:
 
 
 def test_a_false_kind_is_found() -> None:
-    """The test finds a final state that can become active again, and a pending state that no event leaves."""
     final = machine_of(edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "final"'))
     both = machine_of(
         edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "active"')

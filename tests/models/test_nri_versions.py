@@ -55,7 +55,7 @@ DIFFERENCES = [
 
 
 def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
-    """Run ``fsm diff``; return its exit code and the lines that both versions, only *first*, or only *second* has."""
+    """Run ``fsm diff``; return its exit code and the lines of both versions, of only *first*, or of only *second*."""
     ran = CliRunner().invoke(command, [name, "-p", first, "-p", second], standalone_mode=False)
     parts = ran.output.split(f"\nonly in {name} as ")
     by = {part.splitlines()[0]: "".join(map(arrows, re.split(r"\n  (?! )", part)[1:])) for part in parts[1:]}
@@ -63,7 +63,7 @@ def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
 
 
 def arrows(line: str) -> str:
-    """Split a *line* with several arrows, which differ only in their states, into one line for each arrow."""
+    """Split a line into one for each of its arrows, which differ only in their states."""
     found = re.fullmatch(r"(\S+): ((?:\S+ → [^\s,]+, )*\S+ → [^\s,]+)(.*)", " ".join(line.split()))
     assert found is not None
     return "".join(f" {found[1]}: {each}{found[3]}\n" for each in found[2].split(", "))
@@ -73,7 +73,6 @@ def arrows(line: str) -> str:
     ("name", "first", "second", "which", "line"), DIFFERENCES, ids=lambda each: str(each).partition(",")[0]
 )
 def test_what_has_changed(name: str, first: str, second: str, which: int, line: str) -> None:
-    """``fsm diff`` lists a changed line only under the version that has it."""
     code, parts = told(name, first, second)
 
     assert code == 1
@@ -85,12 +84,10 @@ def test_what_has_changed(name: str, first: str, second: str, which: int, line: 
     [("nri-container", OLD, LATER), ("nri-pod", OLD, LATER)],
 )
 def test_what_has_not_changed(name: str, first: str, second: str) -> None:
-    """In these machines, the profiles of the two versions do not differ."""
     assert told(name, first, second)[0] == 0
 
 
 def test_nothing_else_has_changed() -> None:
-    """``fsm diff`` reports no event that is missing from the list of differences."""
     for name, first, second in {row[:3] for row in DIFFERENCES}:
         _, (_, *only) = told(name, first, second)
         events = {event for event in load(name).events for part in only if f" {event}: " in f" {part} "}
@@ -99,7 +96,7 @@ def test_nothing_else_has_changed() -> None:
 
 
 def test_a_registration_and_a_call_wait_for_each_other_in_the_oldest() -> None:
-    """The property ``registrations-end`` is expected to fail only in the oldest version."""
+    """Only the oldest version is expected to fail the property ``registrations-end``."""
     [stated] = [each for each in claims("nri-locks").properties if each.name == "registrations-end"]
 
     assert [stated.expected(each) is not None for each in (OLD, None, "nri-0.12.1")] == [True, False, False]

@@ -22,7 +22,6 @@ MODELS = [each for each in names() if not is_system(each)]
 
 
 def arranged(machine: Machine) -> set[tuple[str, str, str]]:
-    """Return the event, stage and name of each outcome that tests of *machine* request."""
     plan = Plan(tabulate(machine))
     steps = ((edge, number, name) for edge in plan.edges for number, name in enumerate(edge.step.expected))
     return {
@@ -31,13 +30,11 @@ def arranged(machine: Machine) -> set[tuple[str, str, str]]:
 
 
 def listed(machine: Machine) -> set[tuple[str, str, str]]:
-    """Return the outcomes that ``fsm show --outcomes --format json`` lists."""
     found = json.loads(machine_report.outcomes_json(tabulate(machine), machine.events, machine.states))
     return {(each["event"], each["stage"], each["outcome"]) for each in found}
 
 
 def named(table: Table) -> dict[tuple[int, int, object], set[str]]:
-    """Return the names of the outcomes in each cell, grouped by effect."""
     found: dict[tuple[int, int, object], set[str]] = defaultdict(set)
     for row, state in table.defined():
         for way in table.step(state, row) or ():
@@ -48,7 +45,6 @@ def named(table: Table) -> dict[tuple[int, int, object], set[str]]:
 @pytest.mark.parametrize("profile", [None, "*"])
 @pytest.mark.parametrize("name", MODELS)
 def test_what_a_test_arranges_is_listed_and_unique(name: str, profile: str | None) -> None:
-    """Every outcome that a test requests is listed, and no two outcomes in a cell have the same name."""
     machine = load(name)
     for each in machine.profiles if profile else [None]:
         under = machine.under(each)
@@ -61,7 +57,6 @@ def test_what_a_test_arranges_is_listed_and_unique(name: str, profile: str | Non
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_profile_renames_no_outcome(name: str) -> None:
-    """In a cell with several outcomes, the outcomes of the machine keep their names under every profile."""
     machine = load(name)
     table = tabulate(machine)
     without = named(table)
@@ -74,7 +69,7 @@ def test_a_profile_renames_no_outcome(name: str) -> None:
 
 
 def test_a_deviation_is_called_as_it_is_written() -> None:
-    """A deviation that has no name of its own has the name of its override."""
+    """A deviation without a name of its own is called by the name of its override."""
     named = edited(DOOR, '{ shut = { to = "shut" } }', '{ shut = { name = "jammed", to = "shut" } }')
 
     added = [(machine_of(text).under("old").step("shut", "push") or ())[-1].name for text in (DOOR, named)]

@@ -23,11 +23,11 @@ from fsm.mutation import JointMutant, joint_mutants
 from fsm.mutation.outcomes import joint_mutation_outcomes, mutation_outcomes
 
 FEW = 8
-"""Systems with at most this number of copies are checked with all copies."""
+"""Systems with at most this many copies are checked with all of them."""
 
 MOST = 100
 EVERY = 48 if TIMES == 1 else 1
-"""For a system with many mutants, one mutant in this number is tried; the nightly run tries all mutants."""
+"""In a large system, one mutant in this number is tried; the nightly run tries all."""
 
 CASES = [(name, profile) for name in specified() for profile in (None, *load(name).profiles)]
 STATED = [(name, each.name) for name in specified() for each in specification(name).properties]
@@ -44,7 +44,7 @@ COMPLETE = (
     "shared-ids",
     "two-plugins",
 )
-"""Systems for which every mutant is killed and every property names a mutant."""
+"""Systems of which every mutant is killed and every property names a mutant."""
 
 JOINT_CASES = [(name, profile) for name in systems() for profile in (None, *load_system(name).profiles)]
 JOINT_STATED = [(name, each.name) for name in systems() for each in claims(name).properties]
@@ -69,7 +69,7 @@ def test_comes_out_as_stated(name: str, profile: str | None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated"), STATED, ids=["/".join(each) for each in STATED])
 def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
-    """Each property names at least one mutant, unless the property is known to fail without a profile."""
+    """Only a property that is known to fail without a profile need not name a mutant."""
     known = known_mutants(name)
     (found,) = [each for each in specification(name).properties if each.name == stated]
 
@@ -88,7 +88,7 @@ LONG = {"container-status"}
     "name", [pytest.param(each, marks=pytest.mark.nightly if each in LONG else ()) for each in specified()]
 )
 def test_no_mutant_survives(name: str) -> None:
-    """Every mutation of one cell either breaks a property or cannot be observed."""
+    """A mutation of a single cell either breaks a property or cannot be observed."""
     found = specification(name)
 
     assert [
@@ -100,7 +100,7 @@ def test_no_mutant_survives(name: str) -> None:
     ("name", "stated"), STATED + JOINT_STATED, ids=["/".join(each) for each in STATED + JOINT_STATED]
 )
 def test_is_worded_and_sourced(name: str, stated: str) -> None:
-    """Each property has a sentence that ends with a full stop, and a source; only ``reachable`` needs no level."""
+    """Each property has a sentence with a full stop, a source and, unless it is ``reachable``, a level."""
     (found,) = [each for each in claims(name).properties if each.name == stated]
 
     assert found.says.endswith(".")
@@ -114,7 +114,6 @@ def test_is_worded_and_sourced(name: str, stated: str) -> None:
 
 @cache
 def _joint(name: str) -> Specification[System]:
-    """Return the properties of the system *name*, with few copies."""
     found = claims(name)
     assert is_of(found, System)
     return found if len(found.machine.copies) <= FEW else single(found)
@@ -128,7 +127,6 @@ def _joint_mutants(name: str) -> dict[str, JointMutant]:
 
 @pytest.mark.parametrize(("name", "profile"), JOINT_CASES, ids=str)
 def test_of_a_system_comes_out_as_stated(name: str, profile: str | None) -> None:
-    """Each property is proved, or refuted in the stated number of steps, and the stated sizes are correct."""
     found = _joint(name)
     examined = examine(found, profile)
 
@@ -142,7 +140,6 @@ def test_of_a_system_comes_out_as_stated(name: str, profile: str | None) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated"), JOINT_STATED, ids=["/".join(each) for each in JOINT_STATED])
 def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
-    """Each property of a complete system names a mutant, unless the property is known to fail without a profile."""
     known = _joint_mutants(name)
     (found,) = [each for each in _joint(name).properties if each.name == stated]
 
@@ -156,7 +153,7 @@ def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMPLETE)
 def test_no_mutant_of_a_system_survives(name: str) -> None:
-    """Every mutation of a joint event breaks a property or changes no step; in large systems, a sample is tried."""
+    """A mutation of a joint event breaks a property or changes no step; in large systems, only a sample is tried."""
     found = _joint(name)
     every = EVERY if len(_joint_mutants(name)) > MOST else 1
     became = joint_mutation_outcomes(found, list(_joint_mutants(name).values())[::every], whole=False)

@@ -33,18 +33,15 @@ def _built() -> dict[str, Data]:
 
 
 def test_each_table_is_stored() -> None:
-    """The test fails if a machine, system, profile or property file has been added or removed."""
     assert sorted(STORED) == sorted(_built()), AGAIN
 
 
 @pytest.mark.parametrize("name", STORED)
 def test_is_cell_by_cell_as_stored(name: str) -> None:
-    """The states, cells, outcomes, clauses, ways, conditions and claims equal the stored data."""
     assert [] == list(differences(STORED[name], _built()[name], name)), AGAIN
 
 
 def test_a_cell_that_differs_is_named() -> None:
-    """The message names the event and the state of a changed cell, and the old and the new kind of the cell."""
     machine = load("container-status")
     stop = machine.events["stop"]
     own = stop.cells["absent"]
@@ -59,7 +56,6 @@ def test_a_cell_that_differs_is_named() -> None:
 
 
 def test_an_override_that_is_lost_is_named() -> None:
-    """The message names the profile, the event, the override and the states of a lost override."""
     machine = load("container-status")
     profile = machine.profiles["containerd-1.6"]
     fewer = replace(profile, overrides=tuple(each for each in profile.overrides if each.name != "stop-of-removed"))
@@ -73,7 +69,6 @@ def test_an_override_that_is_lost_is_named() -> None:
 
 
 def test_a_step_that_differs_is_named() -> None:
-    """The message names the joint event and the way whose step has changed."""
     system = load_system("nri-setup")
     joint = system.events["set-up"]
     shorter = replace(joint, ways=(replace(joint.ways[0], steps=joint.ways[0].steps[:1]), *joint.ways[1:]))
@@ -85,7 +80,6 @@ def test_a_step_that_differs_is_named() -> None:
 
 
 def test_a_claim_that_differs_is_named() -> None:
-    """The message names the property, and the part of its claim that has changed."""
     stated = claims("pod-records")
     assert is_of(stated, System)
     first = stated.properties[0]
@@ -113,7 +107,6 @@ def test_a_claim_that_differs_is_named() -> None:
     ],
 )
 def test_spellings_of_one_condition_are_equal(one: str, other: str, *, same: bool) -> None:
-    """Two conditions are equal if they differ only in spelling, and unequal if they differ in meaning."""
     machine = load("container-status")
 
     forms = [

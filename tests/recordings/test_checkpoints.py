@@ -22,7 +22,6 @@ RAN = {"Version": "v1", "CreatedAt": 5, "StartedAt": 7, "FinishedAt": 9, "ExitCo
 
 
 def record(folder: Path, name: str, **changed: object) -> Path:
-    """Write a checkpoint below *folder*, in which some keys are *changed*."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(RAN | changed), encoding="utf-8")
@@ -32,7 +31,6 @@ def record(folder: Path, name: str, **changed: object) -> Path:
 @pytest.mark.parametrize("version", ["1.6.20", "2.1.9"])
 @pytest.mark.parametrize("model", ["container-status", "cri-container"])
 def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model: str) -> None:
-    """Checkpoints of containerd, one of which has an end but no recorded start, hold and exercise every clause."""
     found = judge(HERE / version, models=[model], profile=f"containerd-{version}")
 
     (judgement,) = found.judgements
@@ -61,7 +59,6 @@ def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model:
 def test_a_record_that_containerd_does_not_write_is_found(
     changed: dict[str, object], clauses: list[str], tmp_path: Path
 ) -> None:
-    """The finding names the file and the container, whose name is the name of the file or of its directory."""
     path = record(tmp_path, "containers/c1/status", **changed)
     record(tmp_path, "containers/c2/status")
 
@@ -84,7 +81,7 @@ def test_a_record_that_containerd_does_not_write_is_found(
     ],
 )
 def test_they_are_found_where_containerd_has_them(name: str, tmp_path: Path) -> None:
-    """Checkpoints are found at containerd's paths; other folders are not searched, because they may be large."""
+    """Other folders are not searched, because they may be large."""
     path = record(tmp_path, name)
     record(tmp_path, "other/place/c2/status")
 
@@ -92,14 +89,13 @@ def test_they_are_found_where_containerd_has_them(name: str, tmp_path: Path) -> 
 
 
 def unicode(text: str) -> bool:
-    """Check whether *text* and all strings in it are valid Unicode."""
     whole = json.dumps(json.loads(text, object_pairs_hook=list), ensure_ascii=False)
     return whole == whole.encode(errors="replace").decode()
 
 
 @pytest.mark.parametrize("version", ["1.6", "2.1"])
 def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
-    """Random files that Go can read are read in the same way, except invalid Unicode, which Go replaces."""
+    """Random files that Go can read are read alike, except that Go replaces invalid Unicode."""
     keys = ("CreatedAt", "StartedAt", "FinishedAt", "ExitCode", "Reason", "Message")
     cases = [json.loads(line) for line in (HERE / "go.jsonl").read_text(encoding="utf-8").splitlines()]
     read, path = 0, tmp_path / "status"
@@ -126,7 +122,6 @@ def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_containerd_could_not_read_is_an_error(content: str, what: str, tmp_path: Path) -> None:
-    """Each unreadable checkpoint is named in an error with a remedy, and the exit code is 2."""
     for name in ("c1", "c2"):
         record(tmp_path, f"{name}/status").write_text(content, encoding="utf-8")
     record(tmp_path, "c3/status")

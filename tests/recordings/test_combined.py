@@ -57,25 +57,24 @@ RUNS = {
         "removal-is-relayed": 13,
     },
 }
-"""For each run, the number of violations of each clause; clauses about pods are marked."""
+"""The number of violations of each clause, by run; clauses about pods are marked with ``pod``."""
 
 
 def together(events: bytes, calls: bytes, folder: Path, **how: object) -> Judged:
-    """Judge *events* together with *calls*."""
     (folder / "events").write_bytes(events)
     (folder / "calls").write_bytes(calls)
     return judge(str(folder / "events"), calls=str(folder / "calls"), **how)  # type: ignore[arg-type]
 
 
 def clauses(found: list[Found]) -> Counter[str]:
-    """Return the number of violations of each clause; clauses about pods are marked."""
+    """Count the violations of each clause; clauses about pods are marked with ``pod``."""
     return Counter(f"{'pod ' if each.machine == 'plugin-pod' else ''}{each.clause}" for each in found)
 
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("calls", ["calls.jsonl.gz", "log.gz"])
 def test_what_containerd_forgets_is_found(run: str, calls: str, tmp_path: Path) -> None:
-    """Events that containerd forgets are found with calls of a client or the daemon; its profile tolerates them."""
+    """State that containerd forgets is found with the calls of a client or of the daemon, and tolerated by its profile."""
     events, called = content(f"{run}.nri.jsonl.gz"), content(f"{run}.{calls}")
 
     assert clauses(violations(together(events, called, tmp_path))) == RUNS[run]
@@ -95,7 +94,6 @@ def test_what_containerd_forgets_is_found(run: str, calls: str, tmp_path: Path) 
 
 
 def test_without_a_restart_nothing_is_forgotten(tmp_path: Path) -> None:
-    """A plugin that stays connected receives every event, including a start after a stop."""
     found = together(content("nri-events-2.1.9.jsonl"), content("cri-calls-with-nri-2.1.9.jsonl"), tmp_path)
 
     assert clauses(violations(found)) == {"no-start-after-stop": 1}
@@ -112,7 +110,7 @@ REMOVALS = [
 
 @pytest.mark.parametrize("number", REMOVALS[:-1])
 def test_a_removal_that_is_not_told_is_found(number: int, tmp_path: Path) -> None:
-    """A missing event of a removal is a violation; unless a restart precedes it, no profile tolerates it."""
+    """A missing event of a removal is a violation that no profile tolerates, unless a restart precedes it."""
     events = b"".join(EVENTS[:number] + EVENTS[number + 1 :])
 
     for profiled in (None, "containerd-2.1"):
@@ -135,7 +133,7 @@ TOLD = {
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("number", [number for number, line in enumerate(EVENTS) if json.loads(line)["event"] in TOLD])
 def test_what_is_told_after_the_reply_is_found(number: int, tmp_path: Path, *, late: bool) -> None:
-    """An event that arrives a microsecond after the reply is late; an event a microsecond before the reply is not."""
+    """An event a microsecond after the reply is late; one a microsecond before it is not."""
     event = json.loads(EVENTS[number])
     end = SUCCEEDED[TOLD[event["event"]], event.get("container") or event["pod"]]
     event["ts"] = max(event["ts"], end + (1_000 if late else -1_000))
@@ -149,7 +147,7 @@ def test_what_is_told_after_the_reply_is_found(number: int, tmp_path: Path, *, l
 
 
 def test_whether_a_plugin_was_there_at_the_end_is_not_known(tmp_path: Path) -> None:
-    """A missing event at the end of the recording is not a violation, because the plugin may have left."""
+    """The plugin may have left before the recording ends, so an event that is missing there is no violation."""
     found = together(b"".join(EVENTS[: REMOVALS[-1]]), CALLS, tmp_path)
 
     assert clauses(violations(found)) == {"no-start-after-stop": 1}
@@ -157,7 +155,6 @@ def test_whether_a_plugin_was_there_at_the_end_is_not_known(tmp_path: Path) -> N
 
 
 def test_each_finding_is_where_it_stands(tmp_path: Path) -> None:
-    """Each finding names the file and the line where it occurs, in either of the two files."""
     events, calls = content("2.1.9-forgotten.nri.jsonl.gz"), content("2.1.9-forgotten.log.gz")
     found = together(events, calls, tmp_path)
     written = github(as_cases(Report(judged=(found,), fail_on="MUST")))
@@ -171,7 +168,7 @@ def test_each_finding_is_where_it_stands(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_parts_accuse_nobody_whom_the_whole_does_not(run: str, tmp_path: Path) -> None:
-    """If one of the two recordings is cut anywhere, no entity is accused that the whole recordings do not accuse."""
+    """Cut either recording anywhere: nobody is accused whom the whole recordings do not accuse."""
     events = content(f"{run}.nri.jsonl.gz").splitlines(keepends=True)
     calls = content(f"{run}.calls.jsonl.gz").splitlines(keepends=True)
     whole = _accused(together(b"".join(events), b"".join(calls), tmp_path))
@@ -190,12 +187,10 @@ def test_parts_accuse_nobody_whom_the_whole_does_not(run: str, tmp_path: Path) -
 
 
 def _accused(found: Judged) -> set[tuple[str, str]]:
-    """Return each accused entity with the clause that it breaks."""
     return {(violation.observation.entity, violation.clause.name) for violation in _violations(found)}
 
 
 def _violations(found: Judged, most: int | None = None) -> Iterator[Violation]:
-    """Yield all violations, or the first *most* violations of each finding."""
     for judgement in found.judgements:
         for finding in getattr(judgement.verdict, "findings", ()):
             yield from finding.first[:most]
@@ -216,7 +211,7 @@ POD, OTHER = "a" * 64, "b" * 64
     ],
 )
 def test_a_pod_that_was_listed_counts(pods: list[object], asked: int, accused: int, tmp_path: Path) -> None:
-    """After a pod was listed, its removal must be relayed to a plugin that was connected during the whole call."""
+    """A plugin that is connected during the whole removal of a pod that was listed must be told of it."""
     removed = STOPPED.replace("Stop", "Remove") % (POD, asked, 20)
 
     found = together((CONNECTS % json.dumps(pods)).encode(), removed.encode(), tmp_path)
@@ -225,7 +220,7 @@ def test_a_pod_that_was_listed_counts(pods: list[object], asked: int, accused: i
 
 
 def test_an_id_may_be_shortened(tmp_path: Path) -> None:
-    """A call with a shortened id accuses nobody, because another pod that only the plugin knows may match the id."""
+    """A short id may belong to another pod, which only the plugin knows, so it accuses nobody."""
     events = (CONNECTS % json.dumps([POD, OTHER])).encode()
     removed = STOPPED.replace("Stop", "Remove")
 
@@ -243,7 +238,6 @@ def test_an_id_may_be_shortened(tmp_path: Path) -> None:
     ],
 )
 def test_other_files_are_refused(events: str, calls: str, file: str, says: str, tmp_path: Path) -> None:
-    """If a file is of the wrong kind, the message names the file and the expected kind."""
     (tmp_path / "events.jsonl").write_text(CONNECTS % "[]", encoding="utf-8")
     (tmp_path / "calls.jsonl").write_text(STOPPED % (POD, 1, 2), encoding="utf-8")
     place = {each: str(tmp_path / each) if each != "-" else each for each in (events, calls, file)}
@@ -258,12 +252,10 @@ def test_other_files_are_refused(events: str, calls: str, file: str, says: str, 
 
 
 def _at(number: int, **changed: object) -> bytes:
-    """Return the event on line *number*, counted from 0, with some keys changed."""
     return json.dumps({**json.loads(EVENTS[number]), **changed}).encode() + b"\n"
 
 
 def _moved(number: int, by: int) -> bytes:
-    """Return the events; the event on line *number* is received *by* nanoseconds later."""
     late = _at(number, ts=json.loads(EVENTS[number])["ts"] + by)
     lines = [*EVENTS[:number], *EVENTS[number + 1 :], late]
     return b"".join(sorted(lines, key=lambda line: int(json.loads(bytes(line))["ts"])))
@@ -277,10 +269,10 @@ FIRST = {json.loads(EVENTS[number])["event"]: number for number in reversed(RELA
 
 @pytest.mark.parametrize("number", RELAYED[:-1])
 def test_what_is_not_relayed_or_too_late_is_found(number: int, tmp_path: Path) -> None:
-    """Every kind of event is a violation if it is missing or too late.
+    """Any kind of event is a violation if it is missing or too late.
 
-    An exception is a missing stop of a removed container: another plugin may have refused it, so a profile tolerates
-    it.
+    The exception is a missing stop of a removed container. Another plugin may have refused it, so a profile tolerates
+    that.
     """
     for events in (b"".join(EVENTS[:number] + EVENTS[number + 1 :]), _moved(number, 400_000_000)):
         found = together(events, CALLS, tmp_path, profile="containerd-2.1")
@@ -305,7 +297,7 @@ def test_a_success_needs_its_outcome(event: str, clause: str, tmp_path: Path) ->
 
 
 def test_an_update_needs_an_outcome_of_its_own(tmp_path: Path) -> None:
-    """Each update must be relayed: an event of an earlier update does not count for a later update."""
+    """An event of an earlier update does not count for a later one."""
     event = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
     update = '{"op": "UpdateContainerResources", "id": "%s", "start": %d, "end": %d, "code": "OK"}\n'
     listed = (
@@ -327,7 +319,7 @@ def test_an_update_needs_an_outcome_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("event", ["UpdateContainer", "PostUpdateContainer", "StopContainer"])
 def test_what_is_relayed_without_a_call_is_found(event: str, tmp_path: Path) -> None:
-    """An event without a call is a violation for a created container, unless a call is in progress."""
+    """An event without a call is a violation if the container was created, unless some call is in progress."""
     number = FIRST["POST_CREATE_CONTAINER"]
     calls = [json.loads(line) for line in CALLS.splitlines()]
     created = next(each for each in calls if each["op"] == "CreateContainer" and each["code"] == "OK")
@@ -349,7 +341,6 @@ def test_what_is_relayed_without_a_call_is_found(event: str, tmp_path: Path) -> 
 
 
 def test_an_end_needs_no_call(tmp_path: Path) -> None:
-    """If a container was started, the event of its end is legal without a call."""
     found = together(content("1.7.24-nri.nri.jsonl.gz"), content("1.7.24-nri.calls.jsonl.gz"), tmp_path)
 
     assert "calls-come-first" not in clauses(violations(found))
@@ -360,7 +351,7 @@ RAN = STOPPED.replace("Stop", "Run") % (POD, 1, 5)
 
 @pytest.mark.parametrize(("before", "accused"), [(RAN, 1), ("", 0), (RAN + STOPPED % (POD, 6, 8), 0)])
 def test_a_listed_pod_that_runs_is_stopped_with_a_word(before: str, accused: int, tmp_path: Path) -> None:
-    """The stop of a listed pod must be relayed if calls have run the pod and have not stopped it before."""
+    """The stop of a listed pod must be relayed if the calls show that the pod was run and not stopped since."""
     events = (CONNECTS % json.dumps([POD])) + '{"ts": 30, "event": "StateChange"}\n'
     found = violations(together(events.encode(), (before + STOPPED % (POD, 12, 20)).encode(), tmp_path))
 
@@ -390,9 +381,9 @@ LIFE = [
 def test_pods_and_containers_are_judged_together(
     order: tuple[int, ...], finds: set[str], known: set[str], profiled: str | None, tmp_path: Path
 ) -> None:
-    """Pods and containers are judged together, from events only.
+    """Pods and containers are judged together, here from events only.
 
-    A condition of the system counts as a clause, and the system's profiles contain the deviations of versions.
+    The system's conditions count as clauses, and its profiles have the deviations of the versions.
     """
     file = tmp_path / "events"
     line = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
@@ -417,9 +408,9 @@ def test_pods_and_containers_are_judged_together(
 def test_what_is_relayed_after_the_removal_is_known(
     late: tuple[str, str], clause: str, known: str, profiled: str | None, tmp_path: Path
 ) -> None:
-    """An event that is relayed after the removal is a known deviation: its call overlaps the removal.
+    """An event that is relayed after the removal, whose call it overlaps, is a known deviation.
 
-    The event does not break the clause that a creation comes first.
+    It does not break the clause that a creation comes first.
     """
     file = tmp_path / "events"
     line = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
@@ -455,7 +446,7 @@ LATER = STOPPED.replace("Stop", "Run") % (POD, 2 * MINUTE, 2 * MINUTE)
     ],
 )
 def test_files_of_two_runs_are_refused(pods: list[str], calls: str, says: list[str], tmp_path: Path) -> None:
-    """Two files are refused if their ids or times show that they belong to different runs."""
+    """The ids or the times of two files show that they belong to different runs."""
     try:
         together((CONNECTS % json.dumps(pods)).encode(), calls.encode(), tmp_path)
     except InputError as error:
@@ -477,7 +468,6 @@ CALL = '{"op": "%s", "id": "%s", "start": %d, "end": %d, "code": "OK"}\n'
 
 
 def test_the_entity_may_be_gone_before_the_reply_is_read(tmp_path: Path) -> None:
-    """An update that was relayed is legal even if another client removes the container before the update returns."""
     listed = (
         '{"ts": 11, "event": "Synchronize", "pods": ["%s"], "containers": [{"id": "%s", "state": "CONTAINER_RUNNING"}]}'
     )
@@ -489,9 +479,9 @@ def test_the_entity_may_be_gone_before_the_reply_is_read(tmp_path: Path) -> None
 
 
 def test_of_two_removals_one_relays(tmp_path: Path) -> None:
-    """If two removals of a pod overlap, one of them must be relayed.
+    """Only one of two removals of a pod that overlap has to be relayed.
 
-    The pod disappears before its removal is relayed, so the removal that is not relayed may return first.
+    The pod disappears before that, so the other removal may return first.
     """
     names = ["StopPodSandbox", "RemovePodSandbox", "StateChange"]
     events = [
@@ -510,7 +500,7 @@ def test_of_two_removals_one_relays(tmp_path: Path) -> None:
 def test_calls_that_a_restart_ends_cause_events(tmp_path: Path, *, meanwhile: bool) -> None:
     """An event may belong to a call that an assumed restart has ended.
 
-    The restart is placed at the end of its time window, long after such calls.
+    The restart is dated at the end of the interval that it may have happened in, long after such calls.
     """
     listed = (
         '{"ts": 1, "event": "Synchronize", "pods": ["%s"], "containers": [{"id": "%s", "state": "CONTAINER_RUNNING"}]}'
@@ -536,7 +526,7 @@ def test_calls_that_a_restart_ends_cause_events(tmp_path: Path, *, meanwhile: bo
 
 @pytest.mark.parametrize(("stopped", "accused"), [(True, 0), (False, 1)])
 def test_a_stop_may_have_acted_before_a_start_that_overlaps_it(tmp_path: Path, *, stopped: bool, accused: int) -> None:
-    """A stop that overlaps a start must be relayed, unless an earlier stop was relayed."""
+    """A stop that overlaps a start must be relayed unless an earlier stop was."""
     events = [
         CONNECTS % json.dumps([POD]),
         *[EVENT % (at, name, POD, OTHER) for at, name in ((12, "CreateContainer"), (13, "PostCreateContainer"))],
@@ -555,7 +545,7 @@ def test_a_stop_may_have_acted_before_a_start_that_overlaps_it(tmp_path: Path, *
 
 
 def test_what_calls_have_done_is_worded_as_calls(tmp_path: Path) -> None:
-    """Reports name the calls, such as RemovePodSandbox, and not the signals of the model."""
+    """Reports use the names of calls, such as RemovePodSandbox, instead of those of the model's signals."""
     found = together(content("2.1.9-nri.nri.jsonl.gz"), content("2.1.9-nri.calls.jsonl.gz"), tmp_path)
     report = text(Report(judged=(found,)))
 
@@ -576,7 +566,7 @@ def test_what_calls_have_done_is_worded_as_calls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("pods", "accused"), [([POD], 0), ([], 1)])
 def test_a_removal_may_fail_after_it_was_relayed(pods: list[str], accused: int, tmp_path: Path) -> None:
-    """A removal that was relayed may still fail, if the daemon is killed before the container is removed.
+    """A removal may fail after it was relayed, if the daemon is killed before it has removed the container.
 
     After the restart, the daemon lists the container to plugins, but only if the pod still exists.
     """

@@ -25,7 +25,6 @@ BEGIN = 1_795_000_000 * SECOND
 
 
 def call(op: str, name: str, at: float, code: str = "OK", **more: object) -> dict[str, Any]:
-    """Return a call that takes a tenth of a second; its events are dated in the middle of the call."""
     start = BEGIN + int(at * SECOND)
     return {"op": op, "id": name, "start": start, "end": start + SECOND // 10, "code": code, **more}
 
@@ -49,7 +48,7 @@ def over(at: float, stream: int = 1) -> dict[str, Any]:
 
 
 def life() -> Lines:
-    """Return calls on a pod and two containers, one of which is removed with the pod, and containerd's events."""
+    """Return calls on a pod and two containers, one removed together with the pod, and the events of containerd."""
     return [
         event("CREATED", POD, 0),
         event("STARTED", POD, 0.01),
@@ -76,7 +75,6 @@ def life() -> Lines:
 
 
 def found(folder: Path, lines: Lines) -> list[tuple[str, str]]:
-    """Return the accused entities, grouped by the clause that they break."""
     file = folder / "calls.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
     judged = judge(file).judgements
@@ -107,7 +105,7 @@ def doubled(type_: str, name: str) -> Callable[[Lines], object]:
 
 
 def swapped(first: tuple[str, str], second: tuple[str, str]) -> Callable[[Lines], object]:
-    """Swap the order in which events arrive, and keep their times."""
+    """Exchange the order in which two events arrive, but not their times."""
 
     def edit(lines: Lines) -> None:
         one, other = _at(lines, *first), _at(lines, *second)
@@ -236,7 +234,6 @@ def test_what_may_be_is_not_claimed(tmp_path: Path, edit: Callable[[Lines], obje
 
 
 def test_events_are_shown_where_they_are_dated(tmp_path: Path) -> None:
-    """Sequence charts show container events at their dates, as messages of the runtime."""
     file = tmp_path / "calls.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in life()), encoding="utf-8")
     told = [(each.seen.entity[:1], each.seen.output) for each in as_recorded(str(file)).steps if each.seen.output]
@@ -246,7 +243,7 @@ def test_events_are_shown_where_they_are_dated(tmp_path: Path) -> None:
 
 
 def test_a_call_that_was_given_up_is_shown_where_it_began(tmp_path: Path) -> None:
-    """A call that was given up appears before its events, although its line is held back for a possible restart."""
+    """The call is held back because of a possible restart, but appears before its events."""
     lines = life()
     changed("CreateContainer", ONE, code="DEADLINE_EXCEEDED")(lines)
     file = tmp_path / "calls.jsonl"

@@ -30,30 +30,27 @@ __all__ = ["every_violation"]
 
 
 CROWDED = re.compile(r"-(?:contexts|random)\.")
-"""Matches recordings of clients with many concurrent calls; judging a part of such a recording takes seconds."""
+"""Recordings of clients with many concurrent calls, of which even a part takes seconds to judge."""
 
 
 @cache
 def starts(name: str) -> list[int]:
-    """Return the offsets of the lines of the recording *name*."""
     return [0] + [index + 1 for index, byte in enumerate(content(name)) if byte == ord("\n")]
 
 
 def place(found: Found, above: int) -> tuple[object, ...]:
-    """Return *found* as an accusation, with its line number in the whole recording."""
     return (found.line + above, found.machine, found.cause, found.event, found.reply)
 
 
 @cache
 def accused(name: str, folder: Path) -> dict[tuple[object, ...], int]:
-    """Return the accusations in the whole recording *name*, each with its level."""
     return {place(each, 0): LEVELS.index(each.level) for each in violations(judged(content(name), folder))}
 
 
 def false_accusations(name: str, folder: Path, first: int, last: int) -> list[Found]:
     """Judge the bytes from *first* to *last*, and return the false accusations.
 
-    An accusation is false if the whole recording does not contain it, or contains it with a weaker level.
+    An accusation is false if the whole recording does not contain it, or has it only at a weaker level.
     """
     above = bisect.bisect_right(starts(name), first) - 1
     whole = accused(name, folder)
@@ -66,17 +63,16 @@ def false_accusations(name: str, folder: Path, first: int, last: int) -> list[Fo
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for all files of this module."""
     return tmp_path_factory.mktemp("damaged")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*LOGS, *EVENTS, *(name for name in CALLS if not CROWDED.search(name))])
 def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """If a recording is cut anywhere, between lines or within a line, the remaining part has no new violation.
+    """Whether it is cut between lines or within one, what remains of a recording has no new violation.
 
-    When the end of a client's recording is cut off, the calls in progress at the cut disappear without a trace. For
-    such recordings, unlike for logs, the absence of false accusations is tested but not guaranteed.
+    Cutting off the end of a client's recording makes the calls in progress there vanish without a trace. So for these
+    recordings, unlike for logs, this is tested but not guaranteed.
     """
     chosen = random.Random(name)
     size = len(content(name))
@@ -90,7 +86,6 @@ def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path
 
 @pytest.mark.parametrize("name", ["containerd-1.7.24.log", "2.1.9-orphan.log.gz"])
 def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """A log that begins at any of its lines has no new violation."""
     for first in starts(name)[:: 1 if TIMES > 1 else 4]:
         assert [] == false_accusations(name, folder, first, len(content(name))), first
 
@@ -100,9 +95,9 @@ def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Pat
 def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A log that is cut accuses nobody falsely, even if it is longer than any call.
+    """The doubts that follow the beginning of a log end after the longest time that a call may take.
 
-    The maximum duration of a call is set to four seconds, because no call of these clients took so long.
+    That time is four seconds here, because no call of these clients took longer.
     """
     monkeypatch.setattr(pod_calls, "WINDOW", 4_000_000_000)
     chosen = random.Random(name)
@@ -115,7 +110,6 @@ def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LOGS if name.startswith("containerd-")])
 def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """A log that ends at any position, even within a line, has no new violation."""
     end = starts(name)[-40]
     for last in range(end - 900, end, 1 if TIMES > 1 else 9):
         assert [] == false_accusations(name, folder, 0, last), last
@@ -125,7 +119,6 @@ def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path
 
 
 def answered(data: bytes, folder: Path) -> bool:
-    """Check that *data* gets verdicts, or an error in which each problem has a remedy."""
     try:
         found = judged(data, folder)
     except InputError as error:
@@ -169,11 +162,10 @@ ODD = {
 
 @pytest.mark.parametrize("case", ODD)
 def test_odd_files_have_an_answer(case: str, folder: Path) -> None:
-    """Odd files get a verdict or an error with a remedy; they are artificial, or were found after a power failure."""
+    """The files are artificial, or were found after a power failure."""
     assert answered(ODD[case], folder)
 
 
 def test_what_is_no_file_is_a_mistake(folder: Path) -> None:
-    """A folder is refused because it cannot be judged."""
     with pytest.raises(InputError):
         judge(str(folder))

@@ -23,7 +23,6 @@ PAIRS = [
 
 
 def rows(events: str, calls: str) -> list[str]:
-    """Judge a plugin's events with the calls or the log of the same run, and return the findings as table rows."""
     found = defaultdict(list)
     for judgement in judge(str(FOLDER / events), calls=str(FOLDER / calls)).judgements:
         for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
@@ -39,13 +38,12 @@ def rows(events: str, calls: str) -> list[str]:
 
 @pytest.mark.parametrize(("events", "calls"), PAIRS)
 def test_what_is_found_is_listed(events: str, calls: str) -> None:
-    """Judging finds exactly the violations in the table, on the listed lines."""
     assert rows(events, calls) == [each for each in LISTED if each.startswith(f"| `{events}` | `{calls}` |")]
 
 
 @pytest.mark.parametrize(("events", "calls"), PAIRS)
 def test_what_is_known_of_a_version_is_tolerated(events: str, calls: str) -> None:
-    """The profile tolerates all findings except one: a stop that is relayed again for a container that had run."""
+    """The profile tolerates everything except a second event of a stop, for a container that had run."""
     found = judge(str(FOLDER / events), calls=str(FOLDER / calls), profile=profile(events)).judgements
     findings = [each for of in found if isinstance(of.verdict, Illegal) for each in of.verdict.findings]
     broken = [(each.clause.name, each.line) for of in findings for each in of.first if each.clause.level == "MUST"]

@@ -24,7 +24,6 @@ VALUES: st.SearchStrategy[Data] = st.recursive(
 
 
 def written(value: Data) -> str:
-    """Write *value* as EDN; the keys of maps become keywords."""
     match value:
         case None:
             return "nil"
@@ -46,13 +45,12 @@ def written(value: Data) -> str:
 
 
 def read(text: str) -> list[Data]:
-    """Return the value of each form in *text*."""
     return [form.value for form in forms(text)]
 
 
 @given(st.lists(VALUES.filter(lambda value: not isinstance(value, list)), max_size=4))
 def test_what_is_written_is_read(values: list[Data]) -> None:
-    """One form for each line, or all in one vector or list."""
+    """A history has a form on each line, or all forms in one vector or list."""
     lines = "\n".join(map(written, values))
 
     assert values == read(lines)
@@ -127,7 +125,7 @@ def test_what_is_no_edn_is_refused_with_its_line(text: str, line: int, what: str
 
 
 def test_nesting_is_bounded() -> None:
-    """The depth of nesting is limited by a number, and not by the size of the interpreter's stack."""
+    """The limit is a number of levels instead of the size of the interpreter's stack."""
     assert read("{:a " * DEEPEST + "1" + "}" * DEEPEST)
     for opening in ("{:a ", "[", "#_", "#t "):
         with pytest.raises(NotationError, match="the form is nested more than 32 levels deep"):

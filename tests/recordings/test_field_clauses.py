@@ -26,17 +26,15 @@ if TYPE_CHECKING:
     from fsm.trace import Phase
 
 ZERO = -6795364578871345152
-"""Go's zero time in nanoseconds since 1970."""
+"""Go's zero time, in nanoseconds since 1970."""
 
 
 def status(**fields: object) -> bytes:
-    """Return a client's recording with the status of an exited container."""
     shown = {"created_at": 5, "started_at": 7, "finished_at": 9, "exit_code": 0, "reason": "Completed"} | fields
     return json.dumps({"op": "status", "id": "c" * 64, "start": 11, "state": "CONTAINER_EXITED"} | shown).encode()
 
 
 def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> None:
-    """Reports in every format name the field, its value and its expected value; unexercised clauses are skipped."""
     report = Report(judged=(judged(status(finished_at=0), tmp_path),))
 
     assert "violation: CONTAINER_EXITED was shown with finished 0" in text(report)
@@ -57,7 +55,6 @@ def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> N
 
 
 def test_what_a_profile_is_known_for_is_tolerated_and_reported(tmp_path: Path) -> None:
-    """A profile tolerates and reports its deviation; without it, the report says that the deviation is known."""
     zero = status(finished_at=ZERO)
     (judgement, _) = judged(zero, tmp_path, profile="containerd-1.7.24").judgements
     assert ["zero-exit-time"] == [each.first.deviation.name for each in judgement.tolerated]
@@ -80,7 +77,7 @@ def test_what_a_profile_is_known_for_is_tolerated_and_reported(tmp_path: Path) -
     ],
 )
 def test_a_trace_may_have_fields(fields: str, clauses: list[str], tmp_path: Path) -> None:
-    """Fields in a trace have the model's names; times are in nanoseconds or RFC 3339; other fields are ignored."""
+    """Fields have the model's names, and times are nanoseconds or RFC 3339; other fields are ignored."""
     line = f'{{"entity": "c1", "event": "status", "reply": "ok", "shows": "CONTAINER_EXITED", "fields": {fields}}}'
 
     found = judged(line.encode(), tmp_path, models=["cri-container"])
@@ -89,7 +86,7 @@ def test_a_trace_may_have_fields(fields: str, clauses: list[str], tmp_path: Path
 
 
 def test_a_status_that_shows_a_wrong_state_is_one_finding() -> None:
-    """A status that shows a wrong state is one finding; its fields are judged for the state that the entity is in."""
+    """The fields of a status that shows a wrong state are judged for the state that the entity is really in."""
     monitor = Monitor(load("cri-container"), fresh=True)
     fields: dict[str, int | str] = {"created": 5, "started": 7, "finished": 0}
     for event in ("create", "start"):
@@ -121,7 +118,7 @@ ENDED = RUNS | {"finished": 9, "exit-code": 3}
     ],
 )
 def test_what_was_shown_stays(lines: list[tuple[str, dict[str, int | str]]], clauses: list[str]) -> None:
-    """Once set, a field of an entity keeps its value until the runtime is restarted or the entity is gone."""
+    """A field keeps its value until the entity is gone or the runtime restarts."""
     monitor = Monitor(load("cri-container"))
     found: list[Violation] = []
     for what, fields in lines:

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from fsm.recordings.line_reader import Piece
 
 LOOKS = 4
-"""Number of looks after which a follower must have read everything that was written."""
+"""Number of times that a follower may look for new lines before it must have read everything that was written."""
 
 
 class Reader:
-    """A follower of *path*, with the line numbers and gaps that it has read."""
-
     def __init__(self, path: Path) -> None:
         self.over = False
         self.missing = 0
@@ -38,7 +36,6 @@ class Reader:
         self.missing += 1
 
     def read(self) -> list[bytes]:
-        """Return the lines that were written since the last call."""
         lines: list[bytes] = []
         looks = 0
         while looks < LOOKS:
@@ -68,7 +65,6 @@ def _append(path: Path, data: bytes) -> None:
 
 
 def test_lines_as_they_are_written(path: Path) -> None:
-    """A line is returned when it is complete; at the end, an incomplete last line is also returned."""
     path.write_bytes(b"one\ntw")
     reader = Reader(path)
 
@@ -81,7 +77,7 @@ def test_lines_as_they_are_written(path: Path) -> None:
 
 
 def test_rotation_by_renaming(path: Path) -> None:
-    """Lines that are written to a renamed file come before the new file's lines, which are numbered from one."""
+    """Lines that are still written to the renamed file come before the new file's, which start at number one."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -102,7 +98,7 @@ def test_rotation_by_renaming(path: Path) -> None:
 
 
 def test_rotation_by_copying(path: Path) -> None:
-    """If a log is rotated by copying, lines that were written after the last look are read from the copy."""
+    """Lines that were written since the last look are read from the copy."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -118,7 +114,7 @@ def test_rotation_by_copying(path: Path) -> None:
 
 @pytest.mark.parametrize("after", [b"new\n", b"this is longer than what was there before\n", b"xyz\n"])
 def test_truncation(path: Path, after: bytes) -> None:
-    """If a file is truncated without a copy, a gap is reported, whatever the size of the file at the next look."""
+    """A file that is truncated without a copy has a gap, however large the file is at the next look."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -131,7 +127,6 @@ def test_truncation(path: Path, after: bytes) -> None:
 
 
 def test_a_file_that_is_missing_for_a_while(path: Path) -> None:
-    """A followed file may be missing at the beginning, and also after it was removed."""
     reader = Reader(path)
     assert reader.read() == []
     assert reader.missing
@@ -147,7 +142,6 @@ def test_a_file_that_is_missing_for_a_while(path: Path) -> None:
 
 
 def test_a_pipe_ends(tmp_path: Path) -> None:
-    """Following ends when the pipe ends; an incomplete last line is returned."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     writer = os.open(path, os.O_RDWR)
@@ -162,7 +156,6 @@ def test_a_pipe_ends(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_followed(tmp_path: Path) -> None:
-    """A directory, compressed data, and a path below a file cannot be followed, and the error says so."""
     packed = tmp_path / "log.gz"
     packed.write_bytes(b"\x1f\x8b\x08\x00rest")
     plain = tmp_path / "plain"

@@ -25,7 +25,6 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 def damaged(lines: list[bytes], path: Path, count: int) -> list[int]:
-    """Write *lines* with garbage lines between them, and return the line numbers of the garbage."""
     chance = random.Random(count)
     whole = [(line, False) for line in lines]
     for _ in range(count):
@@ -44,7 +43,6 @@ TRACE = [b'{"trace": 1, "machine": "container-status"}'] + [
 @pytest.mark.parametrize("count", [0, 1, LISTED, LISTED + 3])
 @pytest.mark.parametrize("lines", [lines_of(CALLS), lines_of(EVENTS), TRACE], ids=["calls", "events", "trace"])
 def test_the_first_are_named(lines: list[bytes], count: int, tmp_path: Path) -> None:
-    """All unrecognized lines are counted, and the first are named; if all lines are recognized, there is no note."""
     path = tmp_path / "recording.jsonl"
     foreign = damaged(lines, path, count)
 
@@ -55,7 +53,6 @@ def test_the_first_are_named(lines: list[bytes], count: int, tmp_path: Path) -> 
 
 
 def test_those_of_two_files_name_the_file(tmp_path: Path) -> None:
-    """If events and calls are in two files, each unrecognized line is named with its file."""
     events, calls = tmp_path / "events.jsonl", tmp_path / "calls.jsonl"
     [of_events], [of_calls] = damaged(lines_of(EVENTS), events, 1), damaged(lines_of(CALLS), calls, 1)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 POD, CONTAINER = "a" * 64, "b" * 64
 AT = 1_795_473_365
-"""2026-11-23T22:36:05Z."""
+"""2026-11-23T22:36:05Z, in seconds since 1970."""
 
 TOLD = [
     (10, "Synchronize"),
@@ -68,18 +68,15 @@ ONE, TWO, THREE, OTHER = (letter * 64 for letter in "cdef")
 
 
 def told(at: int, event: str, container: str = CONTAINER) -> str:
-    """Return a line with an event that the plugin received at *at* milliseconds."""
     return json.dumps({"ts": at * 10**6, "event": event, "pod": POD, "container": container}) + "\n"
 
 
 def called(op: str, name: str, start: int, end: int, code: str = "OK") -> str:
-    """Return a line with a call, whose times are given in milliseconds."""
     times = {"start": start * 10**6, "end": end * 10**6, "code": code}
     return json.dumps({"op": op, "id": name, **({"pod": POD} if op == "CreateContainer" else {}), **times}) + "\n"
 
 
 def broken(folder: Path, events: list[str], calls: list[str] | str) -> list[tuple[str, str]]:
-    """Return each broken clause with the first letter of the container or pod that breaks it."""
     (folder / "events").write_text(CONNECTS % POD + "".join(events), encoding="utf-8")
     (folder / "calls").write_text("".join(calls), encoding="utf-8")
     found = judge(str(folder / "events"), calls=str(folder / "calls"), profile="containerd-2.1")
@@ -92,7 +89,7 @@ def broken(folder: Path, events: list[str], calls: list[str] | str) -> list[tupl
 def test_a_creation_that_was_given_up_explains_one_id(
     first: str, more: list[str], accused: int, tmp_path: Path
 ) -> None:
-    """A creation that was given up explains only one id, which may be any id that no caller received."""
+    """Such a creation explains a single id, which may be any that no caller received."""
     calls = [
         called("CreateContainer", THREE, 20, 50),
         called("CreateContainer", "", 30, 60, code="DEADLINE_EXCEEDED"),
@@ -112,7 +109,7 @@ def test_a_creation_that_was_given_up_explains_one_id(
 
 
 def test_what_an_id_took_in_time_no_other_takes(tmp_path: Path) -> None:
-    """If an id was relayed while a creation was in progress, the creation does not explain a later id."""
+    """If an id was relayed while the creation was in progress, the creation does not explain a later one."""
     calls = [
         called("CreateContainer", "", 20, 60, code="DEADLINE_EXCEEDED"),
         called("UpdateContainerResources", OTHER, 5_000, 5_001, code="NOT_FOUND"),
@@ -140,7 +137,6 @@ def test_a_call_that_was_given_up_relays_each_event_once(again: bool, accused: i
 
 
 def line(at: int, message: str, error: str = "") -> str:
-    """Return a line of a log, written at *at* milliseconds."""
     quoted = message.replace('"', '\\"')
     return (
         f'time="1970-01-01T00:00:{at / 1000:06.3f}Z" level=info msg="{quoted}"'
@@ -178,7 +174,7 @@ def test_a_relay_that_failed_excuses_one_call_of_its_kind(
 
 @pytest.mark.parametrize(("closes", "accused"), [(True, 0), (False, 1)])
 def test_a_plugin_that_was_closed_receives_late(closes: bool, accused: int, tmp_path: Path) -> None:  # noqa: FBT001
-    """A plugin whose connection was closed may still receive events that were sent earlier.
+    """A plugin whose connection was closed may still receive events that were sent before.
 
     Until it reconnects, calls that succeed need not be relayed to it.
     """
@@ -201,7 +197,6 @@ def test_a_plugin_that_was_closed_receives_late(closes: bool, accused: int, tmp_
 
 @pytest.mark.parametrize(("dropped", "accused"), [(False, 0), (True, 1)])
 def test_each_reply_ends_the_call_on_its_line(dropped: bool, accused: int, tmp_path: Path) -> None:  # noqa: FBT001
-    """A reply ends only its own call, even if another creation in the same pod is in progress."""
     calls = [
         called("CreateContainer", TWO, 20, 60),
         called("CreateContainer", ONE, 0, 90),
@@ -215,7 +210,7 @@ def test_each_reply_ends_the_call_on_its_line(dropped: bool, accused: int, tmp_p
 
 @pytest.mark.parametrize(("relays", "accused"), [(2, 0), (3, 1)])
 def test_of_two_calls_that_overlap_each_relays(relays: int, accused: int, tmp_path: Path) -> None:
-    """Two overlapping calls may each relay one event, although the log does not show the reply of each request."""
+    """Each of the calls may relay an event, although the log does not show which of them a reply belongs to."""
     why = "rpc error: code = Canceled desc = NRI container update failed: context canceled"
     about = f'UpdateContainerResources for "{CONTAINER}"'
     texts = [(20, " with Linux: nil", ""), (21, " with Linux: nil", ""), (40, " failed", why), (41, " failed", why)]
@@ -235,7 +230,7 @@ def test_of_two_calls_that_overlap_each_relays(relays: int, accused: int, tmp_pa
 def test_a_removal_that_was_given_up_makes_nothing_forgotten(
     stops: int, accused: list[tuple[str, str]], tmp_path: Path
 ) -> None:
-    """After a removal of a pod was given up, a second stop of a container is still a violation."""
+    """A second stop of a container is a violation even if a removal of its pod was given up."""
     calls = [
         called("CreateContainer", ONE, 20, 40),
         called("RemovePodSandbox", POD, 50, 80, code="DEADLINE_EXCEEDED"),

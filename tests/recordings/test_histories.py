@@ -37,12 +37,10 @@ PAIRS: dict[str, tuple[str, int, list[int]]] = {
 
 
 def judged(name: str, machine: str) -> Judged:
-    """Judge the file *name* with *machine*, or with the machine named in the file."""
     return judge(str(FOLDER / name), models=[machine] if machine else [])
 
 
 def violation(name: str, machine: str) -> Violation:
-    """Return the only violation in the file *name*."""
     (judgement,) = judged(name, machine).judgements
     assert isinstance(judgement.verdict, Illegal)
     (finding,) = judgement.verdict.findings
@@ -69,7 +67,6 @@ def test_one_is_legal(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_its_twin_is_not(name: str) -> None:
-    """The report on an illegal history names an operation, and the stretch of operations that no order explains."""
     machine, line, lines = PAIRS[name]
 
     found = violation(name.replace(".", ".bad."), machine)
@@ -130,7 +127,7 @@ def test_what_an_end_says(text: str, reply: str, shows: str) -> None:
 
 
 def test_a_value_that_was_asked_with_is_no_reply() -> None:
-    """A value at the end of a call is not a reply if it equals the argument, because Jepsen repeats arguments."""
+    """Jepsen repeats the argument at the end of a call, so an equal value there is no reply."""
     text = "{:type :invoke, :f :start, :process 0, :value 7}\n{:type :ok, :f :start, :process 0, :value 7}"
 
     ((seen, *_),) = read("x", text.encode()).operations
@@ -139,7 +136,6 @@ def test_a_value_that_was_asked_with_is_no_reply() -> None:
 
 
 def test_what_failed_without_an_error_did_nothing() -> None:
-    """An operation that failed without an error is left out and counted."""
     text = "{:type :invoke, :f :start, :process 0}\n{:type :fail, :f :start, :process 0}"
 
     found = read("x", text.encode())
@@ -165,9 +161,9 @@ def test_what_never_returned(text: str) -> None:
 
 
 def test_the_nemesis_is_no_client() -> None:
-    """Operations of Jepsen's nemesis are not operations of a client.
+    """The operations of Jepsen's nemesis are :info at both ends, with values of any kind.
 
-    They have :info at both ends and values of any kind, and they count only if the machine has such an event.
+    They count only if the machine has an event of that name.
     """
     nemesis = "{:type :info, :f :%s, :process :nemesis, :value {:any [1 2 3]}}\n"
     rest = (FOLDER / "starts-at-once.ok.edn").read_text(encoding="utf-8")
@@ -177,7 +173,7 @@ def test_the_nemesis_is_no_client() -> None:
 
 
 def test_what_is_nobodys_own_happens_to_everybody(tmp_path: Path) -> None:
-    """An operation without an entity, such as a restart, affects every entity in the history."""
+    """An operation without an entity, such as a restart, affects every entity of the history."""
     text = (FOLDER / "restart.bad.jsonl").read_text(encoding="utf-8")
     again = text.replace('"entity": "c1"', '"entity": "c2"').splitlines(keepends=True)[1:]
     again = [line.replace('"process": "', '"process": "x') for line in again if "operator" not in line]
@@ -275,7 +271,7 @@ def test_a_byte_that_is_no_text() -> None:
 
 
 def test_a_history_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading a history stops at the size limit, even if the compressed file is small."""
+    """Even a small compressed file may exceed the limit."""
     path = tmp_path / "large.edn.gz"
     path.write_bytes(gzip.compress(CALL.encode() * 100_000))
     monkeypatch.setattr(histories, "LARGEST", 1 << 20)

@@ -23,13 +23,12 @@ STOPPED = {
     "1.7.24-killed-containers.calls.jsonl.gz": "b5ecc",
     "2.1.9-killed-containers.calls.jsonl.gz": "71efe",
 }
-"""Containers that are shown as running after a stop: their shim was killed, and their exit is handled later."""
+"""Containers that are shown as running after a stop, because their shim was killed and the exit comes later."""
 
 SECOND = 1_000_000_000
 
 
 def looks(container: str, state: str, at: int) -> list[bytes]:
-    """Return the lines of a status call that shows *state*."""
     call = {"op": "ContainerStatus", "id": container, "start": at, "end": at + 1_000, "code": "OK"}
     shown = {"op": "status", "id": container, "start": at + 2_000, "state": state}
     return [json.dumps(each).encode() for each in (call, shown)]
@@ -38,10 +37,7 @@ def looks(container: str, state: str, at: int) -> list[bytes]:
 @pytest.mark.parametrize("assume", ["maybe", "none"])
 @pytest.mark.parametrize("name", STOPPED)
 def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tmp_path: Path) -> None:
-    """A container may be shown as running for a minute after its stop, and no longer.
-
-    Restarts make no difference.
-    """
+    """A container may be shown as running for a minute after its stop, restart or not."""
     lines = content(name).splitlines()
     calls = [json.loads(line) for line in lines]
     of = next(call["id"] for call in calls if call.get("id", "").startswith(STOPPED[name]))
@@ -65,9 +61,9 @@ def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tm
 
 @pytest.mark.parametrize(("call", "on"), [("StopContainer", "c" * 64), ("StopPodSandbox", "d" * 64)])
 def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path) -> None:
-    """A container must end after the stop of its pod, just as after its own stop.
+    """The stop of a pod ends its containers in the same way as their own stop.
 
-    A container that was stopped before it was started may run forever.
+    A container that was stopped before it was ever started may run forever.
     """
     container, pod = "c" * 64, "d" * 64
     run = {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"}
@@ -87,7 +83,7 @@ def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path
 
 
 def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
-    """A start that is refused because the container runs is equivalent to a status that shows it running."""
+    """The refusal to start a container that runs proves as much as a status that shows it running."""
     name = "2.1.9-killed-containers.log.gz"
     lines = content(name).splitlines()
     until = (
@@ -114,9 +110,9 @@ def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_container_starts_in_a_stopped_pod(tmp_path: Path) -> None:
-    """If a start in a stopped pod had succeeded instead of being refused, it would be a finding.
+    """Every start that was refused in a stopped pod would be a finding if it had succeeded.
 
-    The test edits every such start in the recordings of clients.
+    The test edits each of these starts in the recordings of clients.
     """
     planted = 0
     for name in CALLS:
@@ -139,7 +135,6 @@ def test_no_container_starts_in_a_stopped_pod(tmp_path: Path) -> None:
 
 
 def test_no_container_starts_in_a_stopped_pod_of_a_log(tmp_path: Path) -> None:
-    """In a log too, a start that succeeds in a stopped pod is a finding."""
     planted = 0
     for name in LOGS:
         lines = content(name).splitlines()
@@ -175,7 +170,7 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
     *,
     found: bool,
 ) -> None:
-    """A start that overlaps the stop of the pod may succeed, because it may have checked the pod before the stop."""
+    """The start may have checked the pod before the stop took effect."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
@@ -203,7 +198,7 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
 def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
     asked: int, state: str, code: str, pause: int, tmp_path: Path, *, found: bool
 ) -> None:
-    """A start in a pod that was shown as not ready is a finding, unless a restart in between may have changed it."""
+    """A start in a pod that was shown as not ready is a finding, unless a restart may have changed the pod since."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
@@ -223,9 +218,9 @@ def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
 def test_a_creation_that_the_stop_of_the_pod_overlaps_may_succeed(
     release: str, tmp_path: Path, *, stopped: bool
 ) -> None:
-    """A creation that overlaps the stop of the pod may succeed, and a plugin may be notified of it after the stop.
+    """Such a creation may even be relayed to a plugin after the stop.
 
-    A creation that begins in a stopped pod is refused, except in 2.1.
+    One that begins in a stopped pod is refused, except in 2.1.
     """
     container, pod = "c" * 64, "d" * 64
     calls = [

@@ -100,7 +100,6 @@ BYTES = (b'{"entity": "\xff"}', b'{"entity": "c1", "detail": "\xff"}', b'{"entit
 
 
 def random_line(chance: random.Random) -> bytes:
-    """Return a random line of a trace; it usually has one of a few shapes, and is sometimes not valid."""
     if chance.random() < 0.1:
         return chance.choice([*(line.encode() for line in WHOLE_LINES), *BYTES])
     said: dict[str, object] = {"entity": chance.choice(IDS)} if chance.random() < 0.95 else {}
@@ -121,8 +120,6 @@ def random_line(chance: random.Random) -> bytes:
 
 
 class Found(NamedTuple):
-    """The observations in a trace with their lines, the notes, the unrecognized lines, and the problems."""
-
     seen: list[tuple[int | Line, Observation]]
     notes: Counter[str]
     foreign: list[int | Line]
@@ -130,7 +127,6 @@ class Found(NamedTuple):
 
 
 def read(pieces: list[bytes], *, lenient: bool = True, relative: bool = True, large: bool = True) -> Found:
-    """Read *pieces* of a trace; if *large* is true, check the columns as well."""
     title = TraceHeader(trace=1, machine="door", clock="relative" if relative else "epoch")
     trace = Trace(title=title, lenient=lenient, size=1 << 60 if large else -(1 << 60))
     found: list[tuple[int | Line, Observation]] = []
@@ -153,7 +149,6 @@ def read(pieces: list[bytes], *, lenient: bool = True, relative: bool = True, la
 
 
 def _same(columns: Columns, index: int, seen: Observation) -> None:
-    """Check that *columns* describe the observation at *index*."""
     kind, at, time = columns.kind[index], columns.at[index], nanoseconds(seen.at)
     assert (kind < 0) == (bool(seen.fields) or (time is not None and time < 0))
     if kind >= 0:
@@ -163,7 +158,6 @@ def _same(columns: Columns, index: int, seen: Observation) -> None:
 
 
 def pieces_of(chance: random.Random) -> list[bytes]:
-    """Return random pieces of a trace."""
     return [b"\n".join(random_line(chance) for _ in range(chance.randint(1, 120))) for _ in range(chance.randint(1, 4))]
 
 
@@ -189,7 +183,7 @@ def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> N
     ],
 )
 def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison can fail: a defect that is planted in the columns changes the result."""
+    """The comparison can fail: a defect planted in the columns changes the result."""
     monkeypatch.setattr(decoded_columns, name, wrong)
 
     with pytest.raises((AssertionError, TypeError, ValueError)):
@@ -197,7 +191,7 @@ def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.Monk
 
 
 def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a trace has too many kinds of observations, earlier kinds are forgotten, and results stay the same."""
+    """If there are too many kinds of observations, the earliest are forgotten, which does not change the result."""
     monkeypatch.setattr(decoded_columns, "_MANY", 2)
     pieces = pieces_of(random.Random(4))
     trace = Trace(size=1 << 60)
@@ -210,7 +204,7 @@ def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("lines", [["{}", "{} {}", "", "{}"], ["{}", '{"entity":', '"c1"} {}'], ["{}{}", ""]])
 def test_each_line_is_one_object(lines: list[str]) -> None:
-    """A line that does not contain exactly one object is an error, even if the total number of objects is right."""
+    """A line with two objects is an error even if the number of objects equals the number of lines."""
     found = read(["\n".join(lines).encode()], lenient=False)
 
     assert [each.line for each in found.problems] == [
@@ -219,7 +213,6 @@ def test_each_line_is_one_object(lines: list[str]) -> None:
 
 
 def test_intervals_are_put_in_order() -> None:
-    """Calls that have a start and an end are sorted by their end, and get no columns."""
     lines = [f'{{"entity": "c{n % 3}", "event": "start", "reply": "ok"}}' for n in range(50)]
     timed = [f'{{"entity": "c{n % 3}", "event": "stop", "start": {n}, "end": {n + 5}}}' for n in range(50)]
     pieces = ["\n".join(each).encode() for each in (lines, [*lines, *timed], lines)]
@@ -234,7 +227,7 @@ def test_intervals_are_put_in_order() -> None:
 def test_time_limits_are_judged_by_compiled_code(
     time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, table: bool
 ) -> None:
-    """Compiled code judges machines with time limits; only a few observations are judged one by one."""
+    """Compiled code also judges machines with time limits, apart from a few observations."""
     trace, large = tmp_path / "trace.jsonl", tmp_path / ("trace.parquet" if table else "trace.jsonl")
     lines = ['{"trace": 1, "machine": "container-status", "fresh": true}']
     for number in range(3_000):
@@ -270,7 +263,6 @@ def test_time_limits_are_judged_by_compiled_code(
 @pytest.mark.parametrize("size", [50, 1 << 20])
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Judging in bulk and line by line is the same, for pieces of any size, compressed files and truncated lines."""
     monkeypatch.setattr(line_reader, "PIECE", size)
     monkeypatch.setattr(line_reader, "LONGEST", 150)
     chance = random.Random(size)
@@ -302,7 +294,7 @@ def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch
 
 
 def test_a_time_limit_runs_from_a_line_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A time limit starts at a line of the trace, even if the line that breaks it names another file."""
+    """The limit runs from a line of this trace, even if the line that breaks it names another file."""
     trace = tmp_path / "trace.jsonl"
     at = 1_795_172_600 * 10**9
     lines: list[dict[str, object]] = [
@@ -328,7 +320,6 @@ def test_a_time_limit_runs_from_a_line_of_the_trace(tmp_path: Path, monkeypatch:
 
 
 def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the optional libraries, lines are decoded and judged one after the other."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(
         '{"trace": 1, "machine": "container-status"}\n' + '{"entity": "c1", "event": "status", "reply": "ok"}\n' * 99
@@ -347,7 +338,7 @@ def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: py
     ("size", "expected"), [(0, [False, False, True]), (29, [False, False, True]), (30, [True] * 3)]
 )
 def test_a_file_is_read_one_way(size: int, expected: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The size of a file decides whether it is read in bulk, unless the file has grown since its size was read."""
+    """The size of a file decides whether it is read in bulk, unless the file has grown since."""
     monkeypatch.setattr(json_lines, "LARGE", 30)
     trace = Trace(size=size)
 
@@ -357,7 +348,7 @@ def test_a_file_is_read_one_way(size: int, expected: list[bool], monkeypatch: py
 
 
 def test_sizes_of_files(tmp_path: Path) -> None:
-    """A compressed file has more lines than its size suggests; for a pipe the size is unknown."""
+    """A compressed file has more lines than its size suggests, and the size of a pipe is unknown."""
     plain, compressed = tmp_path / "one.jsonl", tmp_path / "one.jsonl.gz"
     plain.write_bytes(bytes(100))
     compressed.write_bytes(bytes(100))

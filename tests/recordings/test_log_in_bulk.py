@@ -46,7 +46,7 @@ PLAIN = sorted(RECORDINGS.glob("containerd-*.log"))
 MORE = [RECORDINGS / f"{name}.log.gz" for name in ("2.1.9-random", "1.7.24-restart-graceful", "1.6.20-debuglevel")]
 SLOWER = sorted(set(RECORDINGS.glob("*.log.gz")) - set(MORE))
 STOP = b'time="2026-11-20T11:03:25.27Z" level=info msg="StopContainer for \\"%064x\\" with timeout %d (s)"'
-"""A line of a log, with placeholders for an id and a number."""
+"""A line of a log with placeholders for an id and a number."""
 ID = re.compile(rb"[0-9a-f]{64}")
 
 
@@ -61,7 +61,6 @@ def read_slowly(lines: Sequence[bytes]) -> tuple[Log, list[tuple[int, Observatio
 
 
 def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[int, Observation]], int]:
-    """Read *lines* in batches of given sizes; return the log, its observations, and the number read in bulk."""
     log, found, at, in_bulk = Log(), list[tuple[Any, "Observation"]](), 0, 0
     bulk, parts = Bulk(log), list[Any]()
     while at < len(lines):
@@ -91,7 +90,6 @@ def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[
 
 
 def differ(lines: Sequence[bytes], chosen: random.Random, least: int = 64) -> tuple[bool, int]:
-    """Read *lines* in bulk and one by one; return whether the results differ, and the number read in bulk."""
     log, found = read_slowly(lines)
     other, in_bulk, count = read(lines, iter(lambda: chosen.randrange(least, 700), None))
     for each in (log, other):  # an empty list of starts is equivalent to no list
@@ -100,7 +98,6 @@ def differ(lines: Sequence[bytes], chosen: random.Random, least: int = 64) -> tu
 
 
 def in_bulk_alike(lines: Sequence[bytes]) -> bool:
-    """Check that reading *lines* in bulk has the same result, and that most of them are really read in bulk."""
     differs, count = differ(lines, random.Random(len(lines)))
     return not differs and count > 0.7 * len(lines)
 
@@ -120,7 +117,6 @@ def test_every_recording_says_in_bulk_what_it_says_line_by_line(path: Path) -> N
 
 
 def again(lines: Sequence[bytes], turns: int, minutes: int) -> list[bytes]:
-    """Repeat *lines*; each repetition is some minutes later and has different ids."""
     found = []
     for turn in range(turns):
         for line in lines:
@@ -146,7 +142,7 @@ def test_damaged_lines_say_the_same(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(amount(5, night=300)))
 def test_lines_with_exchanged_ids_say_the_same(seed: int) -> None:
-    """Lines whose ids were exchanged have the same meaning in bulk, even if a call on a container names a pod."""
+    """The result is the same even for a call on a container that names a pod."""
     chosen = random.Random(seed)
     lines = lines_of(chosen.choice([*PLAIN, *MORE]))[: chosen.choice((200, 400, 2_000))]
     ids = sorted({each for line in lines for each in ID.findall(line)})
@@ -171,7 +167,7 @@ def test_logs_that_are_mixed_line_by_line_say_the_same() -> None:
 
 
 FEW = patch.object(pod_calls, "UNRECORDED", 34)
-"""Limits the remembered entities to 34, which is more than the maximum number in a shape."""
+"""Remember only 34 entities, which is still more than a single shape can have."""
 
 
 def test_where_few_that_were_removed_are_remembered_the_same_is_said() -> None:
@@ -185,7 +181,7 @@ def test_a_pod_that_is_not_forgotten_is_found() -> None:
 
 
 def forgotten_lines() -> list[bytes]:
-    """Return interleaved recordings and calls on removed pods; some of the calls end after their pod is forgotten."""
+    """Return interleaved recordings and calls on removed pods, some of which end after their pod is forgotten."""
     parts = [lines_of(path) for path in PLAIN]
     lines = [line for each in zip(*parts, strict=False) for line in each]
     time = b'time="2026-11-20T11:30:%02d.5Z" level=info msg="'
@@ -205,7 +201,6 @@ FEW_TEMPLATES = patch.object(log_in_bulk, "_TEMPLATES", 128)
 
 @pytest.fixture(scope="module")
 def many_templates() -> list[bytes]:
-    """Return lines of many templates, most of which are not lifecycle events."""
     lines = again(lines_of(PLAIN[1]), 3, 1)
     return [each for at, line in enumerate(lines) for each in (b"word%s" % (b"x" * (at % 90)), line)]
 
@@ -262,7 +257,7 @@ def test_a_template_stands_for_lines_that_say_the_same() -> None:
 
 
 def test_code_that_was_kept_runs_in_a_process_that_compiles_nothing() -> None:
-    """Cached machine code runs in a new process without Numba's compiler."""
+    """Machine code from the cache runs in a new process that does not load Numba's compiler."""
     code = "from fsm.runtimes.recordings.line_templates import Templates; print(Templates(8).scan(b'one 1\\none 2', 2).templates)"
     for _ in range(2):  # the first call may compile it
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -352,7 +347,6 @@ def test_a_mistake_is_found(mistake: str) -> None:
 
 
 def judged(path: Path, part: Part = WHOLE) -> object:
-    """Return all judgements of the recording in *path*, with its notes, version and stories."""
     found = judge(path, part=part)
     stories = [
         (
@@ -366,7 +360,6 @@ def judged(path: Path, part: Part = WHOLE) -> object:
 
 
 def in_bulk() -> ExitStack:
-    """Make the reader read even short logs in bulk, and in short pieces."""
     stack = ExitStack()
     stack.enter_context(patch.multiple(log_reader, ENOUGH=-1, UNCOMPILED=-1))
     stack.enter_context(patch.object(line_reader, "PIECE", 1 << 14))
@@ -410,8 +403,6 @@ def test_rotated_and_followed_files_say_the_same(tmp_path: Path) -> None:
 
 
 class Once:
-    """A condition that ends a follower after it has read the file."""
-
     def __init__(self) -> None:
         self.asked = 0
 

@@ -51,7 +51,6 @@ START: Final = {"entity": "c1", "event": "start", "reply": "ok"}
 
 
 def converted(name: str, folder: Path) -> Path:
-    """Convert the recording *name* to a table."""
     table = folder / "recording.parquet"
     with table.open("wb") as file:
         write(open_recording(name), file, Restarts())
@@ -59,7 +58,6 @@ def converted(name: str, folder: Path) -> Path:
 
 
 def in_groups(table: Path) -> None:
-    """Rewrite *table* in groups of 50 rows."""
     known, rows = parquet.read_metadata(table).metadata[ORIGIN], parquet.read_table(table)
     with parquet.ParquetWriter(table, rows.schema) as writer:
         writer.write_table(rows, 50)
@@ -67,7 +65,6 @@ def in_groups(table: Path) -> None:
 
 
 def found(name: str, file: str, models: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the complete report on the recording in *file*, with the name *name* and with times as numbers."""
     report = Report(judged=(judge(file, every=True, models=models),), every=True)
 
     def plain(value: object) -> object:
@@ -82,7 +79,6 @@ def found(name: str, file: str, models: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def table(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = None) -> str:
-    """Write a table with these *rows*, as a user might."""
     name = str(folder / "own.parquet")
     parquet.write_table(pa.Table.from_pylist(rows, schema), name)
     return name
@@ -90,7 +86,6 @@ def table(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = N
 
 @pytest.mark.parametrize("name", SOME)
 def test_a_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None:
-    """A table and its recording have the same report, whether the table has one row group or many."""
     recording = str(RECORDINGS / name)
     expected, table = with_files(found(name, recording), recording, name), converted(recording, tmp_path)
 
@@ -106,7 +101,6 @@ def test_any_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None
 
 
 def with_files(report: object, recording: str, name: str) -> object:
-    """Add the file name *recording* to each place with a line number in *report*."""
     if isinstance(report, list):
         return [with_files(each, recording, name) for each in report]
     if isinstance(report, dict):
@@ -117,7 +111,7 @@ def with_files(report: object, recording: str, name: str) -> object:
 
 
 def test_a_violation_is_not_lost(tmp_path: Path) -> None:
-    """The comparison of reports can fail: the table of one recording and another recording have different reports."""
+    """The comparison of reports can fail: a table and a different recording have different reports."""
     one, other = (str(RECORDINGS / name) for name in SOME[:2])
 
     assert found("", str(converted(one, tmp_path))) != found("", other)
@@ -135,7 +129,7 @@ def test_under_any_model(model: str, tmp_path: Path) -> None:
 
 
 def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
-    """Rows that another tool has selected are still rows of a log, although the tool drops the metadata."""
+    """Other tools drop the metadata of a table, but the rows that they select are still rows of a log."""
     whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path))
     entities = whole["entity"].to_pylist()
     chosen = whole.filter(pa.array([each == entities[1] for each in entities])).replace_schema_metadata(None)
@@ -150,7 +144,7 @@ def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", own_forms(), ids=lambda each: each.name)
 def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None:
-    """Compiled code does not judge a table if the start of a call decides whether an id may be new.
+    """Compiled code cannot judge a table in which the start of a call decides whether an id may be new.
 
     It judges the columns of all other tables.
     """
@@ -161,7 +155,6 @@ def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None
 
 
 def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation | None]:
-    """Return the kind of each of *rows*, or ``None`` for a row without a kind."""
     found = columns.batch(rows).columns
     assert found is not None
     return [None if each < 0 else found.kinds[each] for each in found.kind]
@@ -169,7 +162,7 @@ def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation
 
 @pytest.mark.parametrize("many", [observation_columns._MANY, 20])  # noqa: SLF001
 def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows get the same kinds in bulk as one by one, although only distinct rows are examined in bulk."""
+    """In bulk, only distinct rows are examined, but every row has the same kind as on its own."""
     monkeypatch.setattr(observation_columns, "_MANY", many)
     chance = random.Random(1)
     words: dict[str, list[Any]] = {
@@ -196,7 +189,6 @@ def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pyte
 
 
 def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A column that is empty in one row group is read correctly in the other groups."""
     name = str(tmp_path / "own.parquet")
     rows = [{"entity": "c1", "event": "start", "reply": reply} for reply in (None, None, "ok", None, "UNKNOWN")]
     parquet.write_table(pa.Table.from_pylist(rows), name, row_group_size=2)
@@ -210,7 +202,7 @@ def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each id is written only once in a row group, although by default Parquet stops this after a megabyte of ids."""
+    """Parquet by default stops sharing equal ids after a megabyte of them."""
     lines, ids = tmp_path / "trace.jsonl", 17_000
     rows = [json.dumps({"entity": f"{each:064x}", "event": "stop", "reply": "ok"}) for each in range(ids)]
     lines.write_text("\n".join(rows * 2))
@@ -225,7 +217,7 @@ def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
-    """In a user's own table, rows without line numbers are counted, and unknown columns are ignored."""
+    """Rows without line numbers are counted instead, and unknown columns are ignored."""
     name = table(tmp_path, [{**START, "node": "n1"}, {**REMOVE, "node": "n1"}])
 
     batches = list(open_recording(name).batches)
@@ -263,7 +255,7 @@ def test_fields_and_times_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("ms", "UTC"), pa.uint64(), pa.string()])
 def test_times_of_other_tools(kind: pa.DataType, tmp_path: Path) -> None:
-    """A time may be a timestamp, a number of nanoseconds or a text, as other tools write them."""
+    """Other tools write times as timestamps, numbers of nanoseconds, or text."""
     at = 1_795_172_600_000_000_000
     value = (
         at
@@ -280,7 +272,6 @@ def test_times_of_other_tools(kind: pa.DataType, tmp_path: Path) -> None:
 
 
 def test_whole_calls_are_put_in_the_order_of_time(tmp_path: Path) -> None:
-    """Calls in a table are sorted by their ends, as in a trace."""
     at = 1_795_172_600 * 10**9
     begun = {"entity": "c1", "event": "create", "reply": "ok", "start": at + 1, "end": at + 2}
     rows = [{**START, "start": at + 20, "end": at + 30}, begun]
@@ -324,7 +315,6 @@ def test_rows_that_are_no_observations(
 
 
 def test_a_damaged_table(tmp_path: Path) -> None:
-    """If a table is cut anywhere, the exit code is 2 and one line is printed."""
     whole = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path).read_bytes()
     for size in (8, len(whole) // 2, len(whole) - 4):
         (tmp_path / "cut.parquet").write_bytes(whole[:size])
@@ -335,7 +325,7 @@ def test_a_damaged_table(tmp_path: Path) -> None:
 
 
 def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
-    """No thread is left if reading stops early or a row group is damaged; earlier groups are still read."""
+    """No thread is left if reading stops early or a row group is damaged; the groups before it are still read."""
     name = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)
     in_groups(name)
     groups, threads = parquet.read_metadata(name).num_row_groups, threading.active_count()
@@ -359,9 +349,9 @@ def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
-    """The Parquet and Arrow files of a folder are read as one table, in the order of their names.
+    """The Parquet and Arrow files of a folder are read in the order of their names.
 
-    The folder is refused if its files are separate recordings.
+    They are refused if they are separate recordings.
     """
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -383,7 +373,7 @@ def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_read_ahead_of(tmp_path: Path) -> None:
-    """A batch does not change when later batches are read, and its lines name the original file."""
+    """A batch does not change when later ones are read, and its lines belong to the original file."""
     name = str(RECORDINGS / "containerd-1.6.20.log")
     batches = list(open_recording(str(converted(name, tmp_path))).batches)
 
@@ -393,7 +383,6 @@ def test_a_batch_that_is_read_ahead_of(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """``fsm convert`` prints the number of observations that it wrote, and leaves no file if an input is refused."""
     log = str(RECORDINGS / "containerd-1.6.20.log")
     done = fsm("convert", log, "-o", "log.parquet", cwd=tmp_path)
     assert (0, "log.parquet: 271 observations, of containerd log\n") == (done.returncode, done.stdout)
@@ -416,7 +405,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
-    """A table is refused if the original calls are needed, or if options differ from those of the conversion."""
+    """A table does not suffice if the original calls are needed, or for options that the conversion did not have."""
     calls, events = RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl", RECORDINGS / "nri-events-2.1.9.jsonl"
     for name in (calls, events):
         assert fsm("convert", str(name), "-o", f"{name.name}.parquet", cwd=tmp_path).returncode == 0
@@ -461,7 +450,7 @@ def test_restarts_are_those_of_the_conversion(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("older", ["1.6.20", "2.1.9"])
 def test_the_profile_is_that_of_the_version_before_an_update(older: str, tmp_path: Path) -> None:
-    """The profile is chosen from the first version in the log, and a table of the log has the same profile."""
+    """A log with an update is judged under the profile of its first version, and so is its table."""
     log, table = tmp_path / "both.log", str(tmp_path / "both.parquet")
     parts = (
         gzip.decompress((RECORDINGS / f"{each}-restart-graceful.log.gz").read_bytes()) for each in (older, "1.7.24")
@@ -514,9 +503,9 @@ def test_tables_that_another_tool_has_spoilt(change: Callable[[pa.Table], pa.Tab
 
 
 def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """The parts of a table are read in the order of their numbers, so part-10 follows part-9.
+    """part-10 comes after part-9.
 
-    Hidden files are ignored, and parts that separate dependent rows are refused.
+    Hidden files are ignored, and parts that separate rows which depend on each other are refused.
     """
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -552,7 +541,6 @@ def test_an_arrow_stream(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
 def test_compressed_lines(compression: str, tmp_path: Path) -> None:
-    """A compressed file of two parts has the same report as the plain file; a truncated file gets a note."""
     data = (RECORDINGS / "containerd-1.6.20.log").read_bytes() * 20
     packed = b"".join(pa.compress(each, compression, asbytes=True) for each in (data[:5_000], data[5_000:]))
     one, notes = tmp_path / "log", Counter[str]()
@@ -583,7 +571,6 @@ def test_a_store_that_fsspec_knows(tmp_path: Path) -> None:
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.S3FileSystem]:
-    """Run a server that speaks S3, and yield its file system with the bucket ``logs``."""
     from moto.server import ThreadedMotoServer  # noqa: PLC0415  (takes a second)
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -600,7 +587,6 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.S3FileSystem]:
 
 @pytest.mark.slow
 def test_a_bucket(bucket: fs.S3FileSystem, tmp_path: Path) -> None:
-    """Tables that match a pattern are read from S3."""
     for each in SOME[:2]:
         with bucket.open_output_stream(f"logs/nodes/{each}.parquet") as file:
             file.write(converted(str(RECORDINGS / each), tmp_path).read_bytes())

@@ -40,7 +40,7 @@ NOT_IDEMPOTENT = {
     "containerd-1.6.20.log": (27, 1),
     "cri-calls-1.6.20.jsonl": (27, 1),
 }
-"""For each recording of 1.6, the numbers of stops of removed containers and pods; 1.6 answers them with NOT_FOUND."""
+"""Number of stops of removed containers and pods in each recording of 1.6; they are answered with NOT_FOUND."""
 
 STARTED_AFTER_STOP = {
     "1.7.24-forgotten.nri.jsonl.gz": 1,
@@ -49,15 +49,14 @@ STARTED_AFTER_STOP = {
     "2.1.9-nri.nri.jsonl.gz": 3,
     "nri-events-2.1.9.jsonl": 1,
 }
-"""For each plugin's recording, the number of containers whose start was relayed after their stop."""
+"""For each recording of a plugin, how many containers were started, by the events, after their stop."""
 
 
 CROWDED = re.compile(r"^1\..*-contexts\.")
-"""Matches the recordings that take longest; these tests are slow, except for the newest version."""
+"""The recordings that take longest; tests with them are slow, except for the newest version."""
 
 
 def recordings(*names: str, installed: Collection[str] = ()) -> list[object]:
-    """Return the recordings *names* as test parameters, with their marks."""
     marks = {
         name: [
             *([pytest.mark.installed] if name in installed else []),
@@ -73,9 +72,9 @@ EACH_FORM = ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.
 
 @pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS, installed=EACH_FORM))
 def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
-    """Each recording has the expected violations.
+    """Only 1.6 breaks a MUST, because it refuses to stop removed entities.
 
-    Only 1.6 breaks a MUST, because it refuses to stop removed entities. Plugins are notified of starts after a stop.
+    Plugins are told of starts after a stop.
     """
     found = judged(content(name), tmp_path)
 
@@ -92,7 +91,6 @@ def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS))
 def test_holds_with_the_profile_of_its_version(name: str, tmp_path: Path) -> None:
-    """Under the profile of its version, each recording holds; the known deviations are tolerated and reported."""
     found = judged(content(name), tmp_path, profile=profile(name))
 
     assert {Holds()} == {each.verdict for each in found.judgements}
@@ -103,7 +101,6 @@ def test_holds_with_the_profile_of_its_version(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", [name for name in LOGS if "-random" in name])
 def test_a_log_tells_its_version(name: str, tmp_path: Path) -> None:
-    """The version of containerd is found in its first line of the log."""
     version = judged(content(name), tmp_path, profile=profile(name)).version
 
     assert f"containerd {name.partition('-')[0]}" == re.split("[+~]", version)[0]
@@ -131,9 +128,9 @@ WAS = "Unknown desc = failed to set starting state for container: container is i
 
 
 class Edit(NamedTuple):
-    """An edit of a recording: ``lines`` replace ``drop`` lines after line ``after``, and cause the expected finding.
+    """An edit that puts ``lines`` in place of the ``drop`` lines after line ``after``, and its expected finding.
 
-    Ids are abbreviated. When a JSON line is replaced, its keys are kept unless the new line also has them.
+    Ids are abbreviated. A JSON line keeps the keys of the line that it replaces unless it has them itself.
     """
 
     name: str
@@ -146,40 +143,34 @@ class Edit(NamedTuple):
 
 
 def info(message: str) -> str:
-    """Return a line of the log."""
     return f'time="2026-11-21T03:12:52.9Z" level=info msg="{message}"'.replace("'", r"\"")
 
 
 def failed(call: str, identity: str, error: str) -> tuple[str, str]:
-    """Return the two lines of a call that failed."""
     line = f'level=error msg="{call} for \\"{identity}\\" failed" error="rpc error: code = {error}"'
     return info(f"{call} for '{identity}'"), f'time="2026-11-21T03:12:52.9Z" {line}'
 
 
 def went(call: str, identity: str) -> tuple[str, str]:
-    """Return the two lines of a call that succeeded."""
     return info(f"{call} for '{identity}'"), info(f"{call} for '{identity}' returns successfully")
 
 
 def created(pod: str, container: str) -> tuple[str, str]:
-    """Return the two lines of a creation."""
     what = f"CreateContainer within sandbox '{pod}' for"
     metadata = "&ContainerMetadata{Name:c,Attempt:0,}"
     return info(f"{what} container {metadata}"), info(f"{what} {metadata} returns container id '{container}'")
 
 
 def reply(line: int, event: str, said: str, clause: str, level: str, edit: str, of: str = "container-status") -> Found:
-    """Return the finding of an illegal reply."""
     return Found(line, of, "reply", event, said, clause, level, edit)
 
 
 def met(line: int, event: str, said: str, clause: str, level: str, edit: str, of: str = "container-status") -> Found:
-    """Return the finding of a state in which the call cannot have acted."""
+    """Return the finding that a call cannot have acted in the state that was shown."""
     return Found(line, of, "state", event, said, clause, level, edit)
 
 
 def output(line: int, event: str, clause: str, edit: str, level: str = "MUST", of: str = "plugin-container") -> Found:
-    """Return the finding of an illegal output."""
     return Found(line, of, "output", event, "", clause, level, edit)
 
 
@@ -460,7 +451,6 @@ PLANTED = (
 
 
 def planted(edit: Edit) -> bytes:
-    """Return the recording of *edit* after making the edit."""
     data = content(edit.recording)
     lines = data.splitlines()
     ids = {each[:5]: each for each in re.findall(r"\b[0-9a-f]{64}\b", data.decode())}
@@ -473,7 +463,6 @@ def planted(edit: Edit) -> bytes:
 
 @pytest.mark.parametrize("edit", PLANTED, ids=[edit.name.replace(" ", "-") for edit in PLANTED])
 def test_a_planted_edit_is_found(edit: Edit, tmp_path: Path) -> None:
-    """A planted edit is reported at its line, with the broken clause and a fix, and nothing else is found."""
     known = "no-start-after-stop"  # the unchanged recording breaks it too
     (found,) = (each for each in violations(judged(planted(edit), tmp_path, fresh=edit.fresh)) if each.clause != known)
 
@@ -490,9 +479,9 @@ NO_RECORD = "NotFound desc = get container info: container not found"
 def test_a_stop_that_finds_no_record_afterwards_is_known(
     after: int, container: str, tolerated: str, tmp_path: Path
 ) -> None:
-    """A profile tolerates a stop that is answered with NOT_FOUND because the record was deleted in between.
+    """The stop was answered with NOT_FOUND because the record was deleted in the meantime.
 
-    The report names the deviation.
+    The report names the deviation of the profile that tolerates this.
     """
     edit = Edit(name="", recording=LOG, after=after, lines=failed("StopContainer", container, NO_RECORD), finds=NOTHING)
 
@@ -506,7 +495,7 @@ def test_a_stop_that_finds_no_record_afterwards_is_known(
 @pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("with_profile", [False, True])
 def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Path, *, with_profile: bool) -> None:
-    """Every recording of a plugin holds for the NRI layer, which may relay events in whatever order it is called."""
+    """The NRI layer may relay events in whatever order it is called, so every recording of a plugin holds for it."""
     version = profile(name) if with_profile else None
     found = judged(content(name), tmp_path, models=("nri-container", "nri-pod"), profile=version)
 
@@ -517,11 +506,10 @@ def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Pa
 
 
 EITHER_WAY = {"PostStartContainer", "StopContainer"}
-"""The exit of a short-lived container may be relayed before or after its start."""
+"""These two may come in either order, because a short-lived container may exit before its start is relayed."""
 
 
 def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: Path) -> None:
-    """If two adjacent events of a container are swapped, the swap is found."""
     lines = content(PLUGIN).splitlines()
     told = [(json.loads(line).get("container"), number) for number, line in enumerate(lines)]
     whole = [each._replace(line=0) for each in violations(judged(content(PLUGIN), tmp_path))]
@@ -546,9 +534,9 @@ def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: P
     "number", [line for line, text in enumerate(content(PLUGIN).splitlines()) if b'"CreateContainer"' in text]
 )
 def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_path: Path) -> None:
-    """If the creation of a container was not relayed, this is found.
+    """A container whose creation was not relayed is found.
 
-    It is not found if the run of the pod was not relayed either, because the plugin may have connected later.
+    It is not found if the run of its pod was not relayed either, as the plugin may have connected later.
     """
     lines = content(PLUGIN).splitlines()
     pod = json.loads(lines[number])["pod"]
@@ -571,7 +559,7 @@ def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_pa
 )
 @pytest.mark.parametrize("pause", [0, 60_000_000])
 def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, pause: int, tmp_path: Path) -> None:
-    """A changed time is a surprise, unless a restart of the runtime may have recreated an unreadable record."""
+    """A restart of the runtime excuses the change, as it may have recreated a record that could not be read."""
     call = {"op": "ContainerStatus", "id": "c" * 64, "code": "OK"}
     shown = {"op": "status", "id": "c" * 64, "state": "CONTAINER_EXITED", "created_at": 1, "started_at": 20}
     shown |= {"finished_at": 30, "exit_code": 0}
@@ -585,6 +573,6 @@ def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, p
 
 
 def test_the_fresh_twin_holds(tmp_path: Path) -> None:
-    """The plugin's recording also holds when it is judged as fresh, because it starts before all other events."""
+    """The plugin connects before all events, so its recording also holds as a fresh one."""
     found = judged(content(PLUGIN), tmp_path, fresh=True, profile=profile(PLUGIN))
     assert {Holds()} == {each.verdict for each in found.judgements}

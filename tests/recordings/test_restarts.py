@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 MS = 1_000_000
 BEGINNING = 1_795_230_856_000_000_000
 RESTARTED = ("corrupt", "forgotten", "orphan", "restart")
-"""Parts of the names of recordings with a restarted or killed runtime."""
+"""Parts of the names of the recordings in which the runtime was restarted or killed."""
 
 
 class Call(NamedTuple):
-    """A call, from *start* to *end* in milliseconds."""
+    """A call from *start* to *end*, in milliseconds."""
 
     start: int
     end: int
@@ -34,7 +34,6 @@ class Call(NamedTuple):
     detail: str = ""
 
     def lines(self) -> list[dict[str, object]]:
-        """Yield the lines that a client records for the call."""
         times = {"start": BEGINNING + self.start * MS, "end": BEGINNING + self.end * MS}
         call = {"op": self.op, "id": self.id, "pod": "p" * 64, **times, "code": self.code, "detail": self.detail}
         shown = {"op": "status", "id": self.id, "start": times["end"], "state": f"CONTAINER_{self.shows}"}
@@ -42,7 +41,6 @@ class Call(NamedTuple):
 
 
 def recorded(*calls: Call) -> bytes:
-    """Write the recording of *calls*."""
     return "".join(f"{json.dumps(line)}\n" for call in calls for line in call.lines()).encode()
 
 
@@ -54,7 +52,7 @@ CREATED = (
 
 
 def assumed(*calls: Call, folder: Path, **how: object) -> list[tuple[int, int]] | None:
-    """Return the intervals in milliseconds in which restarts are assumed, or ``None`` if *calls* are illegal."""
+    """Return the intervals, in milliseconds, in which restarts are assumed; ``None`` if *calls* are illegal."""
     found = judged(recorded(*calls), folder, **how)
     if violations(found):
         return None
@@ -63,7 +61,6 @@ def assumed(*calls: Call, folder: Path, **how: object) -> list[tuple[int, int]] 
 
 
 def test_a_pause_leaves_room_for_a_restart(tmp_path: Path) -> None:
-    """If a container becomes unreadable after a pause, a restart is assumed, and the verdict names the pause."""
     after = Call(205, 206, "ContainerStatus", shows="UNKNOWN")
 
     assert [(5, 205)] == assumed(*CREATED, after, folder=tmp_path)
@@ -80,7 +77,7 @@ def test_a_pause_leaves_room_for_a_restart(tmp_path: Path) -> None:
     ],
 )
 def test_a_call_that_was_not_sent_does_nothing(unsent: str, tmp_path: Path) -> None:
-    """A call that was never sent cannot act later, but a call that was cut off can."""
+    """A call that was cut off, unlike one that was never sent, may still act later."""
     lost = Call(6, 7, "StartContainer", "UNAVAILABLE", detail="Stream removed")
     runs = Call(8, 9, "ContainerStatus", shows="RUNNING")
 
@@ -89,17 +86,15 @@ def test_a_call_that_was_not_sent_does_nothing(unsent: str, tmp_path: Path) -> N
 
 
 def test_what_needs_no_restart_assumes_none(tmp_path: Path) -> None:
-    """A pause by itself does not imply a restart."""
     assert [] == assumed(*CREATED, Call(205, 206, "ContainerStatus", shows="CREATED"), folder=tmp_path)
 
 
 def test_no_room_where_calls_follow_each_other(tmp_path: Path) -> None:
-    """If a call follows an answer immediately, no restart is assumed between them."""
     assert assumed(*CREATED, Call(6, 7, "ContainerStatus", shows="UNKNOWN"), folder=tmp_path) is None
 
 
 def test_no_room_while_a_call_is_in_progress_that_is_answered(tmp_path: Path) -> None:
-    """No restart is assumed during a call that is answered, because a restart would have cut off the call."""
+    """A restart would have cut off the call."""
     other = Call(5, 204, "StopContainer", id="d" * 64)
     after = Call(205, 206, "ContainerStatus", shows="UNKNOWN")
 
@@ -108,7 +103,7 @@ def test_no_room_while_a_call_is_in_progress_that_is_answered(tmp_path: Path) ->
 
 
 def test_a_call_that_finds_no_runtime_shows_a_restart(tmp_path: Path) -> None:
-    """A call that finds no runtime shows a restart, even if the pause is short."""
+    """This holds however short the pause is."""
     down, after = Call(6, 7, "Version", "UNAVAILABLE", id=""), Call(8, 9, "ContainerStatus", shows="UNKNOWN")
 
     assert [(5, 8)] == assumed(*CREATED, down, after, folder=tmp_path, restarts="seen")
@@ -117,7 +112,6 @@ def test_a_call_that_finds_no_runtime_shows_a_restart(tmp_path: Path) -> None:
 
 
 def test_one_restart_explains_several_containers(tmp_path: Path) -> None:
-    """If two containers become unreadable in the same pause, only one restart is assumed."""
     other = Call(5, 6, "CreateContainer", id="d" * 64)
     after = Call(205, 206, "ContainerStatus", shows="UNKNOWN")
 
@@ -125,7 +119,6 @@ def test_one_restart_explains_several_containers(tmp_path: Path) -> None:
 
 
 def test_a_restart_that_is_not_there_explains_no_second_start(tmp_path: Path) -> None:
-    """A second start is illegal if there was no time for a restart that would explain it."""
     ops = ["StartContainer", "StopContainer", "StartContainer"]
     calls = [Call(10 * place, 10 * place + 1, op) for place, op in enumerate(ops, 1)]
 
@@ -136,7 +129,7 @@ def test_a_restart_that_is_not_there_explains_no_second_start(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_real_runtimes_are_restarted_where_they_were(name: str, tmp_path: Path) -> None:
-    """Recordings in which no restart occurred hold without an assumed restart; some of the others do not."""
+    """Recordings without a restart hold without assuming any, but not all the others do."""
     verdicts = {
         how: not violations(judged(content(name), tmp_path, profile=profile(name), restarts=how))
         for how in ("none", "seen", "maybe")
@@ -148,7 +141,6 @@ def test_real_runtimes_are_restarted_where_they_were(name: str, tmp_path: Path) 
 
 
 def test_stretches_are_found_among_overlapping_calls() -> None:
-    """A restart is possible while no call is in progress that will be answered."""
     stretches: Stretches[str] = Stretches(restarts=Restarts(shortest=10))
     points = [(0, "a", 1), (5, "b", 1), (6, "a", -1), (30, "b", -1), (35, "c", 1), (36, "c", -1), (50, "d", 1)]
     found = [each for at, name, change in points for each in stretches.take(at, name, change=change)]
@@ -158,7 +150,7 @@ def test_stretches_are_found_among_overlapping_calls() -> None:
 
 
 def test_an_assumption_about_one_entity_is_reported(tmp_path: Path) -> None:
-    """A restart that is assumed for one entity is reported with its line, unless the assumption was unnecessary."""
+    """The report has the line of the restart, unless the assumption turned out to be unnecessary."""
     header = (
         '{"trace": 1, "machine": "cri-container", "fresh": true}\n{"entity": "c1", "event": "create", "reply": "ok"}\n'
     )
@@ -174,7 +166,6 @@ def test_an_assumption_about_one_entity_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "github"])
 def test_every_format_has_what_is_assumed(form: str, tmp_path: Path) -> None:
-    """Reports in every format contain the assumed restart."""
     (tmp_path / "calls").write_bytes(recorded(*CREATED, Call(205, 206, "ContainerStatus", shows="UNKNOWN")))
     ran = CliRunner().invoke(command, [str(tmp_path / "calls"), "--format", form], standalone_mode=False)
 
@@ -184,7 +175,6 @@ def test_every_format_has_what_is_assumed(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["nan", "inf", "-1", "1e300", "0.5"])
 def test_a_pause_is_milliseconds(wrong: str) -> None:
-    """The option ``--shortest-restart`` refuses a value that is not a number of milliseconds."""
     ran = CliRunner().invoke(command, ["calls", "--shortest-restart", wrong])
 
     assert 2 == ran.exit_code

@@ -28,7 +28,7 @@ def _data(path: Path) -> bytes:
 
 
 def _rotated(folder: Path, name: str, *, parts: int = 3) -> list[Path]:
-    """Split the recording into rotated files: the newest has no number, and older ones are compressed."""
+    """Split the recording as log rotation does: the newest part has no number, and older ones are compressed."""
     lines = _data(RECORDINGS / name).splitlines(keepends=True)
     size = -(-len(lines) // parts)
     files = []
@@ -54,7 +54,6 @@ def _found(judged: Judged) -> list[Violation]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_as_the_whole(name: str, tmp_path: Path) -> None:
-    """Rotated files have the same verdicts and counts as the whole; each violation names its file and line."""
     files = _rotated(tmp_path, name)
     rotated, whole = _judged(files), judge(RECORDINGS / name, every=True)
 
@@ -73,7 +72,7 @@ def test_as_the_whole(name: str, tmp_path: Path) -> None:
 
 
 def test_one_after_another_by_themselves_are_judged_otherwise(tmp_path: Path) -> None:
-    """The comparison can fail: judged separately, the second file begins in the middle of lifecycles."""
+    """The comparison can fail: judged on its own, the second file begins in the middle of lifecycles."""
     files = _rotated(tmp_path, NAMES[0])
     (first, second, third) = (judge(each).judgements[0].covered.cells for each in files)
     together = _judged(files).judgements[0].covered.cells
@@ -82,7 +81,7 @@ def test_one_after_another_by_themselves_are_judged_otherwise(tmp_path: Path) ->
 
 
 def test_a_number_that_is_not_there(tmp_path: Path) -> None:
-    """If a rotated file is missing, the states after the gap are unknown: there are fewer violations, and a note."""
+    """A gap is noted, and makes the states after it unknown, so that there are fewer violations."""
     newest, middle, oldest = _rotated(tmp_path, NAMES[0])
     middle.unlink()
     found = _judged([newest, oldest])
@@ -96,7 +95,6 @@ def test_a_number_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_of_one_recording(tmp_path: Path) -> None:
-    """Files that do not belong to one recording are refused; an empty file is ignored."""
     log = str(RECORDINGS / NAMES[0])
     other = tmp_path / "other.log"
     other.write_bytes(b"".join(_data(RECORDINGS / NAMES[0]).splitlines(keepends=True)[:2]))
@@ -122,7 +120,6 @@ def test_files_that_are_not_of_one_recording(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """``fsm judge --rotated`` prints one report, in which each place names its file."""
     files = [str(each) for each in _rotated(tmp_path, NAMES[0])]
     done = fsm("judge", "--rotated", "--all", "--format", "json", *files)
     text = fsm("judge", "--rotated", *files)

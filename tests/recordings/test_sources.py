@@ -43,7 +43,6 @@ CRI_O = (
 
 
 def parts(line: str) -> dict[str, str]:
-    """Split one of containerd's lines into fields."""
     found = LINE.fullmatch(line)
     assert found
     fields = {name: value.strip('"') for name, value in re.findall(r' (\w+)=("(?:[^"\\]|\\.)*"|\S+)', found[4])}
@@ -52,7 +51,6 @@ def parts(line: str) -> dict[str, str]:
 
 
 def terminal(line: str) -> str:
-    """Format *line* as containerd writes it to a terminal."""
     fields = parts(line)
     level, message, time = (fields.pop(name) for name in ("level", "msg", "time"))
     rest = "".join(f" \x1b[36m{name}\x1b[0m={json.dumps(value)}" for name, value in fields.items())
@@ -78,7 +76,6 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 
 def beside_lines(found: Judged) -> list[tuple[object, ...]]:
-    """Return all verdicts and violations without line numbers."""
     return [(each.verdict == Holds(), each.entities, each.observations) for each in found.judgements] + [
         violation[1:] for violation in violations(found)
     ]
@@ -86,7 +83,7 @@ def beside_lines(found: Judged) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
-    """The verdict does not change if journald or a collector wraps the lines, or if other text is between them."""
+    """Journald or a collector may wrap the lines, and other text may come between them."""
     recording = content(RECORDING)
     foreign = ["", KUBELET.decode(), CRI_O.decode(), '{"MESSAGE": null}', "\x00\ufffd garbage {", "[1, 2]"]
     lines = [FORMS[form](line) for line in recording.decode().splitlines()]
@@ -101,7 +98,6 @@ def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
 
 
 def test_compressed_is_the_same(tmp_path: Path) -> None:
-    """Gzip data is read like plain data, even if it has several members."""
     recording = content(RECORDING)
     half = recording.index(b"\n", len(recording) // 2) + 1
 
@@ -111,7 +107,6 @@ def test_compressed_is_the_same(tmp_path: Path) -> None:
 
 
 def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
-    """The readable part of a truncated file is judged, and the truncation is noted."""
     recording = content(RECORDING)
 
     found = judged(gzip.compress(recording)[:-2_000], tmp_path)
@@ -125,7 +120,7 @@ def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
 
 
 def test_half_a_recording_that_holds_is_unknown(tmp_path: Path) -> None:
-    """If compressed data is truncated, the verdict is unknown, because the missing part may contain a violation."""
+    """The missing part of a truncated file may contain a violation."""
     recording = content("containerd-1.7.24.log")
 
     whole, half = (judged(gzip.compress(recording)[:end], tmp_path) for end in (None, -2_000))
@@ -139,7 +134,6 @@ def test_half_a_recording_that_holds_is_unknown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("end", "lines"), [(b"", 1), (b"\n", 1), (b"\nx", 2), (b"\n\n", 2)])
 def test_a_line_that_was_cut_is_one_line(end: bytes, lines: int, tmp_path: Path) -> None:
-    """A line that is cut because it is too long counts as one line, whatever follows it."""
     found = judged(b"x" * (3 * LONGEST) + end, tmp_path)
 
     assert (lines, 1) == (found.notes["lines"], found.notes["lines cut at 1 MiB"])
@@ -149,7 +143,6 @@ def test_a_line_that_was_cut_is_one_line(end: bytes, lines: int, tmp_path: Path)
 def test_standard_input_is_a_recording(
     pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``-`` reads the output of another command."""
     recording = content(RECORDING)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pack(recording))))
 
@@ -157,7 +150,6 @@ def test_standard_input_is_a_recording(
 
 
 def quoted(text: str) -> str:
-    """Quote a string as Go's ``strconv.Quote`` does."""
     short = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\x07": "\\x07", "\u2028": "\\u2028"}
     return f'"{"".join(short.get(each, each) for each in text)}"'
 
@@ -177,7 +169,6 @@ def test_what_go_quotes_is_read_back(message: str, error: str) -> None:
     "line", [KUBELET, b"", b"{", b'{"MESSAGE": 7}', b'{"log": ["a"]}', b"\xff\xfe", b"null", b"[]"]
 )
 def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
-    """Foreign and damaged lines are not recognised as entries of containerd's log."""
     assert entry(line) is None
     assert recognised("", [line]) is None
 
@@ -198,7 +189,7 @@ def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
     ],
 )
 def test_a_line_tells_what_it_is_a_line_of(line: bytes, form: RecordingForm) -> None:
-    """The first line that a form recognises determines the form of the file."""
+    """The first line that any form recognises decides on the form of the file."""
     assert form is recognised("", [b"noise", line])
 
 
@@ -217,9 +208,9 @@ BROKEN = "rpc error: code = Unknown desc = ttrpc: closed"
 
 
 def log(*messages: str, minutes: int = 0) -> bytes:
-    """Return a log of *messages* that are a second apart.
+    """Return a log with *messages* one second apart.
 
-    In a message, text after `` ! `` is an error. A message that begins with ``-- `` is a literal line. After the
+    Text after `` ! `` in a message is an error, and a message that begins with ``-- `` is a literal line. After the
     message ``later``, times are *minutes* later.
     """
     lines, past = [], 0
@@ -240,29 +231,24 @@ def log(*messages: str, minutes: int = 0) -> bytes:
 
 
 def ran(pod: str = P) -> str:
-    """Return the line of a successful run of a pod."""
     return f'RunPodSandbox for &PodSandboxMetadata{{Name:p,Uid:u,Namespace:d,Attempt:0,}} returns sandbox id "{pod}"'
 
 
 def created(container: str = C, pod: str = P, metadata: str = META) -> tuple[str, str]:
-    """Return the lines of a successful creation of a container."""
     what = f'CreateContainer within sandbox "{pod}" for'
     return f"{what} container {metadata}", f'{what} {metadata} returns container id "{container}"'
 
 
 def went(call: str, identity: str = C) -> tuple[str, str]:
-    """Return the lines of a call that succeeded."""
     removed = call == "RemovePodSandbox"
     return f'{call} for "{identity}"', f'{call} {"" if removed else "for "}"{identity}" returns successfully'
 
 
 def failed(call: str, error: str, identity: str = C) -> tuple[str, str]:
-    """Return the lines of a call that failed."""
     return f'{call} for "{identity}"', f'{call} for "{identity}" failed ! {error}'
 
 
 def found(tmp_path: Path, messages: Sequence[str], minutes: int = 0) -> list[tuple[int, str, str, str]]:
-    """Return the line, event, reply and clause of each violation."""
     return [
         (each.line, each.event, each.reply, each.clause)
         for each in violations(judged(log(*messages, minutes=minutes), tmp_path))
@@ -270,7 +256,6 @@ def found(tmp_path: Path, messages: Sequence[str], minutes: int = 0) -> list[tup
 
 
 ALIVE = (BOOT, ran(), *created(), *went("StartContainer"))
-"""Messages of a container that is now running."""
 TWICE = (8, "StartContainer", "ok", "start-only-created")
 REMOVED = ("StartContainer", "ok", "absent-is-not-found")
 
@@ -463,14 +448,13 @@ SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
 
 @pytest.mark.parametrize("case", SAID)
 def test_lines_mean_what_containerd_means_by_them(case: str, tmp_path: Path) -> None:
-    """Lines mean what containerd means by them: certain information is judged, and uncertain information is not."""
     messages, expected = SAID[case]
 
     assert expected == found(tmp_path, messages)
 
 
 def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
-    """Ten minutes after the beginning of a log, no call that began before the log is considered in progress."""
+    """Ten minutes after a log begins, no call from before it is still in progress."""
     vanished = (*failed("StartContainer", RUNS), *failed("StartContainer", GONE))
     early = (*went("StopPodSandbox", P), *vanished)
     late = (*went("StopPodSandbox", P), "later", *vanished)
@@ -483,7 +467,7 @@ def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
 
 
 def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path) -> None:
-    """A call whose request is in the log may still act after ten minutes."""
+    """A call whose request is in the log may act even after ten minutes."""
     removal = f'RemovePodSandbox for "{P}"'
     runs = failed("StartContainer", RUNS)
     vanished = (*runs, "later", *runs, *failed("StartContainer", GONE))
@@ -493,7 +477,7 @@ def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path)
 
 
 def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> None:
-    """After a reply without a request, the effects of calls in progress are uncertain, so they accuse nobody."""
+    """A reply without a request leaves it uncertain what the calls in progress have done, so they accuse nobody."""
     stirred = (
         f'StartContainer for "{C}"',
         f'UpdateContainerResources for "{C}" returns successfully',
@@ -516,7 +500,7 @@ def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> No
     ],
 )
 def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
-    """A container's id is found in both notations in which containerd writes metadata."""
+    """Containerd writes the metadata of a container, which has its id, in two notations."""
     messages = (BOOT, ran(), *created(metadata=metadata), *went("StartContainer"), *went("StartContainer"))
 
     assert [TWICE] == found(tmp_path, messages)
@@ -532,7 +516,7 @@ def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("call", ["RunPodSandbox", "RunPodsandbox"])
 def test_pods_are_named_in_two_ways(call: str, run: str, tmp_path: Path) -> None:
-    """The run of a pod is recognised in both notations, so the pod has no unknown containers."""
+    """Whichever way a pod's name is written, the run of the pod is recognised, so it has no unknown containers."""
     messages = (
         BOOT,
         f'{call} for {run} returns sandbox id "{P}"',
@@ -557,10 +541,9 @@ EXITS = (
 
 @pytest.mark.parametrize("form", EXITS)
 def test_exits_are_written_in_many_ways(form: str, tmp_path: Path) -> None:
-    """Exits are recognised in all notations of containerd.
+    """The exit of a container that was never started is a violation.
 
-    The exit of a container that was never started is a violation. The exit of an exec process is not an exit of its
-    container.
+    The exit of a process that was run with exec is not an exit of its container.
     """
     before = (BOOT, ran(), *created())
 
@@ -580,7 +563,6 @@ def test_exits_are_written_in_many_ways(form: str, tmp_path: Path) -> None:
     ],
 )
 def test_signals_tell_whose_they_are(form: str, kind: str) -> None:
-    """The exit of a pause process belongs to its pod, and an out-of-memory kill to a container."""
     recording = Log()
     for line in log(BOOT, ran()).splitlines():
         recording.observations(line)
@@ -603,7 +585,6 @@ def test_signals_tell_whose_they_are(form: str, kind: str) -> None:
     ],
 )
 def test_restarts_are_counted_once(messages: tuple[str, ...], restarts: int) -> None:
-    """A restart is counted once, although both journald and containerd may log it."""
     recording = Log()
     seen = [each for line in log(*messages).splitlines() for each in recording.observations(line)]
 
@@ -662,7 +643,6 @@ ERRORS = {
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_errors_tell_a_code_and_a_state(error: str) -> None:
-    """The code and the state in an error are recognised even if other text surrounds them."""
     code, text = split(error)
 
     assert ERRORS[error] == (code, met(text, pod=False), met(text, pod=True))
@@ -672,7 +652,7 @@ def test_errors_tell_a_code_and_a_state(error: str) -> None:
     ("detail", "phase"), [(f"{LATE}: context canceled: unknown", "lost"), ("container is not running", "reply")]
 )
 def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
-    """A call that a deadline cut short may act later; its text shows this, even if its code is lost."""
+    """The text of the error shows this, even if its code is lost."""
     recording = CriCallReader()
     call = {"op": "RemoveContainer", "id": C, "code": "UNKNOWN", "detail": detail}
 
@@ -684,9 +664,9 @@ def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
     ("end", "expected"), [(60, []), (25, ["create-makes-created"]), (None, ["create-makes-created"])]
 )
 def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected: list[str], tmp_path: Path) -> None:
-    """The state that a status shows may have been reached at any time between its start and its end.
+    """The state may have been reached at any time between the start and the end of the status call.
 
-    A status without an end counts as an instant.
+    Without an end, a status counts as an instant.
     """
     status = {
         "op": "status",
@@ -709,7 +689,7 @@ def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected
 
 
 def test_exits_of_unknown_entities_are_noted() -> None:
-    """Exits of unknown entities are only noted, because the entity may be a container or a pod."""
+    """They may be exits of containers or of pods."""
     recording = Log()
 
     assert [] == list(recording.observations(log(f'received exit event container_id:"{C}" id:"{C}" pid:1')))
@@ -729,7 +709,6 @@ SPELLINGS = {
     "name", ["cri-calls-1.6.20.jsonl", "1.6.20-deadlines.calls.jsonl.gz", "1.6.20-restart-graceful.calls.jsonl.gz"]
 )
 def test_codes_may_be_spelled_as_in_go(name: str, tmp_path: Path) -> None:
-    """The codes of replies have the same meaning in the spellings of Go and of Python."""
     data = content(name).decode()
     codes = set(re.findall('"code": "([A-Z_]+)"', data))
     respelled = tmp_path / "calls.jsonl"

@@ -44,14 +44,14 @@ WRONG: dict[str, tuple[object, str, str]] = {
 
 
 def written(path: Path, *lines: object, header: dict[str, object] = HEADER, end: str = "\n") -> Path:
-    """Write a trace with *lines*; strings are written unchanged."""
+    """Write a trace with *lines*, of which strings are written as they are."""
     path.write_text("\n".join(each if isinstance(each, str) else json.dumps(each) for each in (header, *lines)) + end)
     return path
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
-    """An unreadable line is an error with a remedy; with --lenient it is counted, and the verdict is unknown."""
+    """The error comes with a remedy; with --lenient, the line is only counted, and the verdict is unknown."""
     line, what, hint = WRONG[case]
     trace = written(tmp_path / "t.jsonl", GOOD, line, "", GOOD | {"entity": "c9"})
 
@@ -69,7 +69,7 @@ def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
 
 
 def test_all_errors_are_reported_together(tmp_path: Path) -> None:
-    """All errors of a trace are reported together, even several errors in one line, and the exit code is 2.
+    """A line may have several errors, and the exit code is 2.
 
     With --lenient, the exit code is 1 if the trace has a violation.
     """
@@ -92,7 +92,7 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
-    """Reading a trace stops after a thousand errors."""
+    """Reading stops after a thousand errors."""
     trace = written(tmp_path / "t.jsonl", *[GOOD | {"evnt": "x"}] * 3_000)
 
     with pytest.raises(InputError, match="and 900 more") as refused:
@@ -108,7 +108,7 @@ def test_a_trace_of_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
     ],
 )
 def test_a_header_is_read_as_strictly(header: dict[str, object], what: str, tmp_path: Path) -> None:
-    """Unknown keys in the header of a trace are an error, except the user's own keys, which begin with ``x-``."""
+    """Unknown keys are errors, except the user's own, which begin with ``x-``."""
     with pytest.raises(InputError, match="the header of the trace cannot be read") as refused:
         judge(written(tmp_path / "t.jsonl", GOOD, header=header))
     assert what in refused.value.problems[0].what
@@ -127,7 +127,6 @@ def test_a_header_is_read_as_strictly(header: dict[str, object], what: str, tmp_
     ],
 )
 def test_times_in_any_form_are_the_same(at: object, expected: int, tmp_path: Path) -> None:
-    """A time may be an instant or the ends of an interval; the user's own keys are ignored."""
     trace = written(tmp_path / "t.jsonl", GOOD | {"at": at, "x-host": "n7"}, {**GOOD, "start": at, "end": at})
 
     seen = [each for batch in open_recording(str(trace)).batches for each in batch.observations]
@@ -137,7 +136,7 @@ def test_times_in_any_form_are_the_same(at: object, expected: int, tmp_path: Pat
 
 
 def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
-    """Small numbers are valid times of a relative clock, but an error for other clocks."""
+    """Small numbers are fine as times of a relative clock, but wrong for any other."""
     lines = [GOOD | {"at": 3}, GOOD | {"entity": "c2", "start": -7, "end": 0.5}]
 
     judged = judge(written(tmp_path / "t.jsonl", *lines, header=HEADER | {"clock": "relative"}))
@@ -149,9 +148,9 @@ def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path) -> None:
-    """An incomplete last line is counted, and the verdict is unknown, because the line may still be being written.
+    """The line may still be in the middle of being written, so the verdict is unknown.
 
-    A complete last line must be correct, even if it has no line end.
+    A line that is complete must be correct even if nothing ends it.
     """
     trace = tmp_path / "t.jsonl"
     cut = judge(written(trace, GOOD, json.dumps(GOOD)[:30], end=""), lenient=lenient)
@@ -166,7 +165,6 @@ def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path
 
 @pytest.mark.parametrize(("line", "code"), [(GOOD | {"entity": "c2"}, 0), (GOOD | {"evnt": "x"}, 3), ("garbage", 3)])
 def test_lines_that_are_followed_are_counted(line: object, code: int, tmp_path: Path) -> None:
-    """If a followed trace has a wrong line, the line is only counted, and the verdict is unknown."""
     trace = written(tmp_path / "t.jsonl", GOOD, line)
 
     followed = fsm("judge", "--follow", "-", stdin=trace.read_bytes())
@@ -175,7 +173,6 @@ def test_lines_that_are_followed_are_counted(line: object, code: int, tmp_path: 
 
 
 def test_a_line_has_its_place_in_the_original(tmp_path: Path) -> None:
-    """If a line of a trace names its original file and line, reports point to that place."""
     stop = {"entity": "c3", "event": "stop", "reply": "NOT_FOUND", "file": "app.log", "line": 77}
     trace = written(tmp_path / "t.jsonl", GOOD, stop)
 
@@ -188,7 +185,7 @@ def test_a_line_has_its_place_in_the_original(tmp_path: Path) -> None:
 
 
 def test_a_call_whose_reply_was_not_recorded_has_acted(tmp_path: Path) -> None:
-    """A call without a recorded reply counts as a call that has acted, and the missing reply is noted."""
+    """A call without a recorded reply counts as one that has acted, and this is noted."""
     bare = {"entity": "c1", "event": "create"}
     trace = written(tmp_path / "t.jsonl", GOOD | {"entity": "c2"}, bare)
 
@@ -214,7 +211,6 @@ def test_a_call_whose_reply_was_not_recorded_has_acted(tmp_path: Path) -> None:
     ],
 )
 def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path) -> None:
-    """If no event certainly occurred in any state, the verdict is unknown."""
     header = {"trace": 1, "machine": "cri-container"}
     none = judge(written(tmp_path / "t.jsonl", *lines, header=header))
     some = judge(written(tmp_path / "t.jsonl", *lines, GOOD | {"entity": "c9"}, header=header | {"fresh": True}))
@@ -227,7 +223,7 @@ def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path
 
 
 def test_a_table_of_times_in_another_unit_is_refused(tmp_path: Path) -> None:
-    """A table with times in the wrong unit is refused; a table from fsm convert keeps the clock of its trace."""
+    """A table that fsm convert writes keeps the clock of its trace."""
     pa = pytest.importorskip("pyarrow", reason="the extra 'fast' is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
     table = tmp_path / "own.parquet"

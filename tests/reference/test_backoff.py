@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Handler:
-    """A handler that fails *times* times for the events *bad*.
+    """A handler that fails *times* times for each of the events *bad*.
 
-    ``tried`` lists the events with their times; ``while_busy`` is called during each event.
+    ``tried`` lists the events that were handled with their times; ``while_busy`` is called during each of them.
     """
 
     def __init__(self, bad: Collection[str] = (), times: int = 1_000) -> None:
@@ -41,7 +41,7 @@ class Handler:
 
 
 async def wait(backoff: Backoff[str], handler: Handler, seconds: int) -> None:
-    """Let *seconds* pass on the clock, with a tick of the back-off every second."""
+    """Let *seconds* pass on the clock, calling the back-off once a second."""
     for _ in range(seconds):
         handler.clock.time += 1
         await backoff.tick()
@@ -62,13 +62,11 @@ async def test_delays_double_up_to_five_minutes() -> None:
 
 
 def pending(backoff: Backoff[str]) -> list[str]:
-    """Return the waiting events of the key ``c``, in the order in which they will be handled."""
     backlog = backoff._keys.get("c")  # noqa: SLF001
     return [*backlog.events, *backlog.incoming] if backlog else []
 
 
 async def test_the_events_of_a_key_keep_their_order() -> None:
-    """Later events of a key wait behind its failed event; events of other keys are handled immediately."""
     handler = Handler(bad="a", times=2)
     backoff = Backoff(handler, handler.clock)
     await backoff.handle("c", "a")
@@ -83,7 +81,6 @@ async def test_the_events_of_a_key_keep_their_order() -> None:
 
 
 async def test_handled_events_are_not_retried() -> None:
-    """If a later event of a queue fails, earlier events are not repeated."""
     handler = Handler(bad="b", times=1)
     backoff = Backoff(handler, handler.clock)
     for event in "abc":
@@ -121,7 +118,6 @@ async def test_an_event_deferred_during_the_first_try(kind: type[Backoff[str]], 
 
 
 async def test_events_are_handled_one_at_a_time() -> None:
-    """This holds for any keys."""
     handler = Handler()
     backoff = Backoff(handler, handler.clock)
     busy = []
@@ -167,7 +163,6 @@ async def test_the_real_clock_advances() -> None:
 
 
 def test_passes_the_test_of_its_machine() -> None:
-    """The reference passes the test of its machine, which covers each outcome of every reachable cell."""
     tested = conform(load("event-backoff"), BackoffSUT, examples=5, steps=30)
 
     assert () == tested.failures
@@ -176,7 +171,10 @@ def test_passes_the_test_of_its_machine() -> None:
 
 
 def test_upstream_conforms_with_its_profile() -> None:
-    """The upstream behaviour conforms under its profile; the test cannot choose which of its two losses occurs."""
+    """The upstream behaviour conforms under its profile.
+
+    The test cannot choose which of the two losses in that profile occurs.
+    """
     tested = conform(load("event-backoff"), lambda: BackoffSUT("upstream"), profile="upstream", examples=0)
 
     assert ((), ()) == (tested.failures, tested.missed)
@@ -192,7 +190,7 @@ def test_upstream_does_not_conform_without_its_profile() -> None:
 
 
 class Overtakes(Backoff[int]):
-    """A back-off that handles a new event immediately, and loses the events that wait."""
+    """A new event is handled at once and replaces those that wait."""
 
     async def handle(self, key: str, event: int) -> None:
         if key in self._keys:
@@ -201,7 +199,7 @@ class Overtakes(Backoff[int]):
 
 
 class Hurries(Backoff[int]):
-    """A deferred event restarts the wait of earlier events."""
+    """A deferred event restarts the wait of the events before it."""
 
     def defer(self, key: str, event: int) -> None:
         super().defer(key, event)
@@ -211,16 +209,12 @@ class Hurries(Backoff[int]):
 
 
 class NeverDoubles(Backoff[int]):
-    """Every delay is one second."""
-
     def _fail(self, key: str, backlog: Backlog[int]) -> None:
         super()._fail(key, backlog)
         backlog.wait(FIRST, self._clock.now())
 
 
 class DoublesForever(Backoff[int]):
-    """Delays have no maximum."""
-
     def _fail(self, key: str, backlog: Backlog[int]) -> None:
         before = backlog.delay
         super()._fail(key, backlog)
@@ -228,7 +222,7 @@ class DoublesForever(Backoff[int]):
 
 
 class ForgetsTheQueue(Backoff[int]):
-    """Events deferred during a retry are forgotten."""
+    """Events that were deferred during a retry are lost."""
 
     def _succeed(self, key: str, backlog: Backlog[int]) -> None:
         super()._succeed(key, backlog)
@@ -237,15 +231,13 @@ class ForgetsTheQueue(Backoff[int]):
 
 
 class GivesUp(Backoff[int]):
-    """Failing events are dropped."""
-
     def _fail(self, key: str, backlog: Backlog[int]) -> None:
         super()._fail(key, backlog)
         del self._keys[key]
 
 
 class StopsAtTheFirst(Backoff[int]):
-    """After the first event of a queue, the other events are forgotten."""
+    """All events of a queue after the first are lost."""
 
     def _succeed(self, key: str, backlog: Backlog[int]) -> None:
         super()._succeed(key, backlog)
@@ -255,8 +247,6 @@ class StopsAtTheFirst(Backoff[int]):
 
 
 class IgnoresTheStop(Backoff[int]):
-    """The back-off continues after a stop."""
-
     def stop(self) -> None:
         super().stop()
         self._stopped = False

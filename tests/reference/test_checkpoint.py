@@ -48,7 +48,6 @@ def test_files_of_containerd_have_the_right_state() -> None:
 
 
 def test_go_reads_and_writes_the_same() -> None:
-    """Random files are read and written in the same way as by Go's ``encoding/json``."""
     for case in GO:
         data = case["file"].encode(errors="surrogateescape")
         if case["1.6"] is None:
@@ -161,14 +160,14 @@ def test_the_last_of_duplicate_keys_counts() -> None:
 
 
 def test_keys_match_without_case_letter_by_letter() -> None:
-    """Keys match without case, letter by letter: a long s matches s, but a sharp s does not match ss."""
+    """Keys match without regard to case, letter by letter: a long s matches s, but a sharp s does not match ss."""
     status = decode('{"Version":"v1","Meßage":"no","Rea\u017fon":"yes"}'.encode())
 
     assert ("", "yes") == (status.message, status.reason)
 
 
 def test_bytes_that_are_not_utf_8_are_written_as_by_go() -> None:
-    """Bytes that are not UTF-8 are written as by Go, because a message may be the output of any program."""
+    """Messages may be the output of any program, so their bytes need not be UTF-8."""
     status = Status(message=b"\xff<\x08\\b".decode(errors="surrogateescape"))
 
     assert rb'"Message":"\ufffd\u003c\u0008\\b"' in encode(status)

@@ -137,7 +137,7 @@ def test_flags_are_in_memory_only(container: Container) -> None:
 
 
 def test_a_stop_finds_no_process(container: Container, world: SimulatedWorld) -> None:
-    """If a stop finds no process, a running container waits for its exit, and an unknown one has exited with 255."""
+    """Without a process to stop, a running container waits for its exit, and an unknown one has exited with 255."""
     running(container)
     world.process = None
     container.call("stop")
@@ -203,7 +203,7 @@ def test_a_removal_that_cannot_delete_the_file_can_be_repeated(
 
 
 def test_nothing_is_promised_of_what_is_absent() -> None:
-    """Under this profile, a removal never leaves a skipped container behind, so a restart cannot bring it back."""
+    """Under this profile a removal never leaves a skipped container behind, so no restart can bring it back."""
     test = "create=created; restart=skipped; remove=left; restart=created"
     tested = replay(machine("container-status"), ContainerSUT, steps(test), profile="containerd-1.7")
 
@@ -251,7 +251,7 @@ RECOVERY: list[tuple[Status | None, FOUND, str, Mapping[str, object]]] = [
 def test_recovery_from_checkpoint_and_process(
     world: SimulatedWorld, status: Status | None, task: FOUND, state: str, changed: Mapping[str, object]
 ) -> None:
-    """A container is recovered from its checkpoint and its process; an unreadable checkpoint is not changed."""
+    """Recovery depends on the checkpoint and the process; a checkpoint that cannot be read is left as it is."""
     world.root.mkdir()
     file = world.root / "status"
     file.write_bytes(encode(status) if status else b"damaged")
@@ -291,9 +291,9 @@ def test_without_containerds_record_the_file_is_removed(container: Container, wo
 
 
 def test_a_record_that_containerd_cannot_read_is_skipped(container: Container, world: SimulatedWorld) -> None:
-    """A container whose record containerd cannot read is skipped: it is not found, and cannot be created again.
+    """A container with a record that containerd cannot read is not found, but cannot be created again either.
 
-    The next restart may find the container, unless it is removed first.
+    The next restart may find it, unless it has been removed by then.
     """
     container.call("create")
     world.faults.add("look")
@@ -330,7 +330,6 @@ def test_of_many_starts_one_succeeds(container: Container) -> None:
 
 @pytest.mark.slow
 def test_passes_the_test_of_its_machine() -> None:
-    """The reference passes the test of its machine, which covers each outcome and every crash."""
     tested = conform(machine("container-status"), ContainerSUT, examples=3, steps=30)
 
     assert () == tested.failures
@@ -366,8 +365,6 @@ def test_nothing_is_left_on_the_disk() -> None:
 
 
 class RecordsTheLastExit(Container):
-    """A later exit overwrites the first exit."""
-
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
         if self.record():
@@ -375,7 +372,7 @@ class RecordsTheLastExit(Container):
 
 
 class LeaksItsRecord(Container):
-    """The record that is returned is not a copy."""
+    """Callers get the record itself instead of a copy."""
 
     def record(self) -> Status | None:
         storage = self.storage
@@ -383,8 +380,6 @@ class LeaksItsRecord(Container):
 
 
 class ForgetsTheExit(Container):
-    """An exit is not written to the file."""
-
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002
         self._existing().update(lambda status: status.model_copy(update={"finished_at": exit.at, "unknown": False}))
 
@@ -419,7 +414,6 @@ def test_a_planted_bug_fails_the_last_step(kind: type[Container], test: str) -> 
 
 
 def test_a_crash_after_the_process_started_finds_it_running() -> None:
-    """A start creates the process before it writes the file, so after a crash the container is found running."""
     sut = ContainerSUT()
     sut.do("create")
     found = []
@@ -435,7 +429,7 @@ def test_a_crash_after_the_process_started_finds_it_running() -> None:
 
 
 def test_effects_are_audited_by_one_hook() -> None:
-    """A second SUT adds no audit hook, because hooks cannot be removed, and each of them slows everything down."""
+    """All SUTs share one audit hook, because hooks cannot be removed and each of them slows everything down."""
 
     def die() -> None:
         sut = ContainerSUT()

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 
 class StopOfAbsentFails(Container):
-    """Stopping an absent container is an error."""
-
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "stop" and self.state == "absent":
             raise CallError(event, "NOT_FOUND", "no such container")
@@ -36,8 +34,6 @@ class StopOfAbsentFails(Container):
 
 
 class RemovalOfAbsentFails(Container):
-    """Removing an absent container is an error."""
-
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "remove" and self.state == "absent":
             raise CallError(event, "NOT_FOUND", "no such container")
@@ -45,8 +41,6 @@ class RemovalOfAbsentFails(Container):
 
 
 class StopEndsCreated(Container):
-    """Stopping a created container makes it exit."""
-
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "stop" and self.state == "created":
             self.write(finished_at=self.world.now())
@@ -56,8 +50,6 @@ class StopEndsCreated(Container):
 
 
 class StartsExited(Container):
-    """An exited container can be started again."""
-
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "start" and self.state == "exited":
             self.write(started_at=self.world.now(), finished_at=0)
@@ -67,7 +59,7 @@ class StartsExited(Container):
 
 
 class ExecInCreated(Container):
-    """A command is run in a container that is not running."""
+    """A command may be run in a container that is not running."""
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         return False if event == "exec" and self.state == "created" else super().begin(event, resources)
@@ -85,8 +77,6 @@ class ExitRecreates(Container):
 
 
 class RecordsTheLastExit(Container):
-    """A later exit overwrites the first exit."""
-
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
         if self.record():
@@ -94,15 +84,11 @@ class RecordsTheLastExit(Container):
 
 
 class NeverWrites(Container):
-    """Changes are kept in memory only."""
-
     def write(self, **fields: object) -> None:
         self._existing().update(lambda status: status.model_copy(update=fields))
 
 
 class LosesThePid(Container):
-    """The process id is not written to the record."""
-
     def write(self, **fields: object) -> None:
         storage = self._existing()
         storage.update_sync(lambda status: status.model_copy(update=fields | {"pid": 0}))
@@ -110,7 +96,7 @@ class LosesThePid(Container):
 
 
 class UpdatesFirst(Container):
-    """New limits are written before they are applied, even if that fails."""
+    """New limits are written before they are applied, even if applying them fails."""
 
     def _update(self, names: set[str]) -> str:
         self.write(resources=self.resources)
@@ -118,8 +104,6 @@ class UpdatesFirst(Container):
 
 
 class ForgetsFailures(Container):
-    """A failed start is not recorded."""
-
     def _run(self) -> str:
         try:
             return super()._run()
@@ -129,16 +113,12 @@ class ForgetsFailures(Container):
 
 
 class StaysRunning(Container):
-    """After a stop the record still says that the container is running."""
-
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002
         super()._record_exit(exit)
         self.write(finished_at=0)
 
 
 class PretendsToKill(Container):
-    """A stop that could not kill the process succeeds."""
-
     def _kill(self, *, exit_follows: bool = False) -> str:
         killed = super()._kill(exit_follows=exit_follows)
         if killed == "not-killed":
@@ -148,7 +128,7 @@ class PretendsToKill(Container):
 
 
 class KeepsContainerdsRecord(Container):
-    """A removal leaves containerd's record."""
+    """Containerd's own record survives the removal."""
 
     def _end_removal(self, _names: set[str]) -> str:
         with suppress(WorldError):
@@ -166,8 +146,6 @@ class ClearsFirst(Container):
 
 
 class OOMIsAnExit(Container):
-    """An OOM kill is recorded as an exit."""
-
     def mark_oom(self) -> None:
         super().mark_oom()
         if self.storage and self._status().started_at:
@@ -175,8 +153,6 @@ class OOMIsAnExit(Container):
 
 
 class WritesInPlace(Container):
-    """The file is written in place, in two parts."""
-
     def write(self, **fields: object) -> None:
         storage = self._existing()
         storage.update(lambda status: status.model_copy(update=fields))
@@ -198,16 +174,12 @@ class WritesTwice(Container):
 
 
 class DatesTheEnd(Container):
-    """An exit is dated before the creation."""
-
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002
         super()._record_exit(exit)
         self.write(finished_at=1)
 
 
 class FailsWithOne(Container):
-    """A failed start leaves the exit code 1."""
-
     def _run(self) -> str:
         try:
             return super()._run()
@@ -253,7 +225,6 @@ BUGS: dict[type[Container], str] = {
 
 
 def sut(kind: type[Container]) -> ContainerSUT:
-    """Return the reference with a planted bug."""
     return ContainerSUT(kind=kind)
 
 
@@ -270,7 +241,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[Container]) -> None:
 
 @pytest.mark.parametrize(("kind", "clause"), [(DatesTheEnd, "exited-has-an-end"), (FailsWithOne, "start-error-is-128")])
 def test_wrong_fields_are_found_by_their_clause(kind: type[Container], clause: str) -> None:
-    """The test kit finds wrong fields by their clauses, which are the same as for recordings."""
+    """A wrong field breaks the same clause as in a recording."""
     (failure, *_) = conform(load("container-status"), lambda: sut(kind), examples=0, most=1).failures
 
     assert failure.violation is not None

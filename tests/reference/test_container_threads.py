@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class Unlocked(Container):
-    """A container whose steps may overlap."""
-
     def __init__(self, root: Path, world: SimulatedWorld) -> None:
         super().__init__(root, world)
         self._lock = nullcontext()  # type: ignore[assignment]  # the planted bug
@@ -35,7 +33,6 @@ def test_the_reference_passes(chance: int) -> None:
 
 @pytest.mark.parametrize("chance", range(3))
 def test_without_its_lock_it_fails(chance: int) -> None:
-    """Without its lock, the container fails; two concurrent calls from two threads are enough."""
     found = concurrently(load("container-status"), lambda: ContainerSUT(kind=Unlocked), chance=chance).race
 
     assert found is not None

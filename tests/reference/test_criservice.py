@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A service on an event loop, which has two CNI folders in *root* and no plugins."""
+    """A service on an event loop, with two CNI folders below *root* and no plugins."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -97,7 +97,6 @@ class Place:
 
 @asynccontextmanager
 async def placed(root: Path) -> AsyncIterator[Place]:
-    """Yield a place; at the end, stop its tasks and watches."""
     place = Place(root)
     try:
         yield place
@@ -107,7 +106,7 @@ async def placed(root: Path) -> AsyncIterator[Place]:
 
 
 async def soon(holds: Callable[[], object]) -> None:
-    """Wait until *holds* returns true; fail after a number of turns of the event loop."""
+    """Wait until *holds* returns true, giving up after a number of turns of the event loop."""
     for _ in range(2_000):
         if holds():
             return
@@ -116,7 +115,6 @@ async def soon(holds: Callable[[], object]) -> None:
 
 
 async def served(service: CRIService) -> asyncio.Task[None]:
-    """Start Run of *service*, and return its task when the service is ready."""
     ready = asyncio.Event()
     running = asyncio.create_task(service.run(ready.set))
     await asyncio.wait({running, asyncio.create_task(ready.wait())}, return_when=asyncio.FIRST_COMPLETED)
@@ -124,7 +122,6 @@ async def served(service: CRIService) -> asyncio.Task[None]:
 
 
 async def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
-    """The service synchronises folders, accepts clients and handles events; after its close, nothing remains."""
     async with placed(tmp_path) as place:
         service = Construction(place.makers()).make()
         before = service.is_initialized()
@@ -168,7 +165,7 @@ async def test_run_returns_the_reason_with_all_other_errors(tmp_path: Path) -> N
 
 
 async def test_run_does_not_wait_forever_for_a_handler(tmp_path: Path) -> None:
-    """Run waits ten seconds for a handler; containerd waits forever."""
+    """Run waits ten seconds for a handler to end, where containerd waits forever."""
     async with placed(tmp_path) as place:
         service = CRIService(place.parts(), clock=TurnedClock(hurried=True))
         running = await served(service)
@@ -200,7 +197,7 @@ ALL_BUT_NRI = ["StreamingServer", "Syncer", "Syncer", "EventMonitor", "Queue"]
 
 @pytest.mark.parametrize(("kind", "left"), [(CRIService, []), (UpstreamService, ALL_BUT_NRI)])
 async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: type[CRIService], left: list[str]) -> None:
-    """If NRI cannot be started, Run leaves nothing; in containerd, everything that Run has started continues."""
+    """If NRI cannot be started, Run stops everything that it has started; containerd leaves it running."""
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())
@@ -215,7 +212,7 @@ async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: typ
 
 @pytest.mark.parametrize(("kind", "waits"), [(CRIService, False), (UpstreamService, True)])
 async def test_an_error_that_is_not_read(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
-    """The reference's monitor ends even if its error is not read; containerd's monitor waits forever."""
+    """The monitor ends even if nobody reads its error; in containerd it waits forever."""
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())
@@ -318,10 +315,7 @@ async def test_a_syncer_without_its_folder_fails(tmp_path: Path, way: str) -> No
 
 @pytest.mark.parametrize("breaks", [False, True])
 async def test_a_server_that_cannot_listen_fails(tmp_path: Path, breaks: object) -> None:
-    """The server fails if its address is in use, or if its socket breaks.
-
-    A client that disconnects early has no effect.
-    """
+    """The server fails if its address is in use or its socket breaks, but not if a client disconnects early."""
     async with placed(tmp_path):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             server = StreamingServer(("127.0.0.1", 0) if breaks else taken.getsockname())
@@ -400,9 +394,9 @@ async def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
 async def test_what_is_left_when_construction_fails(
     tmp_path: Path, kind: type[Construction], left: tuple[int, int]
 ) -> None:
-    """If construction fails, nothing is left; here, the second folder cannot be watched.
+    """Nothing is left of a failed construction, here one whose second folder cannot be watched.
 
-    In containerd, the first folder is still watched, and the event queue keeps running.
+    In containerd, the first folder is still watched and the event queue keeps running.
     """
     async with placed(tmp_path) as place:
         (tmp_path / "b").touch()
@@ -425,13 +419,11 @@ async def test_a_controller_that_is_missing(
 
 @cache
 def flat(profile: str) -> Machine:
-    """Return the system ``cri-service`` under *profile*, flattened into one machine."""
     whole = load_system("cri-service")
     return flatten(whole.under(profile))
 
 
 def test_upstream_and_mended_services_do_not_conform_to_each_other() -> None:
-    """The upstream service and the fixed service do not conform to each other's profiles."""
     life = steps("run; launch=server-not-started; ready; shut-down=server: monitor ends; run-returns")
 
     assert () == replay(flat(""), CRIServiceSUT, life).failures
@@ -440,7 +432,7 @@ def test_upstream_and_mended_services_do_not_conform_to_each_other() -> None:
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the library that watches folders is missing, the error names it, because it is an optional extra."""
+    """The library that watches folders is an optional extra, so the error must name it."""
     for name in [each for each in sys.modules if "criservice" in each]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "asyncinotify", None)
@@ -450,7 +442,6 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def all_but(kind: type[Component], service: CRIService) -> list[OSError]:
-    """Stop all components except those of *kind*."""
     service.flag.take("clears")
     for each in service.parts:
         if not isinstance(each, kind):
@@ -459,15 +450,11 @@ def all_but(kind: type[Component], service: CRIService) -> list[OSError]:
 
 
 class LeavesSyncers(CRIService):
-    """Syncers are not stopped."""
-
     def _stop_all(self) -> list[OSError]:
         return all_but(Syncer, self)
 
 
 class LeavesTheServer(CRIService):
-    """The server is not stopped."""
-
     def _stop_all(self) -> list[OSError]:
         return all_but(StreamingServer, self)
 
@@ -487,8 +474,6 @@ class LeavesTheQueue(CRIService):
 
 
 class StopsAtTheFirstError(CRIService):
-    """If a component cannot be closed, the components after it are not stopped."""
-
     def _stop_all(self) -> list[OSError]:
         self.flag.take("clears")
         try:
@@ -500,7 +485,7 @@ class StopsAtTheFirstError(CRIService):
 
 
 class StaysInitialized(CRIService):
-    """The service still counts as initialised after the stop."""
+    """The service still counts as initialised after it has stopped."""
 
     def is_initialized(self) -> bool:
         return self.flag.state == "yes" or self.position.state in {"draining", "returned"}
@@ -515,15 +500,13 @@ class ReadyTooEarly(CRIService):
 
 
 class ReadyWithoutLooking(CRIService):
-    """The service signals that it is ready although a component has ended."""
+    """The service reports itself ready although a component has ended."""
 
     def _all_on(self) -> bool:
         return self.position.state == "launched" or super()._all_on()
 
 
 class LosesTheReason(CRIService):
-    """Run returns no error."""
-
     async def run(self, ready: Callable[[], None]) -> None:
         try:
             await super().run(ready)
@@ -534,7 +517,7 @@ class LosesTheReason(CRIService):
 
 
 class BlamesTheServer(CRIService):
-    """The error of the server is returned as the reason, even if other components have errors."""
+    """The server's error is returned as the reason even if another component failed too."""
 
     async def run(self, ready: Callable[[], None]) -> None:
         try:
@@ -546,23 +529,17 @@ class BlamesTheServer(CRIService):
 
 
 class WaitsForever(CRIService):
-    """Run waits forever for a handler that hangs."""
-
     async def _drain(self) -> None:
         await until(self._changed, lambda: self.parts.monitor.state != "stopping")
 
 
 class RunsAgain(CRIService):
-    """A second Run starts everything again."""
-
     async def run(self, ready: Callable[[], None]) -> None:
         self.position = type(self)(self.parts).position
         await super().run(ready)
 
 
 class ClosesOnce(CRIService):
-    """A second Close is an error."""
-
     def close(self) -> None:
         if self.parts.queue.state != "on":
             raise CloseError("closed already")
@@ -570,7 +547,7 @@ class ClosesOnce(CRIService):
 
 
 class ClosesOnlyWhileRunning(CRIService):
-    """A Close before Run has no effect."""
+    """Closing the service has no effect before Run."""
 
     def close(self) -> None:
         if self.position.state != "idle":
@@ -578,28 +555,21 @@ class ClosesOnlyWhileRunning(CRIService):
 
 
 class IgnoresTheSyncers(CRIService):
-    """The service continues when a syncer ends."""
-
     def _all_on(self) -> bool:
         return all(each.state == "on" for each in (self.parts.monitor, self.parts.server))
 
 
 class ClosedWatcherIsNormal(CRIService):
-    """If its watcher is closed, a syncer ends without an error, just as in containerd."""
+    """A syncer whose watcher is closed ends without an error, as in containerd."""
 
     syncer = UpstreamSyncer
 
 
 class KeepsItsWatch(Syncer):
-    """Closing a syncer does not close its watcher."""
-
-    def close(self) -> None:
-        """Do nothing."""
+    def close(self) -> None: ...
 
 
 class LeavesWatches(CRIService):
-    """Syncers continue to watch after they are stopped."""
-
     syncer = KeepsItsWatch
 
 
@@ -633,7 +603,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[CRIService]) -> None:
 
 
 class LeaksTheWatchers(Construction):
-    """After a failed construction, only the event queue is stopped."""
+    """A failed construction stops only the event queue."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -641,7 +611,7 @@ class LeaksTheWatchers(Construction):
 
 
 class LeaksTheQueue(Construction):
-    """After a failed construction, only the watchers are closed."""
+    """A failed construction closes only the watchers."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -649,7 +619,7 @@ class LeaksTheQueue(Construction):
 
 
 class KeepsTheFirst(Construction):
-    """If there are several watchers, only the last is closed."""
+    """Only the last of several watchers is closed."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -657,8 +627,6 @@ class KeepsTheFirst(Construction):
 
 
 class GoesOnWithoutAController(Construction):
-    """A missing controller is not an error."""
-
     def miss_controller(self) -> None:
         self.position.take("set-controller", "done")
 
@@ -680,15 +648,13 @@ def test_a_construction_conforms(profile: str | None) -> None:
 
 @pytest.mark.parametrize("kind", LEAKS, ids=lambda kind: kind.__name__)
 def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
-    """Each leak is found with the shortest test; only random tests find one, as the machine counts no folders."""
+    """Each leak is found with the shortest test, except one: the machine does not count folders."""
     found = conform(load("service-construction"), lambda: ConstructionSUT(kind=kind), examples=200, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [LEAKS[kind]]
 
 
 class NeedsASubscription(EventMonitor):
-    """The service fails without a subscription, as an earlier containerd did."""
-
     async def work(self) -> None:
         if self._stream is None:
             raise SubscriptionError("event channel is nil")
@@ -696,8 +662,6 @@ class NeedsASubscription(EventMonitor):
 
 
 class StartsAfterStop(EventMonitor):
-    """The service can be started after it was stopped."""
-
     def start(self) -> None:
         if self.state == "closed":
             self.position = driver(MACHINE).position()
@@ -706,8 +670,6 @@ class StartsAfterStop(EventMonitor):
 
 
 class OutlivesItsStream(EventMonitor):
-    """The monitor continues after its stream has broken."""
-
     async def work(self) -> None:
         try:
             await super().work()
@@ -730,7 +692,7 @@ def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMoni
 
 
 def test_an_event_that_only_containerd_has_is_left_out() -> None:
-    """An event that only containerd has is left out of the test, because the reference has no such deviation."""
+    """The deviation exists only in containerd, so its event is left out of the reference's test."""
     tested = conform(load("event-monitor"), "reference", profile="upstream", examples=0)
 
     assert ((), ["foreign"]) == (tested.failures, [each.event for each in tested.left_out])

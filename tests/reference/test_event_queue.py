@@ -30,7 +30,6 @@ EXPECTED = [1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
 def lost(event: int) -> None:
-    """Fail, because no event should be discarded."""
     pytest.fail(f"event {event} was discarded")
 
 
@@ -54,7 +53,7 @@ async def test_every_subscriber_gets_all_events() -> None:
 
 
 async def test_the_first_subscriber_gets_what_was_retained() -> None:
-    """The first subscriber gets the retained events; later subscribers get only events sent after they subscribed."""
+    """The first subscriber receives the retained events; any other receives only what is sent after it subscribed."""
     queue = EventQueue[int](lost)
     await send(queue, EXPECTED[:2])
     first = queue.subscribe()
@@ -124,7 +123,6 @@ async def test_the_shutdown_discards_what_is_retained() -> None:
 
 
 async def test_a_queue_that_is_shut_has_no_new_subscribers() -> None:
-    """A queue that is shut down accepts no new subscribers, even while an earlier subscriber is still reading."""
     queue = EventQueue[int](lost)
     subscription = queue.subscribe()
     await send(queue, [1])
@@ -136,7 +134,6 @@ async def test_a_queue_that_is_shut_has_no_new_subscribers() -> None:
 
 
 async def test_closing_a_subscription_twice_has_no_effect() -> None:
-    """Closing a subscription twice has no effect on a later subscriber."""
     queue = EventQueue[int](lost)
     first = queue.subscribe()
     reader = asyncio.create_task(collect(first))
@@ -167,7 +164,6 @@ async def test_closing_a_subscription_does_not_affect_others() -> None:
 
 
 async def test_a_slow_subscriber_does_not_block_others() -> None:
-    """If the buffer of a slow subscriber is full, its events are discarded; other subscribers get all events."""
     discarded: list[int] = []
     queue = EventQueue(discarded.append)
     slow, quick = queue.subscribe(), queue.subscribe()
@@ -191,7 +187,7 @@ async def test_more_events_can_be_retained_than_a_buffer_holds() -> None:
 
 
 async def test_upstream_a_slow_subscriber_blocks_everything() -> None:
-    """In containerd, the 101st event blocks its sender and all later events until one is read or the reader goes."""
+    """In containerd, the 101st event blocks its sender, and later events, until the reader takes one or leaves."""
     queue = UpstreamEventQueue[int](lost)
     slow, quick = queue.subscribe(), queue.subscribe()
     await send(queue, range(CAPACITY))
@@ -260,38 +256,28 @@ def test_passes_the_test_of_its_machine(profile: str | None) -> None:
 
 
 class DropsWithoutSubscriber(EventQueue[int]):
-    """Events are lost if there is no subscriber."""
-
     def _retain(self, events: Iterable[int]) -> None:
         del events
 
 
 class NeverExpires(EventQueue[int]):
-    """Retained events never expire."""
-
     def expire(self) -> None:
         pass
 
 
 class DiscardsTheNewest(EventQueue[int]):
-    """The newest retained event expires first."""
-
     def expire(self) -> None:
         self._retained = deque((event, self.due) for event, _ in reversed(self._retained))
         super().expire()
 
 
 class DiscardsAll(EventQueue[int]):
-    """When one event expires, all events expire."""
-
     def expire(self) -> None:
         self._retained = deque((event, self.due) for event, _ in self._retained)
         super().expire()
 
 
 class Reverses(EventQueue[int]):
-    """A subscriber gets the retained events in reverse order."""
-
     def subscribe(self) -> Subscription[int]:
         subscription = super().subscribe()
         subscription.unread.reverse()
@@ -299,8 +285,6 @@ class Reverses(EventQueue[int]):
 
 
 class DropsTheRetained(EventQueue[int]):
-    """A subscriber gets none of the retained events."""
-
     def subscribe(self) -> Subscription[int]:
         if self._subscriptions or self.is_shut:
             return super().subscribe()
@@ -312,8 +296,6 @@ class DropsTheRetained(EventQueue[int]):
 
 
 class DropsTheOldest(EventQueue[int]):
-    """An event that does not fit into the buffer replaces the oldest event."""
-
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         if subscription.state == "full":
             self._discard(subscription.unread.popleft())
@@ -323,7 +305,7 @@ class DropsTheOldest(EventQueue[int]):
 
 
 class DropsSilently(EventQueue[int]):
-    """An event that does not fit into the buffer is not passed to *discard*."""
+    """An event that does not fit into the buffer is dropped without calling *discard*."""
 
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         if subscription.state != "full":
@@ -331,8 +313,6 @@ class DropsSilently(EventQueue[int]):
 
 
 class Repeats(EventQueue[int]):
-    """A waiting reader gets an event twice."""
-
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         waits = subscription.state == "caught-up"
         await super()._deliver(subscription, event)
@@ -341,8 +321,6 @@ class Repeats(EventQueue[int]):
 
 
 class ForgetsTheUnread(EventQueue[int]):
-    """Unread events are lost at the shutdown."""
-
     def shutdown(self) -> None:
         super().shutdown()
         for each in self._subscriptions:
@@ -351,8 +329,6 @@ class ForgetsTheUnread(EventQueue[int]):
 
 
 class NeverEnds(EventQueue[int]):
-    """The stream does not end at the shutdown."""
-
     def shutdown(self) -> None:
         super().shutdown()
         for each in self._subscriptions:
@@ -360,8 +336,6 @@ class NeverEnds(EventQueue[int]):
 
 
 class EndsEarly(EventQueue[int]):
-    """The stream ends at the shutdown, even if events were not read."""
-
     def shutdown(self) -> None:
         super().shutdown()
         for each in self._subscriptions:
@@ -369,15 +343,13 @@ class EndsEarly(EventQueue[int]):
 
 
 class KeepsAfterShutdown(EventQueue[int]):
-    """Retained events are not discarded at the shutdown."""
-
     def shutdown(self) -> None:
         self._retained.clear()
         super().shutdown()
 
 
 class SendsToTheGone(EventQueue[int]):
-    """After a subscriber has left, the next event is still sent to it and is lost."""
+    """The next event after a subscriber has left still goes to that subscriber, and is lost."""
 
     ghosts = 0
 
@@ -393,8 +365,6 @@ class SendsToTheGone(EventQueue[int]):
 
 
 class Reopens(EventQueue[int]):
-    """Sending reopens a queue that was shut."""
-
     def _send_to_none(self, event: int) -> None:
         if self._next.state == "shut":
             self._next = self._position()
@@ -402,7 +372,7 @@ class Reopens(EventQueue[int]):
 
 
 class BlocksEverything(UpstreamEventQueue[int]):
-    """Containerd's queue with one change: it does not send to subscribers that have left."""
+    """Behaves like containerd's queue, except that it does not send to subscribers that have left."""
 
     chance = staticmethod(lambda: False)
 

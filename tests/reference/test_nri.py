@@ -43,19 +43,16 @@ SUTS: dict[tuple[str, str], type[NriContainerSUT | NriPodSUT]] = {
 
 @cache
 def plan_of(name: str, release: str) -> Plan:
-    """Return the test plan for the machine *name* under the profile of a release."""
     machine = load(name)
     return Plan(table=tabulate(machine.under(release)))
 
 
 @cache
 def monitor_of(name: str, release: str) -> partial[Monitor]:
-    """Return a function that makes monitors for the machine *name* under the profile of a release."""
     return partial(Monitor, load(name), profile=release or None, fresh=True)
 
 
 def edges() -> list[tuple[str, str, Edge]]:
-    """Return every outcome of every cell, for each machine and release; outcomes of unknown releases are left out."""
     return [
         (name, release, edge)
         for name, release in SUTS
@@ -68,7 +65,7 @@ EDGES = edges()
 
 
 def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observer: str) -> Verdict:
-    """Perform an edge after the path to it; return a monitor's verdict on the requests to *observer*."""
+    """Take an *edge* from its state, and return a monitor's verdict on the requests that *observer* received."""
     name, release, edge = case
     plan = plan_of(name, release)
     path = plan.path(plan.start, edge.source)
@@ -107,7 +104,6 @@ def test_the_number_of_cells() -> None:
 @pytest.mark.parametrize("observer", [FIRST, SECOND])
 @pytest.mark.parametrize(("name", "release"), SUTS)
 def test_every_cell(name: str, release: str, observer: str) -> None:
-    """The first plugin receives the machine's outputs; the second plugin receives them unless the first one fails."""
     sut = SUTS[name, release](release)
 
     verdicts = [judged(case, sut, observer) for case in EDGES if case[:2] == (name, release)]
@@ -118,14 +114,11 @@ def test_every_cell(name: str, release: str, observer: str) -> None:
 
 
 class RelaysNothing(NRI):
-    """A layer that relays nothing."""
-
     async def _relay(self, request: Request) -> Relayed:
         return await super()._relay(replace(request, event="none such"))
 
 
 def test_every_cell_of_a_layer_that_relays_nothing() -> None:
-    """A layer that relays nothing fails in every cell in which something has to be relayed."""
     sut = NriContainerSUT(kind=RelaysNothing)
 
     verdicts = [judged(case, sut, FIRST) for case in EDGES if case[0] == "nri-container" and case[2].ways[0].emits]
@@ -136,7 +129,6 @@ def test_every_cell_of_a_layer_that_relays_nothing() -> None:
 
 
 def found_in(name: str, release: str = "", kind: type[NRI] = NRI, *, examples: int = 0) -> Tested:
-    """Run the conformance test, and return its result."""
     factory = SUTS[name, release]
     return conform(load(name), lambda: factory(release, kind), profile=release or None, examples=examples)
 
@@ -144,7 +136,6 @@ def found_in(name: str, release: str = "", kind: type[NRI] = NRI, *, examples: i
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "release"), SUTS)
 def test_passes_the_test_of_its_machine(name: str, release: str) -> None:
-    """The layer passes the test of its machine; all outcomes are covered except those of an unknown release."""
     found = found_in(name, release, examples=15)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -152,7 +143,7 @@ def test_passes_the_test_of_its_machine(name: str, release: str) -> None:
 
 
 def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
-    """The newest release does not conform to an old one, because it relays updates of pods instead of refusing."""
+    """The newest release relays updates of pods, which the old one refuses."""
     factory = SUTS["nri-pod", ""]
 
     found = conform(load("nri-pod"), factory, profile="containerd-1.7", examples=0)
@@ -161,23 +152,17 @@ def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
 
 
 class RelaysTwice(NRI):
-    """A layer that relays each request twice."""
-
     async def _relay(self, request: Request) -> Relayed:
         await super()._relay(request)
         return await super()._relay(request)
 
 
 class NeverRelaysStops(NRI):
-    """A layer that never relays a stop."""
-
     async def _relay(self, request: Request) -> Relayed:
         return await super()._relay(replace(request, event="no stop") if request.event == "StopContainer" else request)
 
 
 class AlwaysRelaysStops(NRI):
-    """A layer that relays every stop, in any state."""
-
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
@@ -189,31 +174,23 @@ class AlwaysRelaysStops(NRI):
 
 
 class RelaysBackwards(NRI):
-    """A layer that relays the removal before the stop."""
-
     async def _relay(self, request: Request) -> Relayed:
         swapped = {"StopContainer": "RemoveContainer", "RemoveContainer": "StopContainer"}
         return await super()._relay(replace(request, event=swapped.get(request.event, request.event)))
 
 
 class SwallowsErrors(NRI):
-    """A layer that ignores the errors of plugins."""
-
     async def _relay(self, request: Request) -> Relayed:
         return replace(await super()._relay(request), result="ok", error=None)
 
 
 class LossIsError(NRI):
-    """A layer that treats a lost plugin as an error."""
-
     async def _relay(self, request: Request) -> Relayed:
         relayed = await super()._relay(request)
         return replace(relayed, result="error", error=NRIError("lost")) if relayed.result == "lost" else relayed
 
 
 class StaysAtErrors(NRI):
-    """A layer that does not change the state if a plugin fails."""
-
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
@@ -228,8 +205,6 @@ class StaysAtErrors(NRI):
 
 
 class RemembersTheRemoved(NRI):
-    """A layer that does not forget a removed container."""
-
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
@@ -241,8 +216,6 @@ class RemembersTheRemoved(NRI):
 
 
 class RemovalOfAbsentFails(NRI):
-    """Removing an absent container is an error."""
-
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
@@ -252,21 +225,17 @@ class RemovalOfAbsentFails(NRI):
 
 
 class IgnoresExits(NRI):
-    """A layer that ignores exits."""
-
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         del pod, container
 
 
 class ExitsAsRemovals(NRI):
-    """A layer that treats an exit as a removal."""
-
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         self.relay("remove-container", pod, container)
 
 
 class Listed(NRI):
-    """A layer that replaces the listed containers with the result of :meth:`seen`."""
+    """A layer that sees the result of :meth:`seen` instead of the listed containers."""
 
     def __init__(self, config: Config, domains: Domains) -> None:
         super().__init__(config, domains)
@@ -278,22 +247,18 @@ class Listed(NRI):
 
 
 class AllCreated(Listed):
-    """A layer to which all listed containers seem to be in the state *created*."""
-
     def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
         return tuple(replace(each, state=ContainerState.CREATED) for each in containers)
 
 
 class NeverSynchronises(Listed):
-    """A layer that synchronises as if no containers existed."""
-
     def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
         del containers
         return ()
 
 
 class StartsWithCreation(NRI):
-    """A layer that relays a missing creation before a start."""
+    """A layer that makes up for a missing creation by relaying one before the start."""
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
@@ -304,8 +269,6 @@ class StartsWithCreation(NRI):
 
 
 class ReversesOrder(NRI):
-    """A layer that calls plugins in descending order."""
-
     def __init__(self, *args: Any) -> None:  # noqa: ANN401  # the arguments of the layer
         super().__init__(*args)
         join = self._plugins.join
@@ -318,8 +281,6 @@ class ReversesOrder(NRI):
 
 
 class RelaysAfterErrors(NRI):
-    """A layer that calls the remaining plugins even after an error."""
-
     async def _relay(self, request: Request) -> Relayed:
         relayed = await super()._relay(request)
         if relayed.error is not None:
@@ -363,7 +324,6 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI]) -> None:
 
 @pytest.mark.slow
 def test_removed_entities_are_forgotten() -> None:
-    """Neither the layer nor its driver keeps a reference to removed entities."""
     memory = EntityStates("nri-container")
     memory.take("c1", "create-container", "ok")
     place = weakref.ref(memory._positions["c1"])  # noqa: SLF001  # the only reference

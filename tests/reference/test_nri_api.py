@@ -39,13 +39,12 @@ UNARRANGED = {
         *("register-domain=fatal", "start=again", "start=left", "stop=left"),
     },
 }
-"""For each release, the outcomes that cannot be requested, because the reference or the release lacks them."""
+"""The outcomes that tests cannot request, by release, because either the reference or the release lacks them."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", UNARRANGED)
 def test_passes_the_test_of_its_machine(release: str) -> None:
-    """The interface passes the test of its machine, which covers all cells with each outcome of this release."""
     found = conform(load("nri-api"), lambda: NriApiSUT(release), profile=release or None, examples=5)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -59,7 +58,7 @@ def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
 
 
 class CrashesAfterStop(NRI):
-    """The interface deletes its plugins at the stop, so the next call crashes, as in containerd."""
+    """Stopping deletes the plugins, so that the next call crashes, as in containerd."""
 
     def stop(self) -> None:
         if self.state == "stopped":
@@ -68,8 +67,6 @@ class CrashesAfterStop(NRI):
 
 
 class AcceptsAfterStop(NRI):
-    """The interface accepts calls after the stop."""
-
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
@@ -82,7 +79,7 @@ class AcceptsAfterStop(NRI):
 
 
 class StopsNothing(NRI):
-    """The interface keeps its plugins at the stop."""
+    """Stopping keeps the plugins."""
 
     def stop(self) -> None:
         self._plugins.close = MagicMock()  # type: ignore[method-assign]  # the planted bug
@@ -90,15 +87,13 @@ class StopsNothing(NRI):
 
 
 class StartsAgain(NRI):
-    """The interface can be started a second time."""
-
     def start(self) -> None:
         if self.state != "started":
             super().start()
 
 
 class LeavesPlugins(NRI):
-    """If the socket cannot be opened, the interface keeps its plugins, as containerd does."""
+    """The plugins are kept if the socket cannot be opened, as in containerd."""
 
     def _open_socket(self) -> None:
         before = self._plugins.joined
@@ -111,8 +106,6 @@ class LeavesPlugins(NRI):
 
 
 class StartsUnsynchronised(NRI):
-    """Installed plugins are not synchronised at the start."""
-
     def start(self) -> None:
         installed, self._installed = self._installed, ()  # type: ignore[misc]  # the planted bug
         super().start()
@@ -136,30 +129,22 @@ class StartsWhileBlocked(NRI):
 
 
 class BlocksNothing(NRI):
-    """A block of the synchronisation has no effect."""
-
     def block_plugin_sync(self) -> PluginSyncBlock:
         return PluginSyncBlock()
 
 
 class BlocksOnce(NRI):
-    """Releasing the first block releases all blocks."""
-
     def block_plugin_sync(self) -> PluginSyncBlock:
         return PluginSyncBlock() if self.state == "blocked" else super().block_plugin_sync()
 
 
 class BlocksForever(NRI):
-    """A block cannot be released."""
-
     def block_plugin_sync(self) -> PluginSyncBlock:
         super().block_plugin_sync()
         return PluginSyncBlock()
 
 
 class JoinsWhileBlocked(NRI):
-    """Plugins join while synchronisation is blocked."""
-
     def register(self, plugin: Any) -> None:  # noqa: ANN401  # a plugin
         if self.state == "blocked":
             plugin.synchronize((), ())
@@ -168,15 +153,13 @@ class JoinsWhileBlocked(NRI):
 
 
 class JoinsBeforeStart(NRI):
-    """Plugins join before the start."""
-
     def register(self, plugin: Any) -> None:  # noqa: ANN401  # a plugin
         if self.state != "created":
             super().register(plugin)
 
 
 class UpdatesAfterStop(NRI):
-    """Connected plugins can request updates after the stop, as in containerd."""
+    """Connected plugins may request updates even after the stop, as in containerd."""
 
     def update_containers(self, updates: Any, plugin: Any = None) -> None:  # noqa: ANN401  # updates
         if self.state == "stopped":
@@ -186,8 +169,6 @@ class UpdatesAfterStop(NRI):
 
 
 class DisabledFails(NRI):
-    """Starting a disabled interface is an error."""
-
     def start(self) -> None:
         if not self.is_enabled():
             raise NRIError("disabled")
@@ -195,22 +176,18 @@ class DisabledFails(NRI):
 
 
 class EnabledAlways(NRI):
-    """A disabled interface is enabled."""
-
     def is_enabled(self) -> bool:
         return True
 
 
 class EnabledWhileStarted(NRI):
-    """The interface is disabled after the stop."""
+    """Once stopped, the interface counts as disabled."""
 
     def is_enabled(self) -> bool:
         return self.state != "stopped" and super().is_enabled()
 
 
 class KeepsItsTimeouts(NRI):
-    """Changed timeouts have no effect."""
-
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
         before = self.config
         super().configure_timeouts(registration=registration, request=request)
@@ -218,7 +195,7 @@ class KeepsItsTimeouts(NRI):
 
 
 class SharesTimeouts(NRI):
-    """All interfaces share the same timeouts, as in containerd."""
+    """All interfaces share their timeouts, as in containerd."""
 
     last: list[NRI]
 
@@ -233,16 +210,12 @@ SharesTimeouts.last = []
 
 
 class DropsExits(NRI):
-    """The interface ignores exits."""
-
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         self._life.accepts("notify-exit")
         del pod, container
 
 
 class RelaysTwice(NRI):
-    """The interface relays a stop twice."""
-
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
@@ -330,7 +303,6 @@ def test_no_socket_is_opened_if_connections_are_disabled() -> None:
 
 
 def test_a_start_without_a_socket_can_be_repeated(tmp_path: Path) -> None:
-    """A start that fails because of its socket can be repeated; no plugin has joined before, or joins twice."""
     broken = [True]
 
     def listen(path: str) -> Any:  # noqa: ANN401  # a file
@@ -352,7 +324,7 @@ def test_a_start_without_a_socket_can_be_repeated(tmp_path: Path) -> None:
 
 
 def test_timeouts_can_be_changed() -> None:
-    """Timeouts can be changed: zero means the default, and a negative timeout is refused and changes nothing."""
+    """Zero stands for the default timeout; a negative one is refused and changes nothing."""
     nri = NRI(Config(plugin_request_timeout=7))
     nri.configure_timeouts(registration=3)
 
@@ -398,7 +370,6 @@ def test_a_block_that_the_stop_overtakes_does_not_stay() -> None:
 
 
 def test_blocks_from_many_threads_are_counted() -> None:
-    """Blocks from many threads are counted: synchronisation is blocked until the last block is released."""
     nri = NRI()
     nri.start()
     states: set[str] = set()
@@ -419,7 +390,7 @@ def test_blocks_from_many_threads_are_counted() -> None:
 
 
 def test_a_reentrant_call_after_the_stop_is_reentrant() -> None:
-    """A reentrant call after the stop raises the error about reentrancy, which is the more serious error."""
+    """A reentrant call after the stop gets the error about reentrancy, which is the more serious mistake."""
     nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()

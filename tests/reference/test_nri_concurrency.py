@@ -21,18 +21,13 @@ SYSTEMS = (NriContainerSUT, NriPodSUT)
 
 
 class Unlocked(NRI):
-    """A layer whose calls may overlap."""
-
     def __init__(self, *given: Any) -> None:  # noqa: ANN401 - the arguments of the layer
         super().__init__(*given)
         self._life.lock = nullcontext()  # type: ignore[assignment]
 
 
 class FirstPluginOnly(NriContainerSUT):
-    """A SUT that does not check the order of plugins, so that only the machine can find the violation."""
-
     def outputs(self) -> Sequence[str]:
-        """Return the requests to the first plugin."""
         sent = [each.event for each in self._sent if each.to == "10"]
         self._sent.clear()
         return sent
@@ -59,7 +54,7 @@ def test_without_its_lock_it_fails(kind: type[NriContainerSUT | NriPodSUT], chan
 @pytest.mark.slow
 @pytest.mark.parametrize("chance", range(3))
 def test_without_its_lock_the_machine_alone_finds_it(chance: int) -> None:
-    """Without the lock, two concurrent calls are both relayed, or one of them is refused during the other."""
+    """Without the lock, two concurrent calls are both relayed, or one is refused during the other."""
     machine = load(FirstPluginOnly.machine)
     found = concurrently(
         machine,

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 
 def relayed(event: str, nri: NRI) -> object:
-    """Relay *event* of the pod or its first container, and return the answer of *nri*."""
     return nri.relay(event, POD, None if event.endswith("sandbox") else ONE)
 
 
@@ -59,7 +58,6 @@ CALLS: dict[str, Callable[[NRI], object]] = {
 
 @pytest.fixture
 def layers() -> Iterator[Callable[..., NRI]]:
-    """Yield a function that makes and starts layers; at the end, stop all of them."""
     made: list[NRI] = []
 
     def make(*plugins: FakePlugin, domain: Domain | None = None, **config: Any) -> NRI:  # noqa: ANN401  # the fields of a Config
@@ -73,8 +71,6 @@ def layers() -> Iterator[Callable[..., NRI]]:
 
 
 def fails(code: str = "INTERNAL") -> Callable[[Request], Answer]:
-    """Return a plugin's function that answers with an error."""
-
     def answer(request: Request) -> Answer:
         raise NRIError(f"no {request.event}", code=code)
 
@@ -82,12 +78,10 @@ def fails(code: str = "INTERNAL") -> Callable[[Request], Answer]:
 
 
 def hangs_up(request: Request) -> Answer:
-    """Disconnect instead of answering."""
     raise PluginLostError(request.event)
 
 
 def threads_of(name: str) -> list[threading.Thread]:
-    """Return the threads of plugins with this name that are still running after a second."""
     threads = [thread for thread in threading.enumerate() if thread.name.endswith(f"-{name}")]
     for thread in threads:
         thread.join(1)
@@ -95,7 +89,6 @@ def threads_of(name: str) -> list[threading.Thread]:
 
 
 def test_plugins_are_called_by_index_and_subscription(layers: Callable[..., NRI]) -> None:
-    """Plugins are called in the order of their indexes, if they subscribed; the order of joining does not matter."""
     heard: Heard = []
     nri = layers(FakePlugin(index="20", heard=heard), FakePlugin(index="05", heard=heard, events={"StopContainer"}))
     nri.register(FakePlugin(index="10", heard=heard))
@@ -114,7 +107,7 @@ def test_plugins_are_called_by_index_and_subscription(layers: Callable[..., NRI]
 
 
 def test_an_error_ends_the_relay_and_keeps_its_code(layers: Callable[..., NRI]) -> None:
-    """An error ends the relay of a request, and keeps its code; the next request reaches later plugins again."""
+    """A request ends at the first error and keeps its code, but the next request reaches the later plugins again."""
     heard: Heard = []
     bad = FakePlugin(index="10", heard=heard, answers={"StartContainer": fails("RESOURCE_EXHAUSTED")})
     nri = layers(bad, FakePlugin(index="20", heard=heard))
@@ -129,8 +122,6 @@ def test_an_error_ends_the_relay_and_keeps_its_code(layers: Callable[..., NRI]) 
 
 
 def test_any_exception_is_an_error(layers: Callable[..., NRI]) -> None:
-    """Any exception in a plugin is an error with the code UNKNOWN; the plugin stays connected."""
-
     def divides(request: Request) -> Answer:
         return Answer(adjust={request.event: 1 // 0})
 
@@ -164,7 +155,7 @@ def test_a_lost_plugin_is_skipped_and_removed(layers: Callable[..., NRI], lost: 
 
 
 def test_a_plugin_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI]) -> None:
-    """If a plugin does not answer in time, it is lost, the call succeeds, and the late answer is dropped."""
+    """A plugin that does not answer in time is lost; the call succeeds, and a late answer is dropped."""
     free = threading.Event()
 
     def waits(_: Request) -> Answer:
@@ -195,7 +186,6 @@ def test_a_plugin_that_ends_its_thread_is_lost(layers: Callable[..., NRI]) -> No
 def test_an_error_after_a_loss_is_an_error(
     layers: Callable[..., NRI], first: Callable[[Request], Answer], error: Callable[[Request], Answer]
 ) -> None:
-    """If one plugin is lost and another replies with an error, the caller gets the error."""
     nri = layers(
         FakePlugin(answers={"StopContainer": first}), FakePlugin(index="20", answers={"RemoveContainer": error})
     )
@@ -231,7 +221,6 @@ def test_a_plugin_that_cannot_be_registered(layers: Callable[..., NRI], plugin: 
 
 
 def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The outcome shows the event at which a plugin was lost."""
     nri = layers(FakePlugin(answers={"StopContainer": hangs_up}))
     nri.relay("create-container", POD, ONE)
     taken: list[str] = []
@@ -248,7 +237,7 @@ def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], mo
 
 
 def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None:
-    """A plugin that joins is synchronised once; its updates are made, and the listed states are remembered."""
+    """A plugin is synchronised once, when it joins; its updates are made, and the listed states are remembered."""
     running = replace(ONE, state=ContainerState.RUNNING)
     update = Update(container_id="c1", resources={"cpu.shares": 2})
     domain = domain_of_two(containers=(running,))
@@ -267,7 +256,7 @@ def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None
     [*zip(ContainerState, ("absent", "created", "running", "running", "stopped"), strict=True)],
 )
 def test_a_start_restores_what_the_domains_list(listed: ContainerState, remembered: str) -> None:
-    """A start restores the states that the domains list, even without plugins; other containers keep their states."""
+    """A start restores the listed states even if there are no plugins; other containers keep theirs."""
     nri = NRI(domains=Domains([domain_of_two(containers=(replace(ONE, state=listed),))]))
     nri.relay("create-container", POD, ONE)
     nri.relay("create-container", POD, TWO)
@@ -278,8 +267,6 @@ def test_a_start_restores_what_the_domains_list(listed: ContainerState, remember
 
 
 def test_a_plugin_that_cannot_be_synchronised_does_not_join(layers: Callable[..., NRI]) -> None:
-    """A plugin that cannot be synchronised does not join; the listed states are still remembered."""
-
     def fails_to_synchronise() -> tuple[Update, ...]:
         raise NRIError("not now", code="UNAVAILABLE")
 
@@ -293,7 +280,6 @@ def test_a_plugin_that_cannot_be_synchronised_does_not_join(layers: Callable[...
 
 
 def test_a_failed_start_can_be_repeated() -> None:
-    """A failed start can be repeated; after it, none of the installed plugins has joined."""
     broken = [True]
 
     def fails_once() -> tuple[Update, ...]:
@@ -327,7 +313,7 @@ def test_a_disconnected_plugin_is_not_called(layers: Callable[..., NRI]) -> None
 
 
 def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
-    """If connections are disabled, installed plugins still join."""
+    """Only plugins that connect by themselves are affected; installed ones still join."""
     nri = layers(FakePlugin(), disable_connections=True)
 
     with pytest.raises(RegistrationError, match="connections are disabled"):
@@ -337,7 +323,7 @@ def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
 
 
 def test_adjustments_are_merged(layers: Callable[..., NRI]) -> None:
-    """Adjustments of several plugins are merged, and later plugins see the adjustments of earlier plugins."""
+    """Later plugins see the adjustments that earlier plugins made."""
     first = FakePlugin(answers={"CreateContainer": lambda _: Answer(adjust={"env.A": "1"})})
     second = FakePlugin(index="20", answers={"CreateContainer": lambda _: Answer(adjust={"env.B": "2"})})
     nri = layers(first, second)
@@ -348,7 +334,7 @@ def test_adjustments_are_merged(layers: Callable[..., NRI]) -> None:
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool) -> None:
-    """A field belongs to one plugin: two plugins conflict even if they set the same value."""
+    """Two plugins conflict over a field even if they set it to the same value."""
     wants = {index: Answer(adjust={"env.A": "x" if same else index}) for index in ("10", "20")}
     nri = layers(*(FakePlugin(index=index, answers={"CreateContainer": always(each)}) for index, each in wants.items()))
 
@@ -359,7 +345,7 @@ def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool
 
 
 def test_a_creation_updates_and_evicts_other_containers(layers: Callable[..., NRI]) -> None:
-    """A creation evicts other containers and then updates containers; a failed eviction is not an error."""
+    """A creation evicts containers before it updates others, and tolerates a failed eviction."""
     update, eviction = (
         Update(container_id="c2", resources={"cpu.shares": 2}),
         Eviction(container_id="c2", reason="room"),
@@ -374,7 +360,6 @@ def test_a_creation_updates_and_evicts_other_containers(layers: Callable[..., NR
 
 
 def test_nothing_is_changed_if_a_plugin_fails(layers: Callable[..., NRI]) -> None:
-    """If a plugin fails, the updates of earlier plugins are dropped."""
     domain = domain_of_two()
     answer = Answer(updates=(Update(container_id="c2"),))
     nri = layers(
@@ -400,7 +385,7 @@ def test_a_container_being_created_cannot_be_updated(layers: Callable[..., NRI])
 
 
 def test_an_update_returns_its_own_resources_and_updates_others(layers: Callable[..., NRI]) -> None:
-    """An update returns its resources: plugins' changes, and the requested values of all other fields."""
+    """An update returns the resources with the changes of plugins, and the requested values of all other fields."""
     own = Update(container_id="c1", resources={"cpu.shares": 4})
     other = Update(container_id="c2", resources={"cpu.shares": 1})
     domain = domain_of_two()
@@ -423,7 +408,6 @@ def test_an_update_that_no_plugin_changes(layers: Callable[..., NRI]) -> None:
 
 
 def test_a_refused_update_claims_no_fields(layers: Callable[..., NRI]) -> None:
-    """If an update is refused, another plugin may still set its fields."""
     updates = {
         "10": Update(container_id="c2", resources={"cpu.shares": 1}),
         "20": Update(container_id="c2", resources={"memory.limit": 2, "cpu.shares": 2}, ignore_failure=True),
@@ -457,7 +441,7 @@ def test_answers_that_an_event_does_not_allow_are_ignored(layers: Callable[..., 
 
 
 def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> None:
-    """The updates that a plugin requests at the stop are made before the removal is relayed."""
+    """Updates that a plugin requests at the stop are made before the removal is relayed."""
     order: list[object] = []
     domain = domain_of_two()
     domain.done = order
@@ -479,7 +463,6 @@ def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> 
 
 
 def test_a_plugin_requests_updates(layers: Callable[..., NRI]) -> None:
-    """A plugin may request several updates; all are tried, and failed updates are reported."""
     updates = [Update(container_id=each) for each in ("c1", "?", "c2")]
     domain = domain_of_two(stubborn=("c1",))
     nri = layers(domain=domain)
@@ -493,7 +476,7 @@ def test_a_plugin_requests_updates(layers: Callable[..., NRI]) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_plugin_that_is_called_cannot_call_the_layer(layers: Callable[..., NRI], call: str) -> None:
-    """A plugin that is being called gets an error if it calls the layer, which would wait for itself."""
+    """A plugin that calls the layer while it is being called gets an error, since the layer would wait for itself."""
     errors: list[Exception] = []
     answering: list[NRI] = []
 
@@ -559,7 +542,6 @@ def test_each_domain_changes_its_own_containers() -> None:
 
 
 def test_failures_are_collected_unless_they_are_ignored() -> None:
-    """Failed updates are collected unless they may be ignored; all other updates are made."""
     domain = domain_of_two(stubborn=("c1",))
     domains = Domains([domain])
     silent, loud = Update(container_id="c1", ignore_failure=True), Update(container_id="c1")
@@ -590,7 +572,7 @@ def test_the_default_configuration() -> None:
 
 
 def test_timeouts() -> None:
-    """Zero means the default, negative timeouts are refused, and layers do not share their timeouts."""
+    """Zero stands for the default, negative timeouts are refused, and layers do not share their timeouts."""
     config = Config(plugin_registration_timeout=0, plugin_request_timeout=0)
 
     assert (config.registration_timeout, config.request_timeout) == (5, 2)
@@ -602,7 +584,6 @@ def test_timeouts() -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_disabled_layer_does_nothing(call: str) -> None:
-    """A disabled layer does nothing, even after a second start or after the stop."""
     plugin, domain = FakePlugin(), domain_of_two()
     nri = NRI(Config(disable=True), Domains([domain]), [plugin])
     nri.start()
@@ -616,7 +597,7 @@ def test_a_disabled_layer_does_nothing(call: str) -> None:
 
 
 def test_an_old_release() -> None:
-    """1.7.2 has no updates of pods and no blocks, and restores nothing at the start."""
+    """Release 1.7.2 has neither updates of pods nor blocks, and restores nothing at the start."""
     plugin = FakePlugin()
     domain = domain_of_two(containers=(replace(ONE, state=ContainerState.RUNNING),))
     nri = NRI(Config(release="containerd-1.7"), Domains([domain]), [plugin])
@@ -634,10 +615,10 @@ def test_an_old_release() -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("state", ["absent", "running"])
 def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
-    """Every call after the stop is an error; calls that cannot return an error do nothing.
+    """Every call after the stop is an error, or does nothing if it cannot return one.
 
-    Containerd deletes its plugins at the stop. Therefore a call that has to be relayed crashes, a second stop
-    crashes, and a call that is ignored replies ok.
+    Containerd deletes its plugins at the stop. There, a second stop or a call that has to be relayed crashes, and a
+    call that is ignored replies ok.
     """
     plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
@@ -672,7 +653,6 @@ def test_the_stop_ends_the_threads_of_plugins() -> None:
 
 
 def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
-    """A call that waits for the lock, and gets it after the stop, is an error."""
     plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
     nri.start()
@@ -692,7 +672,7 @@ def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
 
 
 def test_an_exit_that_the_stop_overtakes_is_dropped() -> None:
-    """An exit that is overtaken by the stop is dropped without an error; in containerd it ends the process."""
+    """An exit that the stop overtakes is dropped without an error; in containerd it ends the process."""
     free = threading.Event()
 
     class Late(NRI):

@@ -56,7 +56,7 @@ UNARRANGED = {
     },
     "containerd-2.1": {"register=bad-name", "register=bad-index"},
 }
-"""For each profile, the outcomes that the reference does not have."""
+"""The outcomes that the reference lacks, by profile."""
 
 POD = Pod(id="p1")
 NOTHING: Part = ((), ())
@@ -66,7 +66,6 @@ T = TypeVar("T")
 
 @pytest.mark.parametrize("profile", UNARRANGED)
 def test_passes_the_test_of_its_machine(profile: str) -> None:
-    """The reference passes the test of its machine, which covers all cells with each outcome."""
     found = conform(load("nri-plugin"), lambda: NriPluginSUT(profile), profile=profile or None, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -80,24 +79,18 @@ def test_upstream_does_not_conform_without_its_profile() -> None:
 
 
 class AnyName(Connection):
-    """The connection accepts any name of a plugin."""
-
     def _name_error(self, name: str, index: str) -> str:
         wrong = super()._name_error(name, index)
         return "" if wrong == "bad-name" else wrong
 
 
 class AnyIndex(Connection):
-    """The connection accepts any index of a plugin."""
-
     def _name_error(self, name: str, index: str) -> str:
         del index
         return super()._name_error(name, "00")
 
 
 class RegistersAgain(Connection):
-    """The connection accepts a second registration, as NRI does."""
-
     def register(self, name: str, index: str) -> None:
         if self.state == "active":
             self._rename(name, index)
@@ -106,8 +99,6 @@ class RegistersAgain(Connection):
 
 
 class KeepsWrongNames(Connection):
-    """The connection of a plugin with a wrong name stays open, as in NRI."""
-
     def register(self, name: str, index: str) -> None:
         if self._name_error(name, index):
             self._require("register")
@@ -116,16 +107,12 @@ class KeepsWrongNames(Connection):
 
 
 class WaitsForever(Connection):
-    """The connection never gives up a plugin that does not register."""
-
     async def await_registration(self) -> None:
         with suppress(PluginLateError):
             await self._ask_registration(self._deadline)
 
 
 class AnyEvents(Connection):
-    """Accepts a subscription to events that do not exist."""
-
     async def configure(self) -> None:
         self.events = frozenset(REQUESTS[:-1])
         await self._call(self._ask_events, "configure")
@@ -133,8 +120,6 @@ class AnyEvents(Connection):
 
 
 class IgnoresTimeouts(Connection):
-    """The connection continues with a plugin that was configured too late."""
-
     async def _ask_events(self, until: float) -> Collection[str] | int:
         try:
             return await super()._ask_events(until)
@@ -143,31 +128,23 @@ class IgnoresTimeouts(Connection):
 
 
 class OnePart(Connection):
-    """The connection treats the first part as the last part."""
-
     async def synchronise_part(self, part: Part) -> None:
         await self.synchronise_last(part)
 
 
 class AnyPart(Connection):
-    """The connection does not check whether a plugin expects more parts."""
-
     async def synchronise_part(self, part: Part) -> None:
         await self._call(partial(self._ask_last, part), "synchronise")
         self._take("synchronise", "part")
 
 
 class SynchronisesTwice(Connection):
-    """The connection sends the last part twice."""
-
     async def synchronise_last(self, part: Part) -> Sequence[Update]:
         await self._call(partial(self._ask_last, part), "synchronise")
         return await super().synchronise_last(part)
 
 
 class LossIsError(Connection):
-    """The connection treats a lost plugin as an error."""
-
     async def _ask(self, request: Request, until: float) -> Answer:
         try:
             return await super()._ask(request, until)
@@ -176,8 +153,6 @@ class LossIsError(Connection):
 
 
 class DropsAtErrors(Connection):
-    """The connection of a plugin that replies with an error is closed."""
-
     async def relay(self, event: str, request: Request) -> Answer | None:
         try:
             return await super().relay(event, request)
@@ -187,38 +162,30 @@ class DropsAtErrors(Connection):
 
 
 class IgnoresSubscriptions(Connection):
-    """The connection relays every event, regardless of subscriptions."""
-
     async def relay(self, event: str, request: Request) -> Answer | None:
         self.events = frozenset(REQUESTS)
         return await super().relay(event, request)
 
 
 class KeepsTheLost(Connection):
-    """The connection does not drop a plugin that has hung up."""
-
     def drop(self) -> None:
         if self.state != "lost":
             super().drop()
 
 
 class UpdatesTooEarly(Connection):
-    """Updates are accepted from a plugin that is not synchronised yet."""
-
     async def request_updates(self, make: Callable[[], Awaitable[T]]) -> T:
         return await (make() if self.state == "synchronising" else super().request_updates(make))
 
 
 class ClosesSilently(Connection):
-    """The stop does not close the plugin's end of the connection."""
-
     def stop(self) -> None:
         self.hang_up()
         super().stop()
 
 
 class OutlivesTheStop(Connection):
-    """The stop does not close the connection, as in NRI."""
+    """The connection survives the stop, as in NRI."""
 
     def stop(self) -> None:
         if not self.listed:
@@ -264,7 +231,7 @@ def ids(pods: Sequence[Pod], containers: Sequence[Container]) -> list[str]:
 
 
 class Slow(FakePlugin):
-    """A plugin that advances the clock by ``takes`` seconds in each call."""
+    """A plugin whose calls each take ``takes`` seconds on the clock."""
 
     def __init__(self, clock: TurnedClock, takes: float, **how: object) -> None:
         super().__init__(**how)  # type: ignore[arg-type]  # the fields of a plugin
@@ -298,7 +265,7 @@ def things(number: int, most: float = 4) -> list[Part]:
 
 
 def test_all_parts_share_one_timeout() -> None:
-    """All parts share one timeout: three messages of one second each exceed a timeout of two seconds."""
+    """All parts share a timeout: three messages of one second each exceed two seconds."""
     clock = TurnedClock()
     plugin = Slow(clock, 0.6)
     connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2), clock=clock))
@@ -314,7 +281,6 @@ def test_all_parts_share_one_timeout() -> None:
 
 
 def test_each_request_has_its_own_timeout() -> None:
-    """Each request has its own timeout; the time of one request does not count for the next."""
     clock = TurnedClock()
     connection = configured(Slow(clock, 1.5), Terms(config=Config(plugin_request_timeout=2), clock=clock))
     finish(connection.synchronise([NOTHING]))
@@ -334,7 +300,6 @@ def test_a_plugin_that_does_not_accept_parts_is_closed() -> None:
 
 
 def test_objects_are_sent_in_order() -> None:
-    """Objects are sent in order, however they are split into parts."""
     for largest in range(9):
         plugin = Slow(TurnedClock(), 0)
         finish(configured(plugin, Terms()).synchronise(things(3, largest or inf)))
@@ -345,8 +310,6 @@ def test_objects_are_sent_in_order() -> None:
 
 
 def test_a_plugin_that_disconnects_in_the_handshake_is_removed() -> None:
-    """A plugin that disconnects during the handshake is removed, and its end is not closed again."""
-
     def hangs_up() -> Sequence[Update]:
         raise PluginLostError("gone")
 
@@ -392,7 +355,7 @@ def test_only_the_newest_release_has_validation() -> None:
 
 
 def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> None:
-    """In NRI, a second registration changes the name of a plugin immediately, but its order only when another joins.
+    """In NRI, a second registration renames a plugin at once, but reorders it only when another plugin joins.
 
     A third registration blocks until the timeout.
     """
@@ -423,7 +386,7 @@ def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> 
 
 @pytest.mark.parametrize(("launched", "left"), [(True, []), (False, ["done"])])
 def test_upstream_a_plugin_that_connected_by_itself_survives_the_stop(*, launched: bool, left: list[str]) -> None:
-    """In NRI, a plugin that connected by itself survives the stop: it gets no requests, but its updates are made."""
+    """In NRI, a plugin that connected by itself survives the stop: its updates are made, but it gets no requests."""
     plugins = Plugins[Request, Answer, Connection]()
     plugin = FakePlugin()
     connection = UpstreamConnection(plugin, Terms())
@@ -446,8 +409,6 @@ def test_upstream_a_plugin_that_connected_by_itself_survives_the_stop(*, launche
 
 
 class Closed(FakePlugin):
-    """A plugin that counts how often its end was closed."""
-
     def __init__(self, **how: object) -> None:
         super().__init__(**how)  # type: ignore[arg-type]  # the fields of a plugin
         self.closed = 0
@@ -457,7 +418,7 @@ class Closed(FakePlugin):
 
 
 def test_every_connection_is_closed_once() -> None:
-    """A connection is closed once: at the stop, when the plugin is lost, or when the plugin fails to join."""
+    """The connection is closed once, whether the layer stops or the plugin is lost or fails to join."""
 
     def fails() -> Sequence[Update]:
         raise NRIError("not now")
@@ -481,7 +442,6 @@ def test_every_connection_is_closed_once() -> None:
 
 
 def test_a_plugin_that_joins_during_the_stop_is_closed() -> None:
-    """A plugin that joins during the stop does not join, and its connection is closed."""
     plugin = Closed()
     nri = NRI()
     nri.start()
@@ -501,7 +461,6 @@ def test_a_plugin_that_joins_during_the_stop_is_closed() -> None:
 
 
 def test_a_layer_synchronises_in_parts() -> None:
-    """A layer synchronises in parts, each of which has the configured number of objects."""
     plugin = Slow(TurnedClock(), 0)
     nri = NRI(Config(sync_objects=2), Domains([domain_of_two()]))
     nri.start()
@@ -515,7 +474,7 @@ def test_a_layer_synchronises_in_parts() -> None:
 
 
 def test_no_thread_outlives_its_test() -> None:
-    """No thread of a connection outlives its test; the thread ends when another test begins."""
+    """The thread of a connection ends at the latest when the next test begins."""
     before = {*threading.enumerate()}
     sut = NriPluginSUT()
     for _ in range(3):
@@ -532,7 +491,7 @@ def test_no_thread_outlives_its_test() -> None:
 
 
 def test_work_that_suspends_is_an_error() -> None:
-    """Work that suspends is an error, because no event loop would finish it."""
+    """No event loop would finish work that suspends, so it is an error."""
     work = asyncio.sleep(0)
     with closing(work), pytest.raises(RuntimeError, match="suspends"):
         finish(work)

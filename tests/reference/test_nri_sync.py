@@ -21,22 +21,19 @@ if TYPE_CHECKING:
 
 
 def machine(profile: str) -> Machine:
-    """Return the system ``plugin-sync`` of calls and a plugin, flattened into one machine."""
     system = load_system("plugin-sync")
     return flatten(system.under(profile))
 
 
 @pytest.mark.parametrize("profile", ["", "calls-first", "mended"])
 def test_passes_the_test_of_its_system(profile: str) -> None:
-    """The lock passes the test of its system; containerd's lock also conforms if blocks are not nested."""
+    """Containerd's own lock passes as well, as long as blocks are not nested."""
     found = conform(machine(profile), lambda: PluginSyncSUT(profile), examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
 
 
 class NeverBlocks(UpstreamSyncLock):
-    """Blocking has no effect."""
-
     def block(self) -> PluginSyncBlock:
         block = super().block()
         self._blocks -= 1
@@ -48,23 +45,17 @@ class NeverBlocks(UpstreamSyncLock):
 
 
 class BlocksWhileJoining(UpstreamSyncLock):
-    """A call does not wait for a plugin that is joining."""
-
     def _may_block(self) -> bool:
         return not self._waiting
 
 
 class ReleasesAll(UpstreamSyncLock):
-    """Releasing the first block releases all blocks."""
-
     def _release(self) -> None:
         self._blocks = 1
         super()._release()
 
 
 class JoinsForever(UpstreamSyncLock):
-    """A plugin that has joined keeps the lock."""
-
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
         with super().joining(timeout=timeout):
@@ -73,7 +64,7 @@ class JoinsForever(UpstreamSyncLock):
 
 
 class WaitsForever(UpstreamSyncLock):
-    """A plugin that waited and has joined still counts as waiting."""
+    """A plugin that had to wait still counts as waiting after it has joined."""
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
@@ -92,7 +83,7 @@ BUGS: dict[type[SyncLock], tuple[str, str]] = {
     JoinsForever: ("", "registers; begins; has-joined; begins"),
     WaitsForever: ("", "begins; registers; ends; is-synchronised; has-joined; begins"),
 }
-"""For each lock with a bug, the profile under which it fails and the shortest test, without the numbers of calls."""
+"""The profile under which each buggy lock fails, and the shortest test for it, without the numbers of calls."""
 
 
 @pytest.mark.slow
@@ -107,7 +98,7 @@ def test_a_bug_is_found_by_a_short_test(kind: type[SyncLock]) -> None:
 
 @pytest.mark.parametrize("against", ["", "calls-first"])
 def test_a_system_and_its_reference_have_one_profile(against: str) -> None:
-    """A reference conforms to its system only under its own profile, even if it is given by name."""
+    """A reference conforms only under its own profile, even if another one is given by name."""
     system = load_system("plugin-sync")
     named = conform(system, "reference", profile=against or None, examples=0)
     other = conform(system, PluginSyncSUT if against else lambda: PluginSyncSUT("calls-first"), profile=against or None)
@@ -115,7 +106,6 @@ def test_a_system_and_its_reference_have_one_profile(against: str) -> None:
 
 
 def test_a_thread_that_cannot_go_on_is_reported() -> None:
-    """If a thread cannot continue, this is reported, and the SUT does not wait for the thread."""
     sut = PluginSyncSUT(kind=JoinsForever)
     for event in ("registers", "begins.1", "has-joined"):
         sut.do(event)

@@ -26,14 +26,13 @@ if TYPE_CHECKING:
     from fsm.runtimes.reference.nri.messages import Pod, Update
 
 LONG = 10.0
-"""Timeout in seconds for an event that must happen."""
+"""Timeout for what must happen, in seconds."""
 
 SHORT = 0.1
-"""Number of seconds to wait for an event that must not happen."""
+"""Number of seconds to wait for something that must not happen."""
 
 
 def in_threads(*calls: Callable[[], object]) -> list[threading.Thread]:
-    """Start a thread for each of *calls*, and return the threads."""
     threads = [threading.Thread(target=call, daemon=True) for call in calls]
     for thread in threads:
         thread.start()
@@ -41,14 +40,13 @@ def in_threads(*calls: Callable[[], object]) -> list[threading.Thread]:
 
 
 def ended(threads: list[threading.Thread], seconds: float = LONG) -> bool:
-    """Check whether all *threads* end in time."""
     for thread in threads:
         thread.join(seconds)
     return not any(thread.is_alive() for thread in threads)
 
 
 def test_no_plugin_joins_while_synchronisation_is_blocked() -> None:
-    """While synchronisation is blocked, a registration times out and the plugin does not join; it can be repeated."""
+    """A registration while synchronisation is blocked times out without joining the plugin, and may be repeated."""
     plugin = FakePlugin()
     nri = NRI(Config(plugin_registration_timeout=SHORT))
     nri.start()
@@ -63,16 +61,12 @@ def test_no_plugin_joins_while_synchronisation_is_blocked() -> None:
 
 
 class NeverBlocks(SyncLock):
-    """Blocking has no effect."""
-
     def block(self) -> PluginSyncBlock:
-        """Block nothing."""
         return PluginSyncBlock()
 
 
 @pytest.mark.parametrize(("lock", "blocked"), [(SyncLock, True), (NeverBlocks, False)])
 def test_a_block_keeps_a_plugin_out(lock: type[SyncLock], *, blocked: bool) -> None:
-    """The test detects a lock that lets a plugin in."""
     locks = lock()
     joined = []
 
@@ -87,7 +81,6 @@ def test_a_block_keeps_a_plugin_out(lock: type[SyncLock], *, blocked: bool) -> N
 
 
 def test_plugins_join_one_at_a_time() -> None:
-    """Plugins join one at a time; each is synchronised with the entities that exist when it joins."""
     lock = SyncLock()
 
     with lock.joining(timeout=LONG), pytest.raises(BlockedError), lock.joining(timeout=SHORT):
@@ -95,8 +88,6 @@ def test_plugins_join_one_at_a_time() -> None:
 
 
 class Watched(SyncLock):
-    """A lock that sets ``waits`` when a thread waits for it."""
-
     def __init__(self) -> None:
         super().__init__()
         self.waits = threading.Event()
@@ -111,7 +102,7 @@ class Watched(SyncLock):
 
 
 class Positions:
-    """The states of a call and a plugin at a lock; for each of them, an event is set when it waits."""
+    """The states of a call and a plugin at a lock, with events that are set when either has to wait."""
 
     def __init__(self, kind: type[SyncLock]) -> None:
         self.clock = TurnedClock()
@@ -126,12 +117,11 @@ class Positions:
 
     @property
     def states(self) -> tuple[str, str]:
-        """Return the states of the call and the plugin."""
         return self.positions[CALL].state, self.positions[PLUGIN].state
 
 
 def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
-    """Return two threads: a plugin that joins, and a call that blocks, and blocks again while the plugin waits."""
+    """Return a thread in which a plugin joins, and one that takes a second block while the plugin is waiting."""
 
     def calls() -> None:
         with at.lock.block():
@@ -155,7 +145,6 @@ def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
 
 
 def test_a_nested_block_does_not_wait_for_a_waiting_plugin() -> None:
-    """A nested block does not wait for a plugin that is waiting, so all threads end without a timeout."""
     at = Positions(SyncLock)
     done: list[str] = []
 
@@ -166,7 +155,7 @@ def test_a_nested_block_does_not_wait_for_a_waiting_plugin() -> None:
 
 
 def test_containerds_lock_deadlocks_if_a_plugin_waits_in_between() -> None:
-    """Containerd's lock deadlocks: a call and a plugin wait for each other until the registration times out."""
+    """In containerd, a call and a plugin wait for each other until the registration times out."""
     at = Positions(UpstreamSyncLock)
     done: list[str] = []
     threads = blocks_twice(at, done)
@@ -180,7 +169,6 @@ def test_containerds_lock_deadlocks_if_a_plugin_waits_in_between() -> None:
 
 
 def test_a_pod_is_removed_with_its_containers_while_a_plugin_waits() -> None:
-    """A pod and its containers are removed while a plugin waits; blocks are nested, and the plugin joins later."""
     nri = NRI()
     nri._sync = Watched()  # type: ignore[misc]  # noqa: SLF001  # to notice that the plugin waits
     plugin = FakePlugin()
@@ -203,7 +191,6 @@ def test_a_pod_is_removed_with_its_containers_while_a_plugin_waits() -> None:
 
 
 def test_a_block_waits_for_the_plugin_that_is_joining() -> None:
-    """A block waits for a plugin that is joining; when the block begins, the plugin has joined."""
     entered, free = threading.Event(), threading.Event()
 
     def slowly() -> Sequence[Update]:
@@ -231,7 +218,7 @@ def test_a_block_waits_for_the_plugin_that_is_joining() -> None:
 
 
 def test_a_block_can_be_released_after_the_stop() -> None:
-    """A block can be released after the stop; then a plugin that is waiting to join gets an error."""
+    """When the block is released, a plugin that is waiting to join gets an error."""
     nri = NRI()
     nri.start()
     errors: list[Exception] = []
@@ -253,8 +240,6 @@ def test_a_block_can_be_released_after_the_stop() -> None:
 
 
 class Unlocked(NRI):
-    """A layer without its lock."""
-
     def __init__(self, **given: Any) -> None:  # noqa: ANN401  # the arguments of the layer
         super().__init__(**given)
         self._life.lock = nullcontext()  # type: ignore[assignment]
@@ -262,10 +247,7 @@ class Unlocked(NRI):
 
 @pytest.mark.parametrize("kind", [NRI, Unlocked])
 def test_calls_do_not_overlap(kind: type[NRI]) -> None:
-    """Calls do not overlap: the second call is relayed after the first has reached all plugins.
-
-    Without the lock, the two calls overlap.
-    """
+    """The second call is relayed only after the first has reached all plugins, unless the lock is missing."""
     order: Heard = []
     inside, overlaps = threading.Event(), threading.Event()
 
@@ -299,7 +281,6 @@ def test_calls_do_not_overlap(kind: type[NRI]) -> None:
 
 
 def test_many_threads_at_one_container() -> None:
-    """If many threads stop and remove one container, one stop and one removal are relayed."""
     heard: Heard = []
     nri = NRI(plugins=[FakePlugin(heard=heard), FakePlugin(index="20", heard=heard)])
     nri.start()
@@ -319,7 +300,6 @@ def test_many_threads_at_one_container() -> None:
 
 
 def test_many_threads_at_many_entities() -> None:
-    """If many threads use many entities, the events of each entity arrive in order."""
     heard: list[Request] = []
     plugin = FakePlugin(requests=heard)
     nri = NRI(domains=Domains([domain_of_two()]), plugins=[plugin])
@@ -344,8 +324,6 @@ def test_many_threads_at_many_entities() -> None:
 
 
 class Late(NRI):
-    """A layer that relays exits only after ``free`` is set."""
-
     def __init__(self, plugin: FakePlugin) -> None:
         super().__init__(plugins=[plugin])
         self.free = threading.Event()
@@ -356,8 +334,6 @@ class Late(NRI):
 
 
 class RelaysAfterRemoval(Late):
-    """A layer that relays the exits of removed containers."""
-
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.free.wait()
         with self._life.call("notify-exit"):
@@ -365,7 +341,6 @@ class RelaysAfterRemoval(Late):
 
 
 def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
-    """Return the events that a plugin receives about a container that exits and is removed."""
     plugin = FakePlugin()
     nri = kind(plugin)
     nri.start()
@@ -382,7 +357,7 @@ def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
 
 @pytest.mark.parametrize("removed_first", [True, False])
 def test_an_exit_that_a_removal_overtakes(*, removed_first: bool) -> None:
-    """If an exit and a removal are concurrent, the stop is relayed once, and the removal is relayed last."""
+    """If an exit and a removal are concurrent, a single stop is relayed, and the removal comes last."""
     assert heard_of(Late, removed_first=removed_first) == ["StartContainer", "StopContainer", "RemoveContainer"]
 
 
@@ -393,7 +368,6 @@ def test_an_exit_relayed_after_the_removal_is_noticed() -> None:
 
 
 def test_exits_race_removals() -> None:
-    """Exits and removals that happen concurrently are handled in any order."""
     heard: Heard = []
     nri = NRI(plugins=[FakePlugin(heard=heard)])
     nri.start()
@@ -411,7 +385,6 @@ def test_exits_race_removals() -> None:
 
 
 def test_an_exit_does_not_wait_and_drops_errors() -> None:
-    """The notification of an exit returns before the exit is relayed, and drops errors."""
     free = threading.Event()
 
     def waits(_: Request) -> Answer:

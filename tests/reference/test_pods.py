@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class ReferenceContainers(Containers):
-    """The reference containers of each pod, kept in ``of``; *make* returns a container that is not created yet."""
+    """The containers of each pod in ``of``, where *make* returns one that has not been created yet."""
 
     def __init__(self, make: Callable[[str], Container]) -> None:
         super().__init__()
@@ -50,18 +50,15 @@ class ReferenceContainers(Containers):
         self._make = make
 
     def create(self, pod: str) -> None:
-        """Create another container in *pod*."""
         container = self._make(pod)
         self._call(partial(container.call, "create"))
         self.of.setdefault(pod, []).append(container)
 
     def stop(self, pod: str) -> None:
-        """Stop the containers of *pod* one after the other."""
         for each in self.of.get(pod, []):
             self._call(partial(each.call, "stop"))
 
     def remove(self, pod: str) -> None:
-        """Remove the containers of *pod* one after the other."""
         containers = self.of.get(pod, [])
         for each in list(containers):
             self._call(partial(each.call, "remove"))
@@ -76,14 +73,13 @@ class ReferenceContainers(Containers):
 
 
 class Shim(UpstreamPods):
-    """Containerd's pods, if shims are their sandboxers."""
+    """Containerd's pods for the case that shims are their sandboxers."""
 
     shim = True
 
 
 @pytest.fixture
 def made() -> Iterator[Callable[[type[Pods]], PodsSUT]]:
-    """Yield a function that makes SUTs of a given kind; at the end, close all of them."""
     suts: list[PodsSUT] = []
 
     def make(kind: type[Pods]) -> PodsSUT:
@@ -96,19 +92,17 @@ def made() -> Iterator[Callable[[type[Pods]], PodsSUT]]:
 
 
 def refuses(*_: object) -> None:
-    """Fail like a disk that cannot be written."""
     message = "read-only file system"
     raise OSError(message)
 
 
 async def unknown(name: str) -> Exit:
-    """Fail like a controller without the sandbox."""
     event = "wait"
     raise CallError(event, "NOT_FOUND", name)
 
 
 async def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
-    """A pod has a process, an address and a file; its stop releases the first two, and its removal the file."""
+    """The stop of a pod releases its process and its address, and the removal deletes its file."""
     async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
         pods = Pods(tmp_path / "pods", controller, Leases(tmp_path / "network"))
         pod = await pods.run("web", {"cpu_shares": 512})
@@ -134,7 +128,6 @@ async def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
 
 
 def test_an_exit_is_recorded_once(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """If an exit is reported twice, only the first report is recorded."""
     sut = made(Pods)
     sut.do("run")
     pod = sut._pod
@@ -145,7 +138,6 @@ def test_an_exit_is_recorded_once(made: Callable[[type[Pods]], PodsSUT]) -> None
 
 
 def test_an_exit_that_cannot_be_written(made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch) -> None:
-    """If an exit cannot be written, nothing changes, and the write is retried after a second."""
     sut = made(Pods)
     sut.do("run")
     with monkeypatch.context() as broken:
@@ -172,7 +164,6 @@ def test_a_name_belongs_to_one_pod(made: Callable[[type[Pods]], PodsSUT]) -> Non
 
 
 async def test_without_a_free_address_a_run_fails(tmp_path: Path) -> None:
-    """A run fails without a free address, and leaves nothing of the pod behind."""
     async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
         network = Leases(tmp_path / "network", IPv4Network("10.0.0.0/30"))
         pods = Pods(tmp_path / "pods", controller, network)
@@ -192,7 +183,7 @@ async def test_without_a_free_address_a_run_fails(tmp_path: Path) -> None:
 def test_containers_are_stopped_and_removed_with_their_pod(
     made: Callable[[type[Pods]], PodsSUT], tmp_path: Path, cannot: str
 ) -> None:
-    """Containers are stopped before their pod's process; if one cannot be stopped, the pod does not change."""
+    """Containers are stopped before the process of the pod; if one cannot be stopped, the pod stays as it is."""
     sut = made(Pods)
     worlds: list[SimulatedWorld] = []
 
@@ -219,7 +210,6 @@ def test_containers_are_stopped_and_removed_with_their_pod(
 
 
 def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """After a restart, a pod has the same process and name, and the exit of the process is noticed."""
     sut = made(Pods)
     sut.do("run")
     before = sut.pods.status(sut._last)
@@ -231,7 +221,6 @@ def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSUT])
 
 
 def test_an_exit_survives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """The exit code and time of a pod survive a restart, and a removed pod stays removed."""
     sut = made(Pods)
     for event in ("run", "exit"):
         sut.do(event)
@@ -245,7 +234,7 @@ def test_an_exit_survives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> No
 
 @pytest.mark.parametrize("cannot", ["", "clear"])
 def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], cannot: str) -> None:
-    """If a crash interrupts a run, the restart undoes the run; if that fails, the pod can still be removed."""
+    """The restart undoes the interrupted run; if it cannot, the pod can still be removed."""
     sut = made(Pods)
     assert sut.crash("run", 11)
     assert (False, "absent") == (bool(sut._contradiction()), sut.shows())
@@ -269,9 +258,9 @@ def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], c
 def test_a_pod_that_cannot_be_started(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], left: list[str], fault: str
 ) -> None:
-    """If a pod cannot be started, nothing of it is left.
+    """Nothing is left of a pod that cannot be started.
 
-    In containerd, the pod's entry at the controller remains, and is ready if the last step failed.
+    In containerd, the controller keeps its entry, which is even ready if it was the last step that failed.
     """
     sut = made(kind)
     sut.faults |= {fault}
@@ -286,9 +275,9 @@ def test_a_pod_that_cannot_be_started(
 def test_metadata_that_cannot_be_deleted_after_a_failed_run(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """If metadata cannot be deleted after a failed run, the pod can be removed.
+    """A failed run whose metadata cannot be deleted leaves a pod that can be removed.
 
-    In containerd, the pod does not exist, but its name stays reserved.
+    In containerd there is no such pod, but its name stays reserved.
     """
     sut = made(kind)
     sut.faults |= {"setup"}
@@ -311,9 +300,9 @@ def test_metadata_that_cannot_be_deleted_after_a_failed_run(
 def test_a_pod_that_cannot_be_watched(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods], state: str
 ) -> None:
-    """If a pod cannot be watched, its run fails and no pod exists.
+    """The run fails, and no pod exists.
 
-    In containerd, a ready pod exists, without network, name and watch.
+    In containerd, there is a ready pod without network, name and watch.
     """
     sut = made(kind)
     monkeypatch.setattr(sut._controller, "wait", unknown)
@@ -327,7 +316,7 @@ def test_a_pod_that_cannot_be_watched(
 
 @pytest.mark.parametrize(("kind", "listed"), [(Pods, "SANDBOX_NOTREADY"), (UpstreamPods, "SANDBOX_READY")])
 def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], listed: str) -> None:
-    """After a stop, the list agrees with the status; in containerd, the list agrees only later."""
+    """The list agrees with the status immediately; in containerd it does so only later."""
     sut = made(kind)
     sut.do("run")
     pod = sut._last
@@ -346,9 +335,9 @@ def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[P
 def test_metadata_that_cannot_be_deleted_by_a_removal(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """If a removal cannot delete the metadata, the removal can be repeated.
+    """The removal can be repeated.
 
-    In containerd, the pod no longer exists but its name stays reserved, and a restart recovers the pod.
+    In containerd the pod is gone, but its name stays reserved until a restart recovers the pod.
     """
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
@@ -366,7 +355,7 @@ def test_metadata_that_cannot_be_deleted_by_a_removal(
 
 @pytest.mark.parametrize(("kind", "taken"), [(Pods, True), (UpstreamPods, True), (Shim, False)])
 def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], taken: object) -> None:
-    """Names stay reserved after a restart; in containerd, only the names of pods with a pause container do."""
+    """All names stay reserved after a restart; in containerd, only those of pods with a pause container do."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut._runner.run(sut._restart())
@@ -383,7 +372,7 @@ def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type
 def test_a_pod_whose_task_cannot_be_looked_up(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], ready: object
 ) -> None:
-    """If the task of a pod cannot be looked up, the pod stays not ready; in containerd, a restart makes it ready."""
+    """The pod stays not ready; in containerd, a restart makes it ready."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut.faults |= {"task"}
@@ -395,13 +384,10 @@ def test_a_pod_whose_task_cannot_be_looked_up(
 
 
 class NoCrashes(PodsSUT):
-    """A SUT that cannot crash."""
-
     crash = None  # type: ignore[assignment]
 
 
 def test_passes_the_test_of_its_machine() -> None:
-    """The reference passes the test of its machine, which covers every reachable cell."""
     tested = conform(load("pod-sandbox"), NoCrashes, examples=3, steps=15)
 
     assert () == tested.failures
@@ -430,7 +416,7 @@ def test_passes_the_test_of_its_machine() -> None:
     ],
 )
 def test_a_crash_at_any_effect(before: str, event: str, effects: int) -> None:
-    """After a crash at any effect, the event has either happened or not, and the pod has the right resources."""
+    """After a crash at any effect, the event has happened or it has not, and the pod has the matching resources."""
     for point in range(effects):
         tested = replay(load("pod-sandbox"), PodsSUT, steps(before + event.format(point)))
         assert () == tested.failures, point
@@ -444,8 +430,6 @@ def test_conforms_without_the_deviations_of_a_profile() -> None:
 
 
 class StopOfAbsentFails(Pods):
-    """Stopping an absent pod is an error."""
-
     async def stop(self, id: str) -> None:  # noqa: A002
         if id not in self._store:
             event = "stop"
@@ -454,30 +438,24 @@ class StopOfAbsentFails(Pods):
 
 
 class StatusOfAbsent(Pods):
-    """An absent pod has a status."""
-
     def status(self, id: str) -> PodStatus:  # noqa: A002
         return super().status(id) if id in self._store else PodStatus(id=id, name="", state="SANDBOX_NOTREADY")
 
 
 class ForgetsTheName(Pods):
-    """A failed run keeps the name reserved."""
-
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, *others = super()._stages(pod)
         return (Stage(name.make), *others)
 
 
 class ForgetsTheNetwork(Pods):
-    """A failed run keeps the network."""
-
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, metadata, network, *others = super()._stages(pod)
         return (name, metadata, Stage(network.make), *others)
 
 
 class UnmakesForwards(Pods):
-    """If a stage cannot be undone, the earlier stages are undone anyway."""
+    """If a stage cannot be undone, the earlier stages are undone nevertheless."""
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, metadata, network, *others = super()._stages(pod)
@@ -497,8 +475,6 @@ class UnmakesForwards(Pods):
 
 
 class ListsTheRemoved(Pods):
-    """A removed pod stays in the store."""
-
     async def remove(self, id: str) -> None:  # noqa: A002
         pod = self.find(id)
         await super().remove(id)
@@ -507,15 +483,11 @@ class ListsTheRemoved(Pods):
 
 
 class MissesTheExit(Pods):
-    """Exits are not recorded."""
-
     def exited(self, pod: Pod, ended: Exit) -> None:
         del pod, ended
 
 
 class RemovesWithoutStop(Pods):
-    """A pod is removed without being stopped."""
-
     async def remove(self, id: str) -> None:  # noqa: A002
         pod = self.find(id)
         if not pod.is_noop("remove"):
@@ -533,8 +505,6 @@ class ReadyAfterAFailedStop(Pods):
 
 
 class KeepsTheNetwork(Pods):
-    """A stopped pod keeps its network."""
-
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
         setup, self.network = self.network, Leases(self.metadata.root / "nowhere")
         try:
@@ -544,8 +514,6 @@ class KeepsTheNetwork(Pods):
 
 
 class ResurrectsTheStopped(Pods):
-    """A restart recovers a stopped pod as ready."""
-
     async def _recover(self, found: Metadata) -> None:
         await super()._recover(found)
         if found.state == "stopped":
@@ -553,16 +521,12 @@ class ResurrectsTheStopped(Pods):
 
 
 class ForgetsNamesAtARestart(Pods):
-    """Names of recovered pods are not reserved."""
-
     async def _recover(self, found: Metadata) -> None:
         await super()._recover(found)
         self._release(self._store[found.id])
 
 
 class MissesExitsAfterARestart(Pods):
-    """Recovered pods are not watched."""
-
     async def recover(self) -> None:
         await super().recover()
         for each in self._store.values():
@@ -571,15 +535,11 @@ class MissesExitsAfterARestart(Pods):
 
 
 class ForgetsLimits(Pods):
-    """Limits are not written."""
-
     def _write(self, pod: Pod, state: str = "") -> None:
         self.metadata.save(replace(pod.metadata(state or pod.state), limits={}))
 
 
 class KeepsFailedLimits(Pods):
-    """Limits that could not be written are kept."""
-
     def update_resources(self, id: str, limits: Mapping[str, int]) -> None:  # noqa: A002
         try:
             super().update_resources(id, limits)
@@ -589,8 +549,6 @@ class KeepsFailedLimits(Pods):
 
 
 class ForwardsToTheUnready(Pods):
-    """Ports of a pod in an unknown state can be forwarded."""
-
     def port_forward(self, id: str) -> None:  # noqa: A002
         if self.find(id).position.state != "unknown":
             super().port_forward(id)
@@ -623,7 +581,7 @@ BUGS: dict[type[Pods], str] = {
     ForwardsToTheUnready: "run=left-over; port-forward",
 }
 CRASH_BUGS: dict[type[Pods], str] = {WritesReadyFirst: "crash@4 run=undone,ignored"}
-"""Bugs that only crashes find."""
+"""Bugs that can be found only by crashing the process."""
 
 
 @pytest.mark.slow
@@ -645,7 +603,7 @@ def test_a_bug_is_found_by_a_crash(kind: type[Pods]) -> None:
     "nested", ["[" * 100_000, '{"limits":' * 100_000, '{"limits":' + "[" * 100_000 + "]" * 100_000 + "}"]
 )
 def test_metadata_that_are_nested_too_deep_are_an_error_with_their_path(tmp_path: Path, nested: str) -> None:
-    """Metadata that is nested too deeply raises an error with its path, so the recovery can delete the file."""
+    """The error has the path of the metadata, so that the recovery can delete the file."""
     store = MetadataStore(tmp_path)
     store.create(Metadata(id="1", name="web"))
     store.path("1").write_text(nested, encoding="utf-8")

@@ -52,14 +52,13 @@ FULL = Status(
     removing=True,
     unknown=True,
 )
-"""A record in which no field is empty."""
 
 
 def by_hand(status: Status) -> Status:
-    """Copy a record field by field, with common errors.
+    """Copy a record field by field, with the mistakes that are commonly made.
 
-    The list of huge-page limits is created with the old length before limits are appended to it. The map is shared.
-    The resources are created again for each operating system. A newer field is missing.
+    The list of huge-page limits already has its old length when the limits are appended, a map is shared, the
+    resources are created again for each operating system, and a newer field is missing.
     """
     resources = status.resources and Resources()
     if status.resources and status.resources.linux:
@@ -84,7 +83,6 @@ AFFINITY = only(windows=WindowsResources(affinity_cpus=[CpuGroupAffinity(cpu_mas
 
 
 def shares(one: object, other: object) -> bool:
-    """Check whether two records share a mutable part."""
     if isinstance(one, Record | list | dict) and one is other:
         return True
     match one, other:
@@ -114,7 +112,7 @@ def test_a_copy_made_by_hand_shares_its_map() -> None:
 
 
 def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
-    """A copy that is made by hand has four huge-page limits instead of two, and two of them are null in the file."""
+    """The copy has four limits instead of two, and two of them are null in the file."""
     resources = by_hand(LIMITS).resources
 
     assert resources is not None
@@ -123,7 +121,7 @@ def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
 
 
 def test_no_field_of_the_full_record_is_empty() -> None:
-    """No field of the full record is empty, so the tests notice a field that is missing from a copy."""
+    """If a field were empty, the other tests would not notice that a copy lacks it."""
     found = set()
 
     def look(record: Record) -> None:

@@ -43,8 +43,6 @@ RUNSC = "io.containerd.runsc.v1"
 
 
 class Answers:
-    """A service that always answers with *extra*, and stores its requests."""
-
     def __init__(self, extra: Packed | None) -> None:
         self.extra = extra
         self.asked: list[tuple[str, Options | None]] = []
@@ -55,10 +53,9 @@ class Answers:
 
 
 class Commands:
-    """Runs the ``features`` command of this machine's OCI runtimes, if they support it, as runc's shim does."""
+    """Runs the ``features`` command of the OCI runtimes on this machine, as the runc shim does."""
 
     def plugin_info(self, runtime_path: str, options: Options | None) -> Packed | None:
-        """Return the output of the runtime that the options name, or of ``runc``."""
         del runtime_path
         name = options.binary_name if isinstance(options, RuncOptions) and options.binary_name else "runc"
         try:
@@ -77,7 +74,7 @@ def introspect_runtime_handlers(
     kernel_has_rro: bool,
     profile: str = "",
 ) -> list[RuntimeHandler]:
-    """Return the handlers that Status lists for *runtimes*; the *default* runtime is listed twice.
+    """Return the handlers that Status lists for *runtimes*, of which the *default* one is listed twice.
 
     Raises :class:`PanicError` if the introspection crashes.
     """
@@ -175,7 +172,7 @@ def test_the_request_for_a_runtime(runtime: Runtime, path: str, options: dict[st
     ids=str,
 )
 def test_an_unknown_runtime_is_listed_without_features(extra: Packed | None) -> None:
-    """An unknown runtime is listed without features under its name, and as the default under the empty name."""
+    """The runtime appears under its own name and, as the default, under the empty name."""
     for profile in ("", "upstream"):
         listed = introspect_runtime_handlers(
             {"it": Runtime(options={})}, "it", Answers(extra), kernel_has_rro=True, profile=profile
@@ -255,12 +252,10 @@ def test_passes_the_test_of_its_machine(profile: str | None) -> None:
 
 
 class MovedError(Exception):
-    """Raised when a planted bug has changed the state of the introspection without the machine."""
+    """Raised if a planted bug has changed the introspection's state behind the machine's back."""
 
 
 class _Moving(Introspection):
-    """An introspection whose stages can change its state without the machine."""
-
     def stage(self, event: str) -> str:
         try:
             return super().stage(event)
@@ -269,8 +264,6 @@ class _Moving(Introspection):
 
 
 class RefusesOthers(_Moving):
-    """Runtimes of types other than runc's are not queried."""
-
     def _type(self) -> str:
         if self.runtime.type == RUNSC:
             self.position = self._driver.position("unknown")
@@ -280,8 +273,6 @@ class RefusesOthers(_Moving):
 
 
 class NeedsOptions(_Moving):
-    """The introspection crashes if the options are absent."""
-
     def _request(self) -> str:
         if self.runtime.options is None:
             self.position = self._driver.position("panicked")
@@ -290,8 +281,6 @@ class NeedsOptions(_Moving):
 
 
 class NeedsLinux(_Moving):
-    """The introspection crashes if the Linux part is absent."""
-
     def _user_namespaces(self) -> str:
         if self.features and self.features.linux is None:
             self.position = self._driver.position("panicked")
@@ -300,16 +289,12 @@ class NeedsLinux(_Moving):
 
 
 class ForgetsThePath(Introspection):
-    """The request contains the type of the runtime instead of its path."""
-
     def _request(self) -> str:
         self.runtime = replace(self.runtime, path="")
         return super()._request()
 
 
 class DropsOptions(Introspection):
-    """The request has no options."""
-
     def stage(self, event: str) -> str:
         outcome = super().stage(event)
         if self.request:
@@ -318,16 +303,12 @@ class DropsOptions(Introspection):
 
 
 class TakesBadOptions(Introspection):
-    """Invalid options are passed to the runtime."""
-
     def _request(self) -> str:
         outcome = super()._request()
         return "by-type-with-options" if outcome == "bad-options" else outcome
 
 
 class GivesUp(Introspection):
-    """A runtime that cannot be queried is an error."""
-
     def _plugin_info(self) -> str:
         outcome = super()._plugin_info()
         if outcome == "failed":
@@ -336,8 +317,6 @@ class GivesUp(Introspection):
 
 
 class BelievesAnything(Introspection):
-    """Features of another type are accepted."""
-
     def _decode(self) -> str:
         outcome = super()._decode()
         if outcome == "other-features":
@@ -347,7 +326,7 @@ class BelievesAnything(Introspection):
 
 
 class IgnoresTheKernel(Introspection):
-    """Recursive read-only mounts are listed for every kernel."""
+    """Recursive read-only mounts are listed whatever the kernel is."""
 
     def _mount_options(self) -> str:
         outcome = super()._mount_options()
@@ -355,31 +334,25 @@ class IgnoresTheKernel(Introspection):
 
 
 class IgnoresTheList(Introspection):
-    """Recursive read-only mounts are listed for every runtime on a new kernel."""
+    """On a new kernel, recursive read-only mounts are listed for every runtime."""
 
     def _mount_options(self) -> str:
         return "rro" if self.kernel_has_rro else "old-kernel"
 
 
 class NeedsNoIdmap(Introspection):
-    """User namespaces are listed without id-mapped mounts."""
-
     def _user_namespaces(self) -> str:
         outcome = super()._user_namespaces()
         return "supported" if outcome == "no-idmap" else outcome
 
 
 class NeedsNoNamespace(Introspection):
-    """User namespaces are listed without the namespace."""
-
     def _user_namespaces(self) -> str:
         outcome = super()._user_namespaces()
         return "supported" if outcome == "no-namespace" else outcome
 
 
 class HasNoDefault(Introspection):
-    """The default handler is listed once."""
-
     def stage(self, event: str) -> str:
         outcome = super().stage(event)
         del self.handlers[1:]
@@ -387,8 +360,6 @@ class HasNoDefault(Introspection):
 
 
 class DefaultWithoutFeatures(Introspection):
-    """The second entry of the default handler has no features."""
-
     def stage(self, event: str) -> str:
         outcome = super().stage(event)
         self.handlers[1:] = [replace(each, features=None) for each in self.handlers[1:]]
@@ -396,8 +367,6 @@ class DefaultWithoutFeatures(Introspection):
 
 
 class UnknownIsUnsupported(Introspection):
-    """Unknown features are listed as unsupported."""
-
     def stage(self, event: str) -> str:
         outcome = super().stage(event)
         self.handlers[:] = [replace(each, features=each.features or RuntimeHandlerFeatures()) for each in self.handlers]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A controller of *kind* with one sandbox; the sandbox has a real process, whose exit is noticed immediately."""
+    """A controller of *kind* with one sandbox, whose process is real and whose exit is noticed at once."""
 
     def __init__(self, root: Path, kind: type[Controller]) -> None:
         self.clock = TurnedClock(hurried=True)
@@ -52,7 +52,6 @@ class Place:
         self.controller.start("pod")
 
     async def die(self) -> None:
-        """End the process, and wait until the controller has noticed the exit."""
         sandbox = self.controller._store["pod"]
         self.world.die()
         await asyncio.wait([sandbox.watch] if sandbox.watch else [])
@@ -70,7 +69,6 @@ class Place:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[[type[Controller]], Place]]:
-    """Yield a function that makes places; at the end, end their processes."""
     places: list[Place] = []
 
     def place(kind: type[Controller]) -> Place:
@@ -89,7 +87,7 @@ def place(make: Callable[[type[Controller]], Place]) -> Place:
 
 
 async def test_an_exit_is_seen(place: Place) -> None:
-    """The exit of the process is noticed, whatever signal ends it, and both waiting callers are notified."""
+    """The controller notices the exit, whatever signal ended the process, and wakes both waiting callers."""
     place.start()
     waiting = [asyncio.create_task(place.controller.wait("pod")) for _ in range(2)]
     await asyncio.sleep(0)
@@ -133,7 +131,7 @@ async def test_a_stop_cleans_up_and_can_be_repeated(place: Place) -> None:
 async def test_a_task_that_cannot_be_deleted(
     make: Callable[[type[Controller]], Place], kind: type[Controller], states: list[str], outputs: list[str]
 ) -> None:
-    """A failed deletion of a task is retried after one second and two more; containerd's sandbox stays ready."""
+    """Deleting the task is retried after a second, and again two seconds later; containerd's sandbox stays ready."""
     place = make(kind)
     place.start()
     place.world.faults.add("delete")
@@ -155,7 +153,7 @@ async def test_a_task_that_cannot_be_deleted(
 async def test_a_shutdown_during_retries(
     make: Callable[[type[Controller]], Place], kind: type[Controller], notified: object
 ) -> None:
-    """A shutdown during retries notifies a waiting caller; containerd drops the event, and the caller hangs."""
+    """The waiting caller is woken; containerd drops the event, and the caller hangs."""
     place = make(kind)
     place.start()
     waiting = asyncio.create_task(place.controller.wait("pod"))
@@ -186,7 +184,7 @@ async def test_waiting_for_a_sandbox_that_never_starts(
 async def test_a_stop_that_finds_no_task(
     make: Callable[[type[Controller]], Place], kind: type[Controller], state: str
 ) -> None:
-    """A stop may find no task, if the task was deleted from outside and the exit was not noticed yet."""
+    """The task may be gone because something else has deleted it and its exit was not noticed yet."""
     place = make(kind)
     place.start()
     place.world.gate.clear()
@@ -212,7 +210,7 @@ async def test_an_exit_that_is_reported_again(
 async def test_a_watch_that_breaks(
     make: Callable[[type[Controller]], Place], kind: type[Controller], runs: object
 ) -> None:
-    """If a watch breaks, the process continues and its exit is noticed later; containerd kills the process."""
+    """The process keeps running and its exit is noticed later; containerd kills the process."""
     place = make(kind)
     place.start()
     place.world.breaks = True
@@ -240,7 +238,7 @@ async def test_an_id_that_exists(make: Callable[[type[Controller]], Place], kind
 async def test_a_start_that_fails_at_its_last_step(
     make: Callable[[type[Controller]], Place], kind: type[Controller], shown: str
 ) -> None:
-    """A start that fails at its last step is undone; containerd's record says ready, even after a stop."""
+    """The start is undone; in containerd, the record says ready even after a stop."""
     place = make(kind)
     place.controller.create("pod")
     place.world.faults.add("describe")
@@ -256,7 +254,6 @@ async def test_a_start_that_fails_at_its_last_step(
 
 
 async def test_a_start_that_cannot_be_undone_can_be_stopped(place: Place) -> None:
-    """A start that cannot be undone can be stopped; its process is running, but is not in the record."""
     place.controller.create("pod")
     place.world.faults |= {"run", "undo"}
     with pytest.raises(CallError, match=r"^start: UNKNOWN: cannot run$"):
@@ -268,7 +265,6 @@ async def test_a_start_that_cannot_be_undone_can_be_stopped(place: Place) -> Non
 
 
 async def test_a_stop_that_takes_too_long(place: Place) -> None:
-    """If a stop takes too long, the caller gives up, and the exit is handled when it is noticed."""
     place.start()
     place.world.faults.add("late")
     place.world.gate.clear()
@@ -290,7 +286,6 @@ async def test_a_wait_can_be_given_up(place: Place) -> None:
 
 
 def test_a_directory_that_exists(tmp_path: Path) -> None:
-    """If a directory exists already, the process reports that it cannot create the directory."""
     (tmp_path / "pod").touch()
     with pytest.raises(WorldError, match="File exists"):
         Processes(tmp_path / "pod").run()
@@ -306,7 +301,6 @@ os.kill(os.getpid(), 9)
 
 
 def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
-    """No process outlives its parent, even if the parent is killed."""
     ran = subprocess.run([sys.executable, "-c", DIES, tmp_path], capture_output=True, text=True, check=False)
     assert -9 == ran.returncode, ran.stderr
     try:
@@ -320,7 +314,6 @@ def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
 
 
 def test_passes_the_test_of_its_machine() -> None:
-    """The reference passes the test of its machine, which covers each outcome of every reachable cell."""
     tested = conform(load("sandbox-controller"), PodSandboxSUT, examples=5, steps=20)
 
     assert () == tested.failures
@@ -329,7 +322,6 @@ def test_passes_the_test_of_its_machine() -> None:
 
 
 def test_upstream_conforms_with_its_profile_only() -> None:
-    """The upstream behaviour conforms only under its profile, which tolerates each deviation."""
     life = steps("wait; create; create; shutdown; create; start; unwatched; handle; create; start; exit; handle")
     tested = replay(load("sandbox-controller"), lambda: PodSandboxSUT("upstream"), life, profile="upstream")
 
@@ -341,13 +333,10 @@ def test_upstream_conforms_with_its_profile_only() -> None:
 
 
 def move(sandbox: Sandbox, state: str) -> None:
-    """Move *sandbox* to *state* without the machine."""
     sandbox.position = driver(MACHINE).position(state)
 
 
 class ShutdownOfAbsentFails(Controller):
-    """Shutting down an absent sandbox is an error."""
-
     async def shutdown(self, name: str) -> None:
         if name not in self._store:
             event = "shutdown"
@@ -356,8 +345,6 @@ class ShutdownOfAbsentFails(Controller):
 
 
 class IgnoresStopsWithoutTask(Controller):
-    """A stop without a task leaves the sandbox as it is."""
-
     async def stop(self, name: str) -> None:
         known = self._store.get(name)
         if known and known.record.pid and not known.world.task():
@@ -366,7 +353,7 @@ class IgnoresStopsWithoutTask(Controller):
 
 
 class ForgetsWaiters(Controller):
-    """Callers that wait for a sandbox that never ran are not notified."""
+    """Callers that wait for a sandbox that never ran are not woken."""
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
         if sandbox.record.pid:
@@ -382,15 +369,11 @@ class ReadyUntilDeleted(Controller):
 
 
 class NeverRetries(Controller):
-    """A task that cannot be deleted stays."""
-
     async def _retry(self, event: tuple[Sandbox, Exit]) -> None:
         del event
 
 
 class RecordsTheLastExit(Controller):
-    """An exit that is reported again overwrites the first report."""
-
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
         handled = super().handle(sandbox, ended)
         if not sandbox.record.exit or sandbox.record.exit != ended:
@@ -400,8 +383,6 @@ class RecordsTheLastExit(Controller):
 
 
 class BrokenWatchIsExit(Controller):
-    """A broken watch is treated as an exit."""
-
     def _lose_watch(self, sandbox: Sandbox) -> None:
         sandbox.world.kill()
         sandbox.record = replace(sandbox.record, exit=Exit(255, 1))
@@ -409,8 +390,6 @@ class BrokenWatchIsExit(Controller):
 
 
 class FailedStartIsReady(Controller):
-    """A sandbox that failed to start is ready."""
-
     def _fail_start(self, sandbox: Sandbox, why: str) -> None:
         sandbox.record = replace(sandbox.record, pid=1)
         super()._fail_start(sandbox, why)
@@ -418,8 +397,6 @@ class FailedStartIsReady(Controller):
 
 
 class KeepsFailedStarts(Controller):
-    """A sandbox that failed to start stays in the store."""
-
     def _fail_start(self, sandbox: Sandbox, why: str) -> None:
         try:
             super()._fail_start(sandbox, why)
@@ -428,8 +405,6 @@ class KeepsFailedStarts(Controller):
 
 
 class ForgetsTheContainer(Controller):
-    """A shutdown that cannot delete the container succeeds."""
-
     async def shutdown(self, name: str) -> None:
         known = self._store.get(name)
         try:
@@ -442,8 +417,6 @@ class ForgetsTheContainer(Controller):
 
 
 class WaitsForever(Controller):
-    """Waiting for a sandbox that has exited never ends."""
-
     async def wait(self, name: str) -> Exit:
         if name in self._store and self._store[name].record.exit:
             await asyncio.sleep(3600)

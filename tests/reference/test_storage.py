@@ -39,7 +39,6 @@ def root(tmp_path: Path) -> Path:
 
 
 def started(storage: StatusStorage | None, root: Path) -> None:
-    """Change the record to running, or store it if it is not stored yet."""
     if storage:
         storage.update_sync(running)
     else:
@@ -56,7 +55,6 @@ def running(status: Status) -> Status:
 
 
 def high(status: Status) -> Status:
-    """Change a nested part of the record."""
     assert status.resources is not None
     assert status.resources.linux is not None
     status.resources.linux.unified["memory.high"] = "2"
@@ -71,7 +69,6 @@ def test_a_stored_record_can_be_loaded(root: Path) -> None:
 
 
 def test_only_the_owner_can_read_it(root: Path) -> None:
-    """Only the owner can read the file, whatever the umask is."""
     before = os.umask(0o777)
     try:
         storage = store(root, FIRST)
@@ -161,7 +158,6 @@ def test_a_write_that_fails_changes_nothing(
     call: str,
     first: bool,  # noqa: FBT001
 ) -> None:
-    """A failed write leaves no temporary file."""
     storage = None if first else store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, call, refused)
@@ -185,7 +181,7 @@ def fails_on_folders(real: Callable[[int], None]) -> Callable[[int], None]:
 
 @pytest.mark.parametrize("first", [True, False], ids=["stored", "changed"])
 def test_a_change_that_is_not_durable_is_undone(root: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:  # noqa: FBT001
-    """If syncing the folder fails, the change is undone, although the new file is already in place."""
+    """If the folder cannot be synced, the change is undone although the new file is already in place."""
     storage = None if first else store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fails_on_folders(os.fsync))
@@ -198,7 +194,7 @@ def test_a_change_that_is_not_durable_is_undone(root: Path, monkeypatch: pytest.
 
 
 def left_unknown(storage: StatusStorage | None, root: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the error of a change whose folder cannot be synced and whose old file cannot be restored."""
+    """Return the error of a change that can neither be made durable (by syncing the folder) nor be undone."""
     replace = Path.replace
 
     with monkeypatch.context() as patch:
@@ -216,7 +212,7 @@ def left_unknown(storage: StatusStorage | None, root: Path, monkeypatch: pytest.
 
 
 def test_a_change_that_is_neither_durable_nor_undone_is_unknown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a change is neither durable nor undone, its state is unknown until the next use reads the file again."""
+    """The state is unknown until the next use reads the file again."""
     storage = store(root, FIRST)
     said = left_unknown(storage, root, monkeypatch)
 
@@ -252,7 +248,7 @@ def test_a_record_that_is_made_and_neither_durable_nor_removed_is_an_error(
 
 
 def test_the_order_of_syncing_and_renaming(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are synced before they are renamed, so that a crash of the machine leaves the old or the new content."""
+    """A file is synced before it is renamed, so that even a power failure leaves the old or the new content."""
     storage, seen = store(root, FIRST), []
     fsync, replace = os.fsync, Path.replace
 
@@ -290,7 +286,7 @@ def test_loading_deletes_leftovers(root: Path) -> None:
 
 
 def test_a_deletion_leaves_nothing_and_can_be_repeated(root: Path) -> None:
-    """A deletion leaves nothing, not even the leftovers of containerd's deletion, and can be repeated."""
+    """The deletion also removes what containerd's own deletion leaves behind."""
     storage = store(root, FIRST)
     (root / ".tmp-status123").write_bytes(b"half")
     (root.parent / "c1.del-status").write_bytes(b"whole")
@@ -316,7 +312,6 @@ def test_a_deleted_record_cannot_be_changed(
 
 @pytest.mark.parametrize("there", [True, False], ids=["before it goes", "after it went"])
 def test_a_failed_deletion_can_be_repeated(root: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:  # noqa: FBT001
-    """A failed deletion can be repeated; the record can be changed only while its file exists."""
     storage = store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refused if there else Path.unlink)
@@ -334,14 +329,11 @@ def test_a_failed_deletion_can_be_repeated(root: Path, monkeypatch: pytest.Monke
 
 
 class DeletesAtOnce(StatusStorage):
-    """A storage whose deletion does not wait for a change in progress."""
-
     def delete(self) -> None:
         self.path.unlink()
 
 
 def deleted_meanwhile(storage: StatusStorage) -> list[str]:
-    """Begin a deletion during a change, and return the files that remain."""
     deletion = threading.Thread(target=storage.delete)
 
     def slow(status: Status) -> Status:
@@ -359,14 +351,14 @@ def test_a_deletion_waits_for_the_current_change(root: Path) -> None:
 
 
 def test_a_deletion_that_does_not_wait_is_undone(root: Path) -> None:
-    """The previous test can fail: without waiting, the deletion is undone."""
+    """The previous test can fail: a deletion that does not wait is undone."""
     store(root, FIRST)
 
     assert ["status"] == deleted_meanwhile(DeletesAtOnce(root, FIRST))
 
 
 def both(storage: StatusStorage, writes: int) -> set[tuple[int, str]]:
-    """Return the pairs of values that three readers see while a thread changes two fields together."""
+    """Return the pairs of values that three readers see while a thread changes both fields together."""
     done, seen = threading.Event(), set[tuple[int, str]]()
 
     def read() -> None:
@@ -408,8 +400,6 @@ def test_many_read_while_one_writes(root: Path) -> None:
 
 
 class InPlace(StatusStorage):
-    """A storage that changes the record in place."""
-
     def update(self, change: Callable[[Status], Status], *, checkpointed: bool = False) -> None:
         del checkpointed
         change(self._status)
@@ -425,8 +415,6 @@ def test_a_record_changed_in_place_is_seen_half_changed(root: Path) -> None:
 
 
 def added(storage: StatusStorage) -> int:
-    """Let four threads each add one fifty times, and return the sum."""
-
     def add(status: Status) -> Status:
         time.sleep(1e-5)  # let other threads run
         status.pid += 1
@@ -450,8 +438,6 @@ def test_no_change_is_lost(root: Path) -> None:
 
 
 class Unlocked(StatusStorage):
-    """A status storage that does not lock."""
-
     def update(self, change: Callable[[Status], Status], *, checkpointed: bool = False) -> None:
         self._lock = threading.RLock()
         super().update(change, checkpointed=checkpointed)
@@ -479,7 +465,7 @@ def test_readers_do_not_wait_for_a_change(root: Path) -> None:
 
 
 def test_an_update_within_an_update_is_refused(root: Path) -> None:
-    """An update within an update is refused, because it would wait for itself; later updates work."""
+    """An update within an update would wait for itself; it is refused, and later updates work."""
     storage = store(root, FIRST)
 
     def nested(status: Status) -> Status:
@@ -539,7 +525,7 @@ def _strace() -> None:
 
 
 def crashed(what: str) -> tuple[int, int]:
-    """Run ``crashing.py`` in a new process, because a process with threads should not fork."""
+    """Run ``crashing.py`` in a new process, because a process that has threads should not fork."""
     command = [sys.executable, crashing.__file__, str(ROUNDS), what]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     assert 0 == result.returncode, result.stderr
@@ -551,7 +537,6 @@ def crashed(what: str) -> tuple[int, int]:
 @pytest.mark.usefixtures("_strace")
 @pytest.mark.parametrize(("what", "least"), [("changing", 20), ("deleting", 8)])
 def test_a_crash_leaves_the_old_or_the_new_record(what: str, least: int) -> None:
-    """If a process is killed at any system call, the old or the new record is left."""
     system_calls, times = crashed(what)
 
     assert system_calls > least
@@ -560,7 +545,7 @@ def test_a_crash_leaves_the_old_or_the_new_record(what: str, least: int) -> None
 
 @pytest.mark.usefixtures("_strace")
 def test_a_crash_finds_a_write_that_is_not_atomic() -> None:
-    """The previous test can fail: a file that is opened and then written is torn."""
+    """The previous test can fail: a file that is opened and then written may be torn."""
     with pytest.raises(AssertionError, match="no record in them"):
         crashed("overwriting")
 

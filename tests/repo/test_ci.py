@@ -47,7 +47,7 @@ def test_packages_of_npm_are_installed(folder: str, package: str) -> None:
 
 @pytest.mark.parametrize("forbidden", ["0", "1"])
 def test_a_skip_is_a_failure_where_skips_are_forbidden(forbidden: str, tmp_path: Path) -> None:
-    """Where skips are forbidden, a skip fails with its reason. Elsewhere it stays a skip."""
+    """If skips are forbidden, a skip fails with its reason. Otherwise it remains a skip."""
     for name, text in SKIPS.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")

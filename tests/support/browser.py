@@ -23,7 +23,6 @@ WIDE, NARROW = 1400, 360
 """Widths of screens, in pixels."""
 
 SCREENS: Final[list[tuple[int, Scheme]]] = [(WIDE, "light"), (NARROW, "dark")]
-"""Screen sizes on which everything must be readable."""
 
 SERIOUS = frozenset({"serious", "critical"})
 
@@ -41,7 +40,6 @@ _AXE = "async of => (await axe.run(of, { resultTypes: ['violations'], preload: f
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start Debian's Chromium, with its own network requests disabled."""
     executable = program("chromium")
     # Chromium would not start without the rights to create a sandbox. It needs none, because the pages are our own.
     arguments = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
@@ -55,14 +53,14 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass(slots=True)
 class Shown:
-    """A loaded page, the requests that it made for anything except its own file, and the errors that it reported."""
+    """A page in the browser, with the errors that it reported and its requests for anything except its own file."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     def serious(self, of: str = "html") -> list[str]:
-        """Return the serious accessibility problems that axe-core finds in the page, or in its elements *of*."""
+        """Return the accessibility problems that axe-core calls serious, in the page or within the elements *of*."""
         self.page.evaluate((package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
         found: list[dict[str, Any]] = self.page.evaluate(_AXE, of)
         return [
@@ -72,12 +70,10 @@ class Shown:
         ]
 
     def too_wide(self) -> bool:
-        """Check whether the page must be scrolled sideways to be read."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
 
 def opened(browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Scheme = "light") -> Shown:
-    """Open the page in the file *path*; *at* is the part of the address after ``#``."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(60_000)
@@ -94,7 +90,6 @@ def opened(browser: Browser, path: Path, *, at: str = "", width: int = WIDE, sch
 def shown(
     browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Scheme = "light"
 ) -> Iterator[Shown]:
-    """Open a page as :func:`opened` does, and close it at the end."""
     found = opened(browser, path, at=at, width=width, scheme=scheme)
     try:
         yield found
@@ -103,14 +98,13 @@ def shown(
 
 
 class Pages:
-    """Pages that stay open, because loading is slow and many tests only need a page at some address."""
+    """Pages that are kept open, because loading is slow and most tests only navigate within a page."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
         self._open: dict[tuple[Path, int, Scheme], Shown] = {}
 
     def at(self, path: Path, at: str = "", *, width: int = WIDE, scheme: Scheme = "light") -> Shown:
-        """Navigate the page to the place *at*, and return it."""
         key = (path, width, scheme)
         if key not in self._open:
             self._open[key] = opened(self.browser, path, at=at, width=width, scheme=scheme)
@@ -120,7 +114,10 @@ class Pages:
 
 
 def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
-    """Copy the page at *path* to *to*, with each key of *mistakes* replaced by its value; each key must occur."""
+    """Copy the page at *path* to *to*, replacing the first string of each pair in *mistakes* with the second.
+
+    The first string must occur in the page.
+    """
     text = path.read_text(encoding="utf-8")
     for old, new in mistakes:
         assert old in text, old
@@ -132,7 +129,7 @@ def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
 
 
 def made(folder: Path, *arguments: str) -> Path:
-    """Return the page that ``fsm explore`` writes into *folder*; write each page only once."""
+    """Return the page that ``fsm explore`` writes for *arguments*, running it only if *folder* lacks the page."""
     path = folder / f"{re.sub('[^a-z0-9-]', '_', arguments[0])}.html"
     if not path.exists():
         ran = fsm("explore", *arguments, "-o", str(path))

@@ -1,4 +1,4 @@
-"""Fixtures: one browser per test module, pages that stay open in the browser, and a folder for their files."""
+"""Fixtures for tests of pages: a browser for each test module, pages that stay open in it, and a folder for files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Yield one browser for all tests of a module; while it is open, no other event loop can run."""
+    """Start a browser for a whole test module; no other event loop can run in this thread while it is open."""
     from browser import chromium  # noqa: PLC0415  (other tests need none)
 
     with chromium() as found:
@@ -25,7 +25,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(browser: Browser) -> Pages:
-    """Yield pages that stay open, for tests that only need a page at some address."""
     from browser import Pages  # noqa: PLC0415
 
     return Pages(browser)
@@ -33,5 +32,4 @@ def pages(browser: Browser) -> Pages:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the files of the pages."""
     return tmp_path_factory.mktemp("pages")

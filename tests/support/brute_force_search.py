@@ -52,18 +52,14 @@ if TYPE_CHECKING:
     from brute_force.steps import Model
 
 LARGEST: Final = 150
-"""Maximum number of configurations of a random system; the brute force takes too long for more."""
 
 TOGETHER: Final = 20
-"""Number of random properties, histories or traces for each random machine or system."""
 
 Subject: TypeAlias = Machine | System
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A random machine or system, the maximum number of its calls in progress, and claims about it."""
-
     origin: str
     subject: Subject
     overlap: int
@@ -78,21 +74,20 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """The number of properties that were tried, and the disagreements."""
-
     count: int
     disagreements: tuple[str, ...] = ()
 
 
 Kind: TypeAlias = Callable[[str], Tried]
-"""A function that generates a few properties from a seed, and tries them."""
+"""A function that generates a few properties from a seed and checks that both sides agree on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A configuration of the checker: copies are *folded* or not, and code is *compiled* or not.
+    """A configuration of the checker whose answers are compared with the brute force.
 
-    It searches the whole system or, with *cones*, first the cone of each claim.
+    It may be *folded* (treating copies as interchangeable), *compiled*, or use *cones*, that is, search only the
+    parts of the system that a claim depends on before it searches all of it.
     """
 
     folded: bool = False
@@ -101,7 +96,6 @@ class Engine:
 
     @contextmanager
     def asked(self, subject: Subject, overlap: int) -> Iterator[Asked]:
-        """Yield the engine for *subject*; up to *overlap* calls of one event may be in progress."""
         with self._chosen():
             stepping = stepping_of(subject, overlap=overlap)
             if isinstance(stepping, Cones):
@@ -124,17 +118,13 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An engine that answers several questions about one machine or system."""
-
     stepping: Cones | instants.StepCache
     whole: instants.StepCache
 
     def checked(self, stated: Property) -> Checked:
-        """Return the conclusion about the property *stated*."""
         return decide(stated, self.stepping)
 
     def size(self) -> Counts:
-        """Return the counts of the complete search."""
         return self.whole.size(Limit(states=10**6))
 
 
@@ -149,7 +139,7 @@ ENGINES: Final[Mapping[str, Engine]] = {
 
 
 def lively_machine(chance: random.Random) -> Machine:
-    """Return a random machine; usually generate three, and choose the one with the most calls in progress."""
+    """Return the machine with the most calls in progress out of a few random ones, or sometimes just any machine."""
     found = [random_machines.random_machine(chance) for _ in range(3)]
     return max(found, key=_liveliness) if chance.random() < 0.8 else found[0]
 
@@ -160,7 +150,6 @@ def _liveliness(machine: Machine) -> int:
 
 
 def machine_case(origin: str) -> Case:
-    """Generate a machine from the seed *origin*, and claims about the machine."""
     chance = random.Random(origin)
     machine = lively_machine(chance)
     texts = [machine_claim(chance, machine) for _ in range(TOGETHER)]
@@ -169,7 +158,6 @@ def machine_case(origin: str) -> Case:
 
 
 def machine_claim(chance: random.Random, machine: Machine) -> str:
-    """Return a random claim; some claims have several conditions, or start from each of several states."""
     text = random_claims.random_claim(chance, machine)
     if text.startswith("always") and chance.random() < 0.3:
         other = random_claims.random_claim(chance, machine, ("always",))
@@ -185,7 +173,7 @@ SYSTEM_CLAIMS: Final = ("idempotent", "always", "never", "never", "reachable", "
 
 
 def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | None:
-    """Generate a system from the seed *origin* with claims of *kinds*; ``None`` if the system is too large."""
+    """Generate a system and claims of *kinds* from the seed *origin*; ``None`` if the system is too large."""
     chance = random.Random(origin)
     copies, apart = chance.choice((2, 2, 3)), chance.choice((0, 0.7))
     text, machines = random_systems.random_text(chance, copies, lively_machine, apart=apart)
@@ -212,7 +200,6 @@ def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | N
 
 
 def system_claim(chance: random.Random, system: System, kinds: tuple[str, ...]) -> str:
-    """Return a random claim about one copy or all copies; some claims are about the outputs of a step."""
     text = random_systems.random_claim_text(system, chance, kinds)
     if chance.random() < 0.2:
         text = text.partition("\n")[2]  # claims without 'for'
@@ -222,7 +209,6 @@ def system_claim(chance: random.Random, system: System, kinds: tuple[str, ...]) 
 
 
 def verdict_of(conclusion: Conclusion) -> str:
-    """Translate a conclusion into a verdict of the brute force."""
     match conclusion:
         case Proved():
             return "holds"
@@ -235,7 +221,6 @@ def verdict_of(conclusion: Conclusion) -> str:
 
 
 def disagreement(answer: Answer, checked: Checked, runs: Runs, stated: Property) -> str:
-    """Describe the difference between a conclusion and the *answer* of the brute force; empty if they agree."""
     found = verdict_of(checked.verdict)
     if found != answer.verdict:
         return f"{found}, and by brute force {answer.verdict}"
@@ -254,7 +239,6 @@ def disagreement(answer: Answer, checked: Checked, runs: Runs, stated: Property)
 
 
 def disagreements(case: Case, engines: Mapping[str, Engine]) -> Iterator[str]:
-    """Yield the claims of *case* on which an engine and the brute force disagree, and differences in their counts."""
     decider = Decider(case.model)
     answers = list(_answers(decider, case))
     for name, engine in engines.items():
@@ -279,8 +263,6 @@ def _answers(decider: Decider, case: Case) -> Iterator[tuple[int, Property, Answ
 
 
 def claims_agree(make: Callable[[str], Case | None], engines: Mapping[str, Engine]) -> Kind:
-    """Return the kind that generates a case with *make* and decides it with all *engines*."""
-
     def tried(origin: str) -> Tried:
         case = make(origin)
         if case is None:
@@ -291,7 +273,7 @@ def claims_agree(make: Callable[[str], Case | None], engines: Mapping[str, Engin
 
 
 def raised(kind: Kind) -> Kind:
-    """Return *kind* with one change: an exception in an engine counts as a disagreement."""
+    """Wrap *kind* so that an exception in an engine counts as a disagreement."""
 
     def tried(origin: str) -> Tried:
         try:
@@ -303,7 +285,7 @@ def raised(kind: Kind) -> Kind:
 
 
 def follows_agree(origin: str) -> Tried:
-    """Compare the verdicts on whether another machine accepts the outputs of a random machine as its events."""
+    """Compare verdicts on claims that another machine accepts the outputs of a random machine as its events."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance, time=False)
     text = random_machines.random_text(chance, time=False).replace('name = "random"', 'name = "other"')
@@ -321,7 +303,7 @@ def follows_agree(origin: str) -> Tried:
 
 
 def refines_agree(origin: str) -> Tried:
-    """Compare refinement of two random machines that differ in one cell with :mod:`naive_refinement`."""
+    """Compare the checker with :mod:`naive_refinement` on whether a random machine refines one of its mutants."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance)
     changed = [each.machine for each in mutants(machine)] or [machine]
@@ -362,7 +344,6 @@ def traces_agree(origin: str) -> Tried:
 
 
 def histories_agree(origin: str) -> Tried:
-    """Compare the linearizability of a random history with :mod:`naive_linearizability`."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance)
     found = []
@@ -383,11 +364,10 @@ KINDS: Final[Mapping[str, Kind]] = {
     "history": histories_agree,
 }
 SHARES: Final = {"machine": 70, "system": 15, "follows": 2, "refines": 1, "trace": 6, "history": 6}
-"""Percentage of properties of each kind."""
+"""Percentage of the properties of each kind."""
 
 
 def search(kind: str, count: int, seed: str) -> Iterator[str]:
-    """Try *count* random properties of this *kind*, or slightly more, and yield the disagreements."""
     number = 0
     while count > 0:
         tried = raised(KINDS[kind])(f"{kind}/{seed}/{number}")
@@ -397,7 +377,6 @@ def search(kind: str, count: int, seed: str) -> Iterator[str]:
 
 
 def main(count: int, seed: str) -> int:
-    """Try *count* properties of all kinds, or reproduce one *seed*, and print the disagreements."""
     if seed.partition("/")[0] in KINDS:
         found = list(KINDS[seed.partition("/")[0]](seed).disagreements)
     else:

@@ -38,10 +38,6 @@ _PLACES = frozenset({"line", "path"})
 
 
 def tables() -> dict[str, Data]:
-    """Return all tables by name.
-
-    Machines and systems occur without a profile and under each of their profiles; properties occur once.
-    """
     found: dict[str, Data] = {}
     for name in names():
         machine = load(name)
@@ -59,7 +55,6 @@ def tables() -> dict[str, Data]:
 
 
 def machine_table(machine: Machine) -> Data:
-    """Return everything that *machine* states; a profile's overrides are sorted by event and name."""
     table = _Data(machine=machine).record(machine)
     for name, profile in machine.profiles.items():
         overrides = sorted(profile.overrides, key=lambda each: (each.event, each.name, sorted(each.cells)))
@@ -69,12 +64,11 @@ def machine_table(machine: Machine) -> Data:
 
 
 def system_table(system: System) -> Data:
-    """Return everything that *system* states; each part's machine is reduced to its name and a digest."""
+    """Return everything that *system* states, with the machine of each part reduced to a name and a digest."""
     return {**_Data(system=system).record(system), "profiles": [*system.profiles]}
 
 
 def property_table(stated: Specification[Machine | System]) -> Data:
-    """Return all claims of *stated*."""
     of = stated.machine
     about = _Data(system=of) if isinstance(of, System) else _Data(machine=of)
     return {
@@ -85,17 +79,15 @@ def property_table(stated: Specification[Machine | System]) -> Data:
 
 
 def normal_form(condition: Condition, machine: Machine) -> Data:
-    """Return the normal form of *condition*: negations innermost, joined conditions flat, sorted and unique."""
+    """Return *condition* with negations innermost and conjunctions and disjunctions flat, sorted and unique."""
     return _Data(machine=machine).data(condition)
 
 
 def stored() -> dict[str, Data]:
-    """Read the stored tables."""
     return cast("dict[str, Data]", json.loads(gzip.decompress(STORED.read_bytes())))
 
 
 def differences(before: Data, after: Data, *at: str) -> Iterator[str]:
-    """Yield a line for each place in which *after* differs from *before*."""
     match before, after:
         case dict(), dict():
             for name in before:
@@ -114,14 +106,12 @@ def differences(before: Data, after: Data, *at: str) -> Iterator[str]:
 
 
 class _Data:
-    """Converts one machine or system to plain data; its set of states is used to resolve negations."""
-
     def __init__(self, *, machine: Machine | None = None, system: System | None = None) -> None:
         self._machine = machine
         self._system = system
 
     def record(self, value: object) -> dict[str, Data]:
-        """Return the fields of the dataclass *value*, without their places in the file."""
+        """Return the fields of a dataclass, leaving out where in the file it was written."""
         found: dict[str, Data] = {"is": type(value).__name__}
         for each in fields(value) if is_dataclass(value) else ():
             if each.name not in _PLACES:
@@ -138,7 +128,6 @@ class _Data:
         return found
 
     def data(self, value: object) -> Data:
-        """Return *value* as plain data."""
         match value:
             case None | bool() | int() | str():
                 return value
@@ -162,7 +151,6 @@ class _Data:
                 return self.record(value)
 
     def condition(self, condition: Condition, *, negated: bool = False) -> Data:
-        """Return the normal form of *condition*, or of its negation."""
         match condition:
             case Not(of=inner):
                 return self.condition(inner, negated=not negated)
@@ -203,7 +191,6 @@ class _Data:
 
 
 def _of(condition: Data, *, every: bool) -> str | None:
-    """Return a condition without its states, or ``None`` if it cannot be merged with similar conditions."""
     if not isinstance(condition, dict) or "in" not in condition:
         return None
     if len(cast("list[Data]", condition.get("copies", [0]))) > 1 and condition["every"] is not every:

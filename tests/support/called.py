@@ -48,18 +48,16 @@ SLEEPS: Final = ContainerConfig(
         security_context=LinuxContainerSecurityContext(namespace_options=NamespaceOption(network=NODE, pid=CONTAINER))
     ),
 )
-"""The command ignores a request to terminate, because it is the first process of its namespace."""
+"""A container that ignores SIGTERM, because its command is the first process of its PID namespace."""
 
 
 def done(answer: CallAnswer) -> CallAnswer:
-    """Assert that *answer* is a success, and return it."""
     assert ("OK", "") == (answer.code, answer.detail), f"{answer.op}: {answer.code} {answer.detail}"
     return answer
 
 
 @contextmanager
 def running_pod(client: CriClient) -> Iterator[str]:
-    """Run a pod and yield its id; at the end, remove the pod and everything in it."""
     number: str = done(client.call("RunPodSandbox", RunPodSandboxRequest(config=POD))).message.pod_sandbox_id
     try:
         yield number
@@ -69,7 +67,6 @@ def running_pod(client: CriClient) -> Iterator[str]:
 
 
 def started(client: CriClient, pod: str) -> str:
-    """Start a container in *pod* and return its id."""
     request = CreateContainerRequest(pod_sandbox_id=pod, config=SLEEPS, sandbox_config=POD)
     number: str = done(client.call("CreateContainer", request)).message.container_id
     done(client.call("StartContainer", StartContainerRequest(container_id=number)))
@@ -77,13 +74,11 @@ def started(client: CriClient, pod: str) -> str:
 
 
 def updated(client: CriClient, number: str) -> None:
-    """Update the container *number*; plugins are notified of the update."""
     resources = LinuxContainerResources(cpu_shares=512)
     request = UpdateContainerResourcesRequest(container_id=number, linux=resources)
     done(client.call("UpdateContainerResources", request))
 
 
 def ended(client: CriClient, number: str) -> None:
-    """Stop the container *number* and remove it."""
     done(client.call("StopContainer", StopContainerRequest(container_id=number)))
     done(client.call("RemoveContainer", RemoveContainerRequest(container_id=number)))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Columned:
-    """Builds the columns of the batches of one recording; with *chance*, it leaves random observations out."""
+    """Builds the columns of batches from a single recording; with *chance*, it randomly omits observations."""
 
     def __init__(self, chance: random.Random | None = None) -> None:
         self._chance = chance
@@ -24,7 +24,6 @@ class Columned:
         self._numbers: dict[tuple[str, Key], int] = {}
 
     def batch(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> Batch:
-        """Return a batch of *observations* and their *lines*, with columns."""
         ids = {entity: number for number, entity in enumerate(dict.fromkeys(seen.entity for seen in observations))}
         columns = Columns(
             self._kinds,
@@ -51,6 +50,5 @@ class Columned:
 
 
 def _time(seen: Observation) -> int | None:
-    """Return the time of an observation, -1 if it has no time, or ``None`` if the time does not fit into a column."""
     at = nanoseconds(seen.at)
     return -1 if at is None else at if 0 <= at < 1 << 63 else None

@@ -62,12 +62,10 @@ def fsm(
 
 
 def _text(file: IO[bytes], errors: str = "strict") -> io.TextIOWrapper:
-    """Wrap *file* as Python wraps standard streams."""
     return io.TextIOWrapper(file, encoding="utf-8", errors=errors, newline="")
 
 
 def _exit_code() -> int:
-    """Return the exit code of the command."""
     with pytest.raises(SystemExit) as ended:
         main()
     code = ended.value.code
@@ -77,7 +75,7 @@ def _exit_code() -> int:
 
 @contextlib.contextmanager
 def left_as_it_was(folder: Path | None) -> Iterator[None]:
-    """Restore signal handlers and paths at the end, and forget modules that were imported from *folder*."""
+    """Restore signal handlers and ``sys.path`` on exit, and forget the modules that were imported from *folder*."""
     path, modules, handler = [*sys.path], {*sys.modules}, signal.getsignal(signal.SIGPIPE)
     program = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")  # the command reads its own name from here
@@ -99,7 +97,6 @@ def left_as_it_was(folder: Path | None) -> Iterator[None]:
 def process(
     *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end in a process of its own, with its output in a pipe."""
     ran = subprocess.run(
         [FSM, *arguments],
         input=stdin,
@@ -113,7 +110,7 @@ def process(
 
 
 def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run *script* in bash, where ``fsm`` is the command and ``$1`` is the first of *arguments*."""
+    """Run *script* in bash, where ``fsm`` is the command under test and ``$1`` is the first of *arguments*."""
     return subprocess.run(
         ["/bin/bash", "-c", f'fsm() {{ "{FSM}" "$@"; }}\n{script}', "bash", *arguments],
         env=PLAIN, capture_output=True, check=False, timeout=30, text=True, encoding="utf-8",
@@ -121,8 +118,6 @@ def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Terminal:
-    """A running command whose output and errors are connected to a terminal."""
-
     def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
         self._ours, theirs = pty.openpty()
         environment = PLAIN | {"TERM": "xterm"} | dict(env or {})
@@ -131,7 +126,6 @@ class Terminal:
         self.shown = ""
 
     def read_until(self, wanted: str) -> None:
-        """Read until *wanted* is shown, or to the end of the output."""
         while not wanted or wanted not in self.shown:
             try:
                 piece = os.read(self._ours, 65_536)
@@ -140,7 +134,6 @@ class Terminal:
             self.shown += piece.decode()
 
     def end(self) -> int:
-        """Read the rest of the output, and return the exit code."""
         self.read_until("")
         os.close(self._ours)
         return self.process.wait(timeout=30)

@@ -54,10 +54,10 @@ PAGE: Final = Path(__file__).resolve().parent.parent.parent / "docs" / "referenc
 MACHINES: Final = ("cri-container", "cri-pod", "container-status", "pod-sandbox")
 
 EXAMPLES: Final = 1
-"""Number of tests in random order, after those that aim at every step."""
+"""The number of tests in random order that follow the tests aimed at individual steps."""
 
 REPETITIONS: Final = 60
-"""Repetitions of a flaky test; if it fails once in ten runs, the failure is missed with a probability of 1 in 500."""
+"""Number of repetitions of a flaky test; a failure in one of ten runs is then missed once in 500 times."""
 
 AT_TIMES: Final = "at times otherwise"
 
@@ -87,7 +87,7 @@ Steps: TypeAlias = tuple[Stimulus, ...]
 
 
 class Seldom(NamedTuple):
-    """A flaky test on the page, which fails in only some of its repetitions: its clause, its steps, and its entry."""
+    """A flaky test from the page: its clause, its steps, and its entry in the table."""
 
     clause: str
     steps: Steps
@@ -95,7 +95,6 @@ class Seldom(NamedTuple):
 
 
 def measured(name: str, version: str, seldom: Sequence[Seldom] = ()) -> Column:
-    """Test *version* against the machine *name* in a daemon of its own, and repeat the flaky tests *seldom*."""
     began = time.monotonic()
     machine, profile = load(name), f"containerd-{version}"
     places = changed(machine, profile)
@@ -122,7 +121,7 @@ def measured(name: str, version: str, seldom: Sequence[Seldom] = ()) -> Column:
 
 
 def failed_again(machine: Machine, factory: Callable[[], SUT], steps: Steps) -> Failure | None:
-    """Repeat a test of *steps*, or of fewer steps, and return a failure, or ``None`` if the test never fails."""
+    """Repeat a test of *steps*, shortening it while it still fails; ``None`` if it never fails."""
     judge = oracle(machine, overlaps=False)
     sut = factory()
 
@@ -157,7 +156,6 @@ def _shows_fields(factory: Callable[[], SUT]) -> bool:
 
 
 def page(columns: Iterable[Column]) -> str:
-    """Return the whole page."""
     found = list(columns)
     names = dict.fromkeys(each.machine for each in found)
     tables = ("\n".join(_table(name, [each for each in found if each.machine == name])) for name in names)
@@ -194,10 +192,11 @@ def rows(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def differences(text: str, kept: str) -> Iterator[tuple[str, bool]]:
-    """Yield differences between the tables of the new page *text* and the *kept* page; say which may be accidental.
+    """Yield each difference between a new page and the *kept* one, and whether it may be accidental.
 
-    A flaky failure may be absent from one run; that is no difference. A plugin's events may or may not show the state
-    of a container, depending on the time at which the end of the container was relayed.
+    A flaky failure that is missing from the new page is not a difference, since one run may not show it. Whether a
+    plugin's event shows the state of a container depends on when the end of the container was relayed, so that may
+    also vary between runs.
     """
     old = rows(kept)
     for (title, clause), cells in rows(text).items():
@@ -211,12 +210,10 @@ def differences(text: str, kept: str) -> Iterator[tuple[str, bool]]:
 
 @cache
 def _told_of() -> frozenset[str]:
-    """Return the titles of the page sections about events of plugins."""
     return frozenset(machine_of(name).title for name in (NODE, *TOLD))
 
 
 def failing_at_times(text: str) -> dict[tuple[str, str], list[Seldom]]:
-    """Return the flaky tests on a page, by machine and version."""
     found: dict[tuple[str, str], list[Seldom]] = {}
     sections = re.findall(r"^### (\S+) (\S+) (\S+)\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
     for machine, clause, version, traces in sections:
@@ -229,7 +226,6 @@ def failing_at_times(text: str) -> dict[tuple[str, str], list[Seldom]]:
 
 
 def machine_of(name: str) -> Machine:
-    """Return the machine *name*; the system of pods, containers and a plugin is returned as a single machine."""
     return node(None) if name == NODE else load(name)
 
 
@@ -275,7 +271,6 @@ def _shown(cell: Cell, anchor: str) -> str:
 
 
 def _anchor(machine: str, clause: str, version: str) -> str:
-    """Return the anchor of the heading for a trace."""
     return f"{machine}-{clause}-{version.replace('.', '')}"
 
 

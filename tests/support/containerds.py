@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECONDS: Final = 30.0
-"""Maximum number of seconds for a daemon to start or to end."""
+"""Number of seconds that a daemon may take to start or to end."""
 
 _LIST_PODS: Final = "/runtime.v1.RuntimeService/ListPodSandbox"
 
@@ -53,7 +53,6 @@ mount -t overlay overlay -o "lowerdir=/run,upperdir=$1/upper/run,workdir=$1/uppe
 touch namespace
 exec "$2" -I -S -c "$3"
 """
-"""Commands that set up the mount namespace."""
 
 _STARTER: Final = """
 import signal, subprocess
@@ -65,7 +64,7 @@ while True:
     with open("daemon.pid", "w") as file:
         file.write(str(daemon.pid))
 """
-"""A script in the mount namespace, which starts a daemon whenever something is written to the pipe ``start``."""
+"""The script that runs in the mount namespace and starts a daemon whenever a line arrives on the pipe ``start``."""
 
 _RESTART: Final = """
 cd "$(dirname "$0")"
@@ -77,13 +76,12 @@ rm daemon.pid
 echo start > start
 while [ ! -s daemon.pid ]; do sleep 0.01; done
 """
-"""A shell script that restarts a daemon with a given signal; it avoids Python's start-up time.
+"""A shell script that restarts a daemon with a given signal, without the cost of starting Python.
 
-If a command is also given, it runs while the daemon is down. The script does not wait for CRI.
+A command may be passed as well, to be run while the daemon is down. The script does not wait for CRI to answer.
 """
 
 _GRACE: Final = 1.0
-"""Number of seconds that a process has to end before it is killed."""
 
 _OLD: Final = """\
 version = 2
@@ -141,59 +139,57 @@ class DaemonError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Containerd:
-    """A daemon of *version* in *folder*; the path of the folder must be short enough for a socket's path.
+    """A daemon of *version* whose whole state is in *folder*, so that another process can take it over.
 
-    The folder contains the daemon's whole state, so that another process can take over.
+    The path of the folder must be short, because a socket's path is limited to about a hundred characters.
     """
 
     version: str
     folder: Path
     _reapers: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The reaper process, if this process started it and must wait for it."""
+    """The reaper, if this process has started it and therefore must wait for it."""
 
     @property
     def endpoint(self) -> Path:
-        """Return the CRI socket."""
         return self.folder / "containerd.sock"
 
     @property
     def nri(self) -> Path | None:
-        """Return the socket for NRI plugins, which daemons before 1.7 do not have."""
+        """The socket for NRI plugins; daemons before 1.7 have none."""
         return None if self.version.startswith("1.6.") else self.folder / "nri.sock"
 
     @property
     def restart_command(self) -> str:
-        """Return the shell command that restarts the daemon."""
         return f"sh {self.folder}/restart"
 
     @property
     def kill_command(self) -> str:
-        """Return the shell command that kills the daemon, whatever it is doing, and starts it again."""
         return f"{self.restart_command} KILL"
 
     @property
     def damage_command(self) -> str:
-        """Return the shell command that empties a container's checkpoint during a restart of the daemon."""
         status = "root/io.containerd.grpc.v1.cri/containers/{container}/status"
         return f"{self.restart_command} TERM 'truncate -s 0 {status}'"
 
     @property
     def log(self) -> Path:
-        """Return the log of the daemon."""
         return self.folder / "log"
 
     @property
     def reaper(self) -> int:
-        """Return the process id of the reaper, the parent of all others; 0 without a reaper."""
+        """The process id of the reaper, which is the ancestor of all other processes, or 0 if there is none."""
         return _written(self.folder / "reaper.pid")
 
     @property
     def pid(self) -> int:
-        """Return the process id of the daemon; 0 if it is not running."""
+        """The process id of the daemon, or 0 if it is not running."""
         return _written(self.folder / "daemon.pid")
 
     def open(self) -> None:
-        """Create the namespace, start the daemon, and import the images; everything ends with this process."""
+        """Create the namespace, start the daemon and import the images.
+
+        The daemon and everything in its namespace end together with this process.
+        """
         for name in ("root", "state", "opt", "cni", "nri", "upper"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         os.mkfifo(self.folder / "start")
@@ -218,12 +214,12 @@ class Containerd:
         self.answered()
 
     def answered(self) -> None:
-        """Wait until CRI answers; the command that started the daemon may not have waited."""
+        """Wait until CRI answers, in case the command that started the daemon did not wait for that."""
         self._until(lambda: bool(self.pid), "runs")
         self._until(lambda: _answers(self.endpoint), "answers", ended=lambda: not _runs(self.pid))
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """End only the daemon; containers keep running."""
+        """End the daemon but leave its containers running."""
         pid = self.pid
         if pid:
             with contextlib.suppress(ProcessLookupError):
@@ -232,17 +228,15 @@ class Containerd:
             (self.folder / "daemon.pid").unlink()
 
     def restart(self) -> None:
-        """End the daemon in the same way as a service manager, and start it again."""
         self.end()
         self.start()
 
     def kill(self) -> None:
-        """Kill the daemon, whatever it is doing, and start it again."""
         self.end(signal.SIGKILL)
         self.start()
 
     def close(self) -> None:
-        """End the daemon, all shims, containers and mounts; the folder remains.  Repeated calls do nothing."""
+        """End the daemon with all shims, containers and mounts, but keep the folder; may be called more than once."""
         reaper = self.reaper
         if not reaper:
             return
@@ -291,12 +285,11 @@ class Containerd:
 
 
 def found(folder: Path) -> Containerd:
-    """Return the daemon that was started in *folder*."""
     return Containerd(version=(folder / "version").read_text(encoding="utf-8"), folder=folder)
 
 
 def lacks() -> str:
-    """Return the reason why this machine cannot run a daemon, with a remedy; empty if the machine can."""
+    """Explain why this machine cannot run a daemon, with a remedy, or return an empty string if it can."""
     if os.geteuid() != 0:
         return "containerd needs root: run it with sudo"
     try:
@@ -309,13 +302,13 @@ def lacks() -> str:
 
 
 def processes(pid: int) -> list[int]:
-    """Return all descendants of *pid*; for a reaper, they are the daemon, the shims, and the containers."""
+    """Return all descendants of *pid*: below a reaper, these are the daemon, the shims and the containers."""
     below = _children(pid)
     return below + [each for child in below for each in processes(child)]
 
 
 def _answers(endpoint: Path) -> bool:
-    """Check whether CRI lists pods, because the daemon listens before it can answer calls."""
+    """Check whether CRI can list pods; the daemon accepts connections before it can answer calls."""
     with grpc.insecure_channel(f"unix://{endpoint}", options=[("grpc.default_authority", "localhost")]) as channel:
         list_pods: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST_PODS)
         try:
@@ -326,7 +319,6 @@ def _answers(endpoint: Path) -> bool:
 
 
 def _images(endpoint: Path) -> set[str]:
-    """Return the names of the images that CRI lists; an imported image is listed after some time."""
     with CriClient(f"unix://{endpoint}") as client:
         found = client.call("ListImages").message
     return {name for each in (found.images if found else ()) for name in each.repo_tags}
@@ -349,7 +341,7 @@ def _runs(pid: int) -> bool:
 
 
 def _written_line(pipe: Path) -> bool:
-    """Write a line to *pipe*; return whether another process is reading it."""
+    """Write a line to *pipe*, and return whether there is a process at the other end to read it."""
     try:
         opened = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:
@@ -368,19 +360,17 @@ def _written(path: Path) -> int:
 
 
 def _snapshotter(folder: Path) -> str:
-    """Return ``native`` if *folder* is on an overlay, as in a container, because overlays cannot be stacked there."""
+    """Choose a snapshotter; overlays cannot be stacked, so use ``native`` where *folder* itself is on one."""
     stat = ["stat", "--file-system", "--format=%T", str(folder)]
     below = subprocess.run(stat, capture_output=True, text=True, check=True).stdout.strip()
     return "native" if below == "overlayfs" else "overlayfs"
 
 
 def _control_groups(reaper: int) -> list[Path]:
-    """Return the control groups of the containers below *reaper*, without the reaper's own groups."""
     return sorted(set().union(*map(_groups_of, processes(reaper))) - _groups_of(reaper))
 
 
 def _groups_of(pid: int) -> set[Path]:
-    """Return the folders of the control groups of *pid* in every mounted hierarchy; runc uses all hierarchies."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
         mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
@@ -392,7 +382,7 @@ def _groups_of(pid: int) -> set[Path]:
 
 
 def _remove_group(group: Path) -> None:
-    """Remove *group*, waiting for its processes to leave, and remove CRI's parent group if it is now empty."""
+    """Remove *group* once its processes have left it, and then CRI's parent group if that has become empty."""
     late = time.monotonic() + 2
     while group.is_dir():
         try:

@@ -37,7 +37,7 @@ MANY: Final = 3
 """If at least this number of states behave in the same way, they are summarized instead of listed."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
-"""Recordings that are left out because judging them takes seconds; others of the same version are sufficient."""
+"""Recordings to leave out, because judging them takes seconds and the others of the same version are sufficient."""
 
 FOUND: Final = {
     ("plugin-pod", "undone-unannounced"): "two-plugins.md#no-end-without-a-beginning",
@@ -58,8 +58,6 @@ FOUND: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """One page: the machines on it, and the system that contains them."""
-
     page: Path
     machines: tuple[str, ...]
     system: str = ""
@@ -67,7 +65,6 @@ class Contract:
 
 
 def _together(name: str) -> str:
-    """Return the recording of the calls in the same run as the events *name*."""
     return name.replace(".nri.", ".calls.") if ".nri." in name else "cri-calls-with-nri-2.1.9.jsonl"
 
 
@@ -88,7 +85,6 @@ CONTRACTS: Final = {
 
 @cache
 def recorded(contract: Contract) -> tuple[Judged, ...]:
-    """Return the judgements of the recordings of *contract*, each under the profile of its version."""
     return tuple(
         judge(str(RECORDINGS / name), calls=str(RECORDINGS / calls) if calls else "", profile=profile(name))
         for name, calls in contract.recordings
@@ -96,7 +92,6 @@ def recorded(contract: Contract) -> tuple[Judged, ...]:
 
 
 def page(contract: Contract) -> str:
-    """Generate the page, and keep the parts that are written by hand."""
     before, _, rest = contract.page.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + "\n".join(_generated(contract)) + END + after
@@ -132,7 +127,6 @@ def _generated(contract: Contract) -> Iterator[str]:
 
 
 def _fields(machine: Machine) -> Iterator[str]:
-    """Yield the requirements on the fields of a status, by state, and the versions that break them."""
     if not machine.requires:
         return
     yield from (f"### Fields of the status of a {machine.entity}", "")
@@ -155,7 +149,6 @@ def _exempted(machine: Machine) -> dict[str, list[Exemption]]:
 
 
 def _event(contract: Contract, machine: Machine, event: Event, system: System | None) -> Iterator[str]:
-    """Yield the promises about *event*, and the versions that keep them."""
     joint = _joint(system, machine, event)
     yield from (
         "### " + (event.rpc or f"{event.name.replace('-', ' ').capitalize()} ({machine.entity})"),
@@ -182,7 +175,6 @@ def _event(contract: Contract, machine: Machine, event: Event, system: System | 
 
 
 def _rows(event: Event) -> Iterator[str]:
-    """Yield the outcomes in each state; states with equal outcomes are grouped, and the largest group is last."""
     found: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
     for state, cell in event.cells.items():
         found.setdefault(tuple(_outcomes(event, state, cell)), []).append(state)
@@ -228,12 +220,10 @@ def _link(url: str) -> str:
 
 
 def _versions(names: Iterable[str]) -> str:
-    """Abbreviate the profiles *names*."""
     return "containerd " + ", ".join(name.removeprefix("containerd-") for name in names).replace(SEVEN, "1.6 to main")
 
 
 def _joint(system: System | None, machine: Machine, event: Event) -> JointEvent | None:
-    """Return the joint event of *system* that contains *event* of *machine*."""
     if system is None:
         return None
     part = next(name for name, each in system.parts.items() if each.machine.name == machine.name)
@@ -248,7 +238,6 @@ def _joint(system: System | None, machine: Machine, event: Event) -> JointEvent 
 
 
 def _recorded(contract: Contract, machine: Machine, event: Event) -> tuple[str, ...]:
-    """Return the versions with a recording that contains *event*."""
     return tuple(
         dict.fromkeys(
             next(part for part in name.replace(".jsonl", "").split("-") if part[0].isdigit()).partition(".calls")[0]
@@ -261,7 +250,6 @@ def _recorded(contract: Contract, machine: Machine, event: Event) -> tuple[str, 
 
 
 def _seen(contract: Contract, machine: str, deviation: str, profiles: list[str]) -> str:
-    """Name the recordings in which *deviation* is tolerated under one of *profiles*, with the number of times."""
     found = {
         name: sum(each.count for each in judgement.tolerated if each.first.deviation.name == deviation)
         for (name, _), judged in zip(contract.recordings, recorded(contract), strict=True)
@@ -273,7 +261,6 @@ def _seen(contract: Contract, machine: str, deviation: str, profiles: list[str])
 
 
 def _overrides(machine: Machine, event: Event) -> Iterable[tuple[Override, list[str]]]:
-    """Return each change of *event* by profiles, with all profiles that contain it."""
     found: dict[tuple[str, str], tuple[Override, list[str]]] = {}
     for name in machine.profiles:
         profiled = machine.profiled(name)
@@ -288,7 +275,6 @@ def _bounds(override: Override) -> str:
 
 
 def _broken(contract: Contract, machine: Machine, event: Event) -> Iterator[str]:
-    """Yield each known deviation of *event*, with a shortest run and the recordings that show it."""
     for override, names in _overrides(machine, event):
         if (deviation := override.deviation) is None:
             continue
@@ -308,7 +294,6 @@ def _broken(contract: Contract, machine: Machine, event: Event) -> Iterator[str]
 
 
 def _broken_together(contract: Contract, machine: Machine, system: System, joint: JointEvent) -> Iterator[str]:
-    """Yield the deviations that involve a pod together with its containers, and their versions."""
     found: dict[str, list[str]] = {}
     for name, written in composition(system).written.profile.items():
         if change := written.event.get(joint.family):
@@ -323,7 +308,6 @@ def _broken_together(contract: Contract, machine: Machine, system: System, joint
 
 
 def _choices(machine: Machine, event: Event) -> Iterator[str]:
-    """Yield the outcomes that versions choose when the contract allows several."""
     for override, names in _overrides(machine, event):
         if override.deviation is None:
             yield f"- Choice of {_versions(names)}{_bounds(override)}: {override.about}"

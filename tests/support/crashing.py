@@ -29,18 +29,16 @@ if TYPE_CHECKING:
 
 STRACE = shutil.which("strace")
 MEMORY = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)  # noqa: S108  (random names in it)
-"""A file system in memory, on which syncing takes no time; to a killed process it behaves like a disk."""
+"""A file system in memory, where syncing is free; for a process that is killed it is as good as a disk."""
 
 
 class Call(NamedTuple):
-    """The *nth* system call with a given name."""
-
     name: str
     nth: int
 
 
 class Action(NamedTuple):
-    """A child's action on a record, the records that a crash may leave, and the record after the action."""
+    """The state after a child has run: whether it was killed, and the files and the record in its folder."""
 
     act: Callable[[StatusStorage], None]
     found: tuple[Status | None, ...]
@@ -48,15 +46,12 @@ class Action(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Whether a child was killed, and the file names and the record left in its folder."""
-
     killed: bool
     names: tuple[str, ...]
     record: Status | None
 
 
 def watched(folder: Path, act: Callable[[StatusStorage], None], *options: str) -> Ended:
-    """Run *act* on the record in *folder* in a child, under ``strace`` with *options*."""
     kept = load(folder)
     ended = traced(lambda: act(kept), *options)
     if ended not in {0, -signal.SIGKILL}:
@@ -73,7 +68,6 @@ def _switches(process: int) -> int:
 
 
 def traced(act: Callable[[], None], *options: str) -> int:
-    """Run *act* in a child, under ``strace`` with *options*, and return its exit code."""
     waiting, go = os.pipe()
     child = os.fork()
     if child == 0:
@@ -101,7 +95,6 @@ def traced(act: Callable[[], None], *options: str) -> int:
 
 
 def calls(action: Action, old: Status) -> tuple[Call, ...]:
-    """Return every system call of *action*, in order."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "c1")
         root.mkdir()
@@ -118,7 +111,6 @@ def calls(action: Action, old: Status) -> tuple[Call, ...]:
 
 
 def crash(action: Action, old: Status, call: Call) -> bool:
-    """Try to kill a child at *call*, and return whether it was killed; fail if its record is torn or lost."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "c1")
         root.mkdir()
@@ -132,24 +124,20 @@ def crash(action: Action, old: Status, call: Call) -> bool:
 
 
 def records(chance: random.Random) -> Iterator[Status]:
-    """Yield random records of different lengths."""
     while True:
         limits = Resources(linux=LinuxResources(cpuset_cpus="1," * chance.randrange(2000)))
         yield Status(created_at=chance.randrange(1, 2**63), message="x" * chance.randrange(9), resources=limits)
 
 
 def changing(old: Status, new: Status) -> Action:
-    """Return the action that changes the record from *old* to *new*."""
     return Action(lambda kept: kept.update_sync(lambda _: new), (old, new), new)
 
 
 def deleting(old: Status, _: Status) -> Action:
-    """Return the action that deletes the record *old*."""
     return Action(lambda kept: kept.delete(), (old, None), None)
 
 
 def crashes(rounds: int, action: Callable[[Status, Status], Action]) -> tuple[int, int]:
-    """Try to kill *action* at each of its system calls, *rounds* times; return the numbers of calls and of kills."""
     some = records(random.Random(rounds))
     old, new = next(some), next(some)
     every = calls(action(old, new), old)
@@ -161,12 +149,11 @@ def crashes(rounds: int, action: Callable[[Status, Status], Action]) -> tuple[in
 
 
 def overwriting(old: Status, new: Status) -> Action:
-    """Return the action that changes the record from *old* to *new* in place, which is not atomic."""
+    """Return an action that overwrites the record in place, which is not atomic and must be detected."""
     return Action(lambda kept: void(kept.path.write_bytes(encode(new))), (old, new), new)
 
 
-def void(_: object) -> None:
-    """Discard a value, and return nothing."""
+def void(_: object) -> None: ...
 
 
 if __name__ == "__main__":

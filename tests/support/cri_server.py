@@ -44,7 +44,6 @@ class _Handlers(grpc.GenericRpcHandler):
 
 @contextmanager
 def serving(path: Path, answers: Mapping[str, Answering] = VERSION, *, older: bool = False) -> Iterator[grpc.Server]:
-    """Run a server at *path* until the end of the block; the block may stop the server earlier."""
     with ThreadPoolExecutor(max_workers=8) as threads:
         server = grpc.server(threads, handlers=[_Handlers(answers, older)])
         server.add_insecure_port(f"unix:{path}")

@@ -42,14 +42,12 @@ NAMES = (
 NUMBERS = (-1, 0, 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30, -0.5, 1e308, 1e-308)
 
 OTHERS: tuple[object, ...] = (True, False, [], {}, [[]], [{}], {"a": {}}, [300, -1], "x", "9" * 5_000)
-"""Values of every type, to be put where another type is expected."""
 
 
 # -- damage to bytes ------------------------------------------------------------------
 
 
 def flipped(data: bytes, chosen: random.Random) -> bytes:
-    """Replace some bytes."""
     damaged = bytearray(data)
     for _ in range(chosen.randrange(1, 30) if damaged else 0):
         damaged[chosen.randrange(len(damaged))] = chosen.randrange(256)
@@ -57,20 +55,17 @@ def flipped(data: bytes, chosen: random.Random) -> bytes:
 
 
 def mixed(data: bytes, chosen: random.Random) -> bytes:
-    """Reorder, repeat and drop lines."""
     lines = data.splitlines(keepends=True) or [b""]
     kept = chosen.sample(lines, k=chosen.randrange(1, len(lines) + 1))
     return b"".join([*kept, *chosen.choices(lines, k=3)])
 
 
 def displaced(data: bytes, chosen: random.Random) -> bytes:
-    """Move a part of the data."""
     first, second, third = sorted(chosen.randrange(len(data) + 1) for _ in range(3))
     return data[:first] + data[second:third] + data[first:second] + data[third:]
 
 
 def inserted(data: bytes, chosen: random.Random) -> bytes:
-    """Insert bytes that are meaningful in some format."""
     strange = [b"\xff\xfe", b"\n", b'"', b"{", b"}", b"[", b"null", b"\x1f\x8b", b"\xc3", b"9" * 400, b"9" * 5_000]
     strange += [each.encode("utf-8", "surrogatepass") for each in (*STRANGE, *NAMES)]
     for _ in range(chosen.randrange(1, 10)):
@@ -80,12 +75,10 @@ def inserted(data: bytes, chosen: random.Random) -> bytes:
 
 
 def squeezed(data: bytes, chosen: random.Random) -> bytes:
-    """Damage the data inside a compressed file."""
     return flipped(gzip.compress(data), chosen)
 
 
 def broken_off(data: bytes, chosen: random.Random) -> bytes:
-    """Truncate the data, compressed or not."""
     data = chosen.choice([data, gzip.compress(data)])
     return data[: chosen.randrange(len(data) + 1)]
 
@@ -99,7 +92,6 @@ _WORD = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\w.:+-]*\w|[^\w\s]')
 
 
 def reworded(text: str, chosen: random.Random) -> str:
-    """Exchange words of one kind, rename a word everywhere, and drop or repeat words and lines."""
     for _ in range(chosen.choice((1, 1, 2, 4))):
         words = [each.span() for each in _WORD.finditer(text)]
         if not words:
@@ -136,7 +128,6 @@ def _quoted_as(word: str, text: str) -> str:
 
 
 def strange_text(text: str, chosen: random.Random) -> str:
-    """Return another name, or *text* with an unusual character in it."""
     if chosen.randrange(5):
         return chosen.choice((*NAMES, f"{text}2", text.upper(), text * 2))
     at = chosen.randrange(len(text) + 1)
@@ -147,7 +138,6 @@ def strange_text(text: str, chosen: random.Random) -> str:
 
 
 def changed(document: object, chosen: random.Random) -> object:
-    """Return a document that differs from *document* in some names, values, types or entries."""
     document = pickle.loads(pickle.dumps(document))  # noqa: S301  (a quick copy)
     for _ in range(chosen.choice((1, 1, 1, 1, 2, 4))):
         places = list(_places(document))
@@ -158,7 +148,6 @@ def changed(document: object, chosen: random.Random) -> object:
 
 
 def _places(value: object) -> Iterator[Place]:
-    """Yield each key of a mapping and each index of a list, at any depth."""
     holder: dict[str, object] | list[object]
     if isinstance(value, dict):
         holder = value
@@ -184,7 +173,6 @@ def _put(place: Place, value: object) -> None:
 
 
 def _alike(places: list[Place], chosen: random.Random) -> tuple[Place, Place]:
-    """Return two places whose values have the same type; usually they also have the same key."""
     one = chosen.choice(places)
     same = [each for each in places if type(_at(each)) is type(_at(one))]
     named = [each for each in same if each[1] == one[1]]
@@ -200,14 +188,12 @@ def _exchange(document: object, places: list[Place], chosen: random.Random) -> o
 
 
 def _repeat(document: object, places: list[Place], chosen: random.Random) -> object:
-    """Copy a value to another place."""
     one, other = _alike(places, chosen)
     _put(one, copy.deepcopy(_at(other)))
     return document
 
 
 def _add(document: object, places: list[Place], chosen: random.Random) -> object:
-    """Insert a copy of a value next to the value; in a mapping, the copy gets a different name."""
     holder, key = place = chosen.choice(places)
     value = copy.deepcopy(_at(place))
     if isinstance(holder, list):
@@ -224,7 +210,6 @@ def _drop(document: object, places: list[Place], chosen: random.Random) -> objec
 
 
 def _rename(document: object, places: list[Place], chosen: random.Random) -> object:
-    """Rename one key."""
     holder, key = chosen.choice(places)
     if isinstance(holder, dict):
         entries, name = list(holder.items()), _other_name(str(key), places, chosen)
@@ -239,7 +224,6 @@ def _other_name(name: str, places: list[Place], chosen: random.Random) -> str:
 
 
 def _call_otherwise(document: object, places: list[Place], chosen: random.Random) -> object:
-    """Replace one word everywhere, in keys and in texts."""
     words = [word for holder, key in places for text in (key, _at((holder, key))) if isinstance(text, str)
              for word in re.findall(r"\w[\w-]*", text)]  # fmt: skip
     if not words:
@@ -273,7 +257,6 @@ def _renumber(document: object, places: list[Place], chosen: random.Random) -> o
 
 
 def _reword(document: object, places: list[Place], chosen: random.Random) -> object:
-    """Replace a text, insert an unusual character into it, or exchange two of its words."""
     texts = [each for each in places if isinstance(_at(each), str)]
     if texts:
         place = chosen.choice(texts)

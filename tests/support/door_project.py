@@ -29,7 +29,6 @@ fails = {{ under = "old", about = "Ghosts.", length = 2 }}
 
 _HEAD, _, _REST = PROPERTIES.partition("expect ")
 PLAIN = _HEAD + "\n" + _REST[_REST.index("[property.") :]
-"""The model without the lines that state its size."""
 
 IMPLEMENTATION = '''\
 """A door, and some that are not."""
@@ -124,7 +123,6 @@ number = 3
 
 
 def repository(at: Path, *, properties: str = PROPERTIES) -> Path:
-    """Create a repository below *at* that contains the model and its *properties*."""
     for folder, text in (("models", DOOR), ("properties", properties)):
         (at / folder).mkdir()
         (at / folder / "door.toml").write_text(text, encoding="utf-8")
@@ -132,6 +130,5 @@ def repository(at: Path, *, properties: str = PROPERTIES) -> Path:
 
 
 def door(at: Path, claim: str, head: str = "") -> str:
-    """Write a property file that makes this *claim* about a door, and return the path of the file."""
     text = head + edited(PLAIN, CLAIM, claim).replace('fails = { under = "old", about = "Ghosts.", length = 2 }\n', "")
     return str(repository(at, properties=text) / "properties" / "door.toml")

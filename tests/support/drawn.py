@@ -90,7 +90,6 @@ func nothing() { ch <- 1 }
 
 
 def drawing_of(text: str, path: str = "drawing.txt") -> Drawing:
-    """Return the only drawing in *text*, and assert that it is readable."""
     (found,) = parse(text, path)
     assert not found.problems
     return found
@@ -98,7 +97,7 @@ def drawing_of(text: str, path: str = "drawing.txt") -> Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A changed drawing and a description; the changed lines are ``first`` to ``line``, or only ``line``."""
+    """A changed drawing, a description of the change, and the range of lines that it touches."""
 
     what: str
     line: int
@@ -107,13 +106,12 @@ class Change:
 
     @property
     def lines(self) -> range:
-        """Return the numbers of the changed lines."""
         ends = (self.line, self.line if self.first is None else self.first)
         return range(min(ends), max(ends) + 1)
 
 
 def changes(text: str, names: tuple[str, ...]) -> Iterator[Change]:
-    """Yield each change of one label, state name or arrowhead, and each removal of a line with its arrowhead.
+    """Yield every variant in which a label, state name or arrowhead differs, or a line with its arrowhead is missing.
 
     A label may be replaced with any of *names*.
     """
@@ -140,7 +138,7 @@ def _without_head(text: str, arrow: Arrow) -> Change:
 
 
 def _without_line(text: str, arrow: Arrow) -> Change:
-    """Remove the arrowhead and its line, back to the last turn or branch or to the start; keep crossing lines."""
+    """Remove an arrowhead and its line, back to the last turn or branch or to the start; keep crossing lines."""
     lines = _without_head(text, arrow).text.split("\n")
     head = text.split("\n")[arrow.place.line - 1][arrow.place.column - 1]
     down, right = {"v": (-1, 0), "<": (0, 1), ">": (0, -1)}[head]
@@ -159,14 +157,12 @@ def _without_line(text: str, arrow: Arrow) -> Change:
 
 
 def _on_border(lines: list[str], row: int, column: int, border: str) -> bool:
-    """Check whether strokes of a *border* are on both sides."""
     if border == "-":
         return lines[row][column - 1] == lines[row][column + 1 : column + 2] == "-"
     return all(lines[row + off][column : column + 1] in {"|", "+"} for off in (-1, 1))
 
 
 def _relabelled(text: str, line: int, column: int, names: tuple[str, ...]) -> Iterator[Change]:
-    """Yield the drawing without its label, with an unknown label, and with each of *names* as the label."""
     found = re.compile(r"\S+").match(text.split("\n")[line - 1], column - 1)
     assert found is not None
     old = found.group()
@@ -176,13 +172,11 @@ def _relabelled(text: str, line: int, column: int, names: tuple[str, ...]) -> It
 
 
 def _fits(row: str, at: int, old: str, new: str) -> bool:
-    """Check whether the label *new* fits into the place of the label *old*."""
     rest = row[at + len(old) :]
     return not rest.strip() or len(new) <= len(old) + len(rest) - len(rest.lstrip(" "))
 
 
 def _written(text: str, line: int, column: int, old: str, new: str, what: str) -> Change:
-    """Replace *old* with *new*; if *new* fits, nothing else moves."""
     lines = text.split("\n")
     row = lines[line - 1]
     assert row.startswith(old, column - 1)

@@ -32,7 +32,7 @@ PLAIN: dict[str, type[Ignores | Cannot | Silent]] = {"ignores": Ignores, "cannot
 
 
 def bare(machine: Machine) -> Machine:
-    """Return *machine* without the path and line numbers of its file, and without the name of its profile."""
+    """Return *machine* without the path and line numbers of its file and the name of its profile."""
     return replace(
         machine,
         path="",
@@ -61,7 +61,6 @@ def _bare(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_json(document: dict[str, Any]) -> Machine:
-    """Build the machine of the JSON *document*."""
     return Machine(
         **{name: document[name] for name in ("name", "title", "about", "source", "initial", "entity")},
         indefinite=tuple(document["indefinite"]),

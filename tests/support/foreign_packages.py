@@ -38,11 +38,10 @@ FORM = RecordingForm(
     machines=("container-status",),
 )
 '''
-"""The source of a package that adds a form of recording called NAME."""
 
 
 def install(site: Path, name: str, source: str, groups: Mapping[str, str], *, version: str = "1.0") -> None:
-    """Install in *site* the module *name* with this *source*.
+    """Install the module *name* into *site*, with metadata that declares its entry points.
 
     *groups* maps each group of entry points to a line such as ``jobs = queue:DOMAIN``.
     """
@@ -51,7 +50,6 @@ def install(site: Path, name: str, source: str, groups: Mapping[str, str], *, ve
 
 
 def declare(site: Path, name: str, groups: Mapping[str, str], *, version: str = "1.0") -> None:
-    """Install in *site* the metadata of the package *name*."""
     metadata = site / f"{name.replace('-', '_')}-{version}.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
@@ -60,7 +58,7 @@ def declare(site: Path, name: str, groups: Mapping[str, str], *, version: str = 
 
 
 def pip_target(site: Path) -> dict[str, str]:
-    """Return the environment in which ``pip install .`` installs into *site*, offline."""
+    """Return the environment in which ``pip install .`` works offline and installs into *site*."""
     return {
         "PIP_TARGET": str(site),
         "PIP_NO_DEPS": "1",
@@ -72,12 +70,11 @@ def pip_target(site: Path) -> dict[str, str]:
 
 
 def installing(site: Path, folder: Path) -> dict[str, str]:
-    """Return the environment for ``pip install -e .`` in *folder*; it installs into *site*, where Python finds it."""
+    """Return the environment in which ``pip install -e .`` in *folder* installs into *site*, on Python's path."""
     return pip_target(site) | {"PYTHONPATH": f"{folder}{os.pathsep}{site}"}
 
 
 def install_example(site: Path) -> None:
-    """Install the package in ``examples/domain`` into *site*, with pip."""
     command = [sys.executable, "-m", "pip", "install", str(EXAMPLE)]
     subprocess.run(command, env=os.environ | pip_target(site), check=True, capture_output=True)
 
@@ -85,14 +82,13 @@ def install_example(site: Path) -> None:
 def fsm_with(
     site: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Call ``fsm`` with all packages that are installed in *site*."""
     with importable(site):
         return fsm(*arguments, stdin=stdin, env=env, cwd=cwd)
 
 
 @contextlib.contextmanager
 def importable(site: Path) -> Iterator[None]:
-    """Let Python import everything that is installed in *site*; at the end, unload these modules."""
+    """Make everything in *site* importable, and unload it again on exit."""
     modules = {*sys.modules}
     sys.path.insert(0, str(site))
     importlib.invalidate_caches()

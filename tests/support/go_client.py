@@ -2,7 +2,7 @@
 
     python tests/support/go_client.py
 
-This command builds the client and prints its path. The source, ``cri_client.go``, describes the protocol. Go and the
+This builds the client and prints its path. The protocol is described in its source, ``cri_client.go``. Go and the
 libraries are unpacked only for the build; the program is kept in the folder of the containerd daemons.
 """
 
@@ -24,12 +24,11 @@ _SOURCE: Final = Path(__file__).with_name("cri_client.go")
 
 
 def built() -> Path:
-    """Build the client if it is missing or was built from another source, and return its path."""
     return go_programs.built("cri-client", str(_SOURCE), go_programs.LIBRARIES, source=_SOURCE.read_bytes())
 
 
 class GoClient:
-    """A running client that is connected to *address*; ``events`` collects the answers of GetContainerEvents."""
+    """A running client of the runtime at *address*; answers of GetContainerEvents are collected in ``events``."""
 
     def __init__(self, address: str) -> None:
         self.events: deque[dict[str, Any]] = deque()
@@ -46,9 +45,9 @@ class GoClient:
         self._process.communicate(timeout=60)
 
     def call(self, op: str, *, seconds: float = 30, **request: object) -> dict[str, Any]:
-        """Make a call, and return the answer.
+        """Make a call and return the answer.
 
-        The answer has the keys ``call``, ``code`` as Go spells it, ``detail``, and ``reply`` if there is one.
+        The answer has the keys ``call``, ``code`` (in Go's spelling), ``detail`` and, on success, ``reply``.
         """
         self._ask({"call": op, "request": request, "seconds": seconds})
         while (answer := self._next())["call"] != op:
@@ -56,11 +55,9 @@ class GoClient:
         return answer
 
     def watch(self) -> None:
-        """Start GetContainerEvents."""
         self._ask({"call": "GetContainerEvents"})
 
     def event(self) -> dict[str, Any]:
-        """Return the next answer of GetContainerEvents, in the same form as an answer of :meth:`call`."""
         return self.events.popleft() if self.events else self._next()
 
     def _ask(self, line: dict[str, Any]) -> None:

@@ -31,14 +31,13 @@ LIBRARIES: Final = (
     "golang-google-grpc-dev",
     "golang-google-protobuf-dev",
 )
-"""Debian packages that the CRI messages need."""
 
 
 def built(name: str, target: str, libraries: Sequence[str], *, source: bytes = b"", package: str = "") -> Path:
-    """Return the path of the program *name*, and build it first if it is missing.
+    """Return the path of the program *name*, building it first if necessary.
 
-    *target* is a file whose content is *source*, or an import path. If *package* is given, the folder ``plugins`` of
-    NRI is unpacked from its sources, because Debian's library does not contain that folder.
+    *target* is either a file, which is given the content *source*, or an import path. With *package*, NRI's folder
+    ``plugins`` is unpacked from the sources of that package, because Debian's library lacks it.
     """
     digest = hashlib.sha256(source + repr((target if package else "", libraries)).encode()).hexdigest()[:12]
     program = CACHE / "bin" / f"{name}-{digest}"

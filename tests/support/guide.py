@@ -28,35 +28,31 @@ FSM: Final = str(Path(sys.executable).parent / "fsm")
 TERMINAL: Final = {"COLUMNS": "80", "NO_COLOR": "1"}
 _BLOCK: Final = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRESS: Final = re.compile(r"^[a-z ]+: [\d,]+ of [\d,]+ after [\d,]+ s\n", re.MULTILINE)
-"""A progress line, which commands print every ten seconds; it is removed because it depends on the machine."""
+"""A progress line, printed every ten seconds; it is removed from outputs because it depends on the machine."""
 
 _PROMPT: Final = re.compile(r"^\$ (.*)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A block of code: its language, the name of its file or an empty string, and its text."""
-
     kind: str
     file: str
     text: str
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """Return the commands of a session, each with its output."""
         _, *parts = _PROMPT.split(self.text)
         return list(zip(parts[::2], parts[1::2], strict=True))
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the blocks of code in the *text* of a page, in order."""
     return [Block(kind=kind, file=file, text=body) for kind, file, body in _BLOCK.findall(text)]
 
 
 def run(command: str, folder: Path, variables: Mapping[str, str] | None = None) -> str:
-    """Run *command* in *folder* in a terminal of 80 columns, and return its output and errors.
+    """Run *command* in *folder*, as in a terminal of 80 columns, and return everything that it prints.
 
-    The command is called in this process unless it needs a shell or environment *variables*.
+    It runs in this process unless it needs a shell or environment *variables*.
     """
     name, *words = shlex.split(command)
     activated = {**TERMINAL, "PATH": f"{Path(FSM).parent}{os.pathsep}{os.environ['PATH']}"}
@@ -77,7 +73,6 @@ def run(command: str, folder: Path, variables: Mapping[str, str] | None = None) 
 
 
 def check(session: Block, folder: Path, variables: Mapping[str, str] | None = None) -> None:
-    """Run each command of *session* in *folder*, with environment *variables*, and compare its output."""
     assert session.steps, session.text
     assert session.text.startswith("$ "), session.text
     assert session.steps[-1][1].strip(), "the session shows no output"
@@ -87,7 +82,6 @@ def check(session: Block, folder: Path, variables: Mapping[str, str] | None = No
 
 
 def follow(texts: Iterable[str], folder: Path, variables: Mapping[str, str] | None = None) -> None:
-    """Follow pages, whose *texts* are given in order, in the empty *folder*."""
     for block in (each for text in texts for each in blocks(text)):
         if block.kind == "console":
             check(block, folder, variables)
@@ -98,7 +92,6 @@ def follow(texts: Iterable[str], folder: Path, variables: Mapping[str, str] | No
 
 
 def _changed(file: Path, change: str) -> str:
-    """Apply *change* to the text of *file*: ``+`` lines replace ``-`` lines, and other lines are context."""
     before, after = (
         "".join(line[1:] for line in change.splitlines(keepends=True) if line[0] in signs) for signs in (" -", " +")
     )

@@ -43,22 +43,19 @@ TESTS = Path(__file__).resolve().parent.parent
 LONGEST = 5.0
 """CPU seconds after which a command counts as hanging."""
 LARGEST = 100_000
-"""Maximum number of characters in a message."""
 ANSWERS = {0, 1, 2, 3}
 WRONG = 2
-"""The exit code for input that cannot be used."""
 OBEYED = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 UNREAD = {"FSM002", "FSM003", "FSM004", "FSM005", "FSM401", "FSM502", "FSM503", "FSM504", "FSM505"}
-"""Codes of files that their parser refuses."""
+"""Codes of the errors that a parser reports, so that nothing else of the file was looked at."""
 MORE = 1
-"""Number of further commands to try for an input that the first command accepts."""
 SCHEMA = cache(schema)
-"""The schema is computed only once, because that takes longer than printing anything about a model."""
+"""The schema, computed only once, because that takes longer than printing anything about a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seed:
-    """An undamaged input of a reader: the file *name* in the format *form*, and the files *beside* it."""
+    """An undamaged input: the file *name* in the format *form*, and the files that have to be *beside* it."""
 
     name: str
     data: bytes
@@ -68,11 +65,11 @@ class Seed:
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """A reader of one kind of file: undamaged inputs, the command that reads it, and commands for accepted input.
+    """A command that reads one kind of file, with undamaged inputs to start from.
 
-    In a command, ``{}`` is the path of the file, and ``{name}`` is its name without the suffix. ``quick`` is the
-    number of damaged inputs that are tried forevery change. If ``apart`` is true, the command runs in a process of
-    its own, because it may end its process.
+    In a command, ``{}`` stands for the path of the file, and ``{name}`` for its name without the suffix. ``quick`` is
+    the number of damaged inputs to try when only a change is tested. A reader that may end its own process is marked
+    ``apart``, and runs in a separate one.
     """
 
     seeds: Callable[[], list[Seed]]
@@ -83,7 +80,7 @@ class Reader:
 
 
 class Tried(NamedTuple):
-    """The result of trying a damaged input: the code of its first problem if it was refused, and any wrong answer."""
+    """The fate of a damaged input: the code of the first problem if it was refused, and any wrong answer."""
 
     seed: Seed
     damaged: bytes
@@ -98,12 +95,10 @@ SYSTEMS = ("nri-setup", "late-updates", "shared-ids", "plugin-sync", "plugin-upd
 
 
 def shipped(path: str) -> dict[str, bytes]:
-    """Return the shipped file at *path*, from the folder of models or of properties."""
     return {path: (home() / path).read_bytes()}
 
 
 def written(*command: str) -> bytes:
-    """Return the output of a command."""
     ran = fsm(*command)
     assert ran.returncode in {0, 1}, ran.stderr
     return ran.stdout.encode()
@@ -153,7 +148,6 @@ EVERYTHING = """\
 {"phase": "gap"}
 {"entity": "c1", "event": "remove", "reply": "ok"}
 """
-"""A trace with every key and every phase."""
 
 
 def traces() -> list[Seed]:
@@ -166,19 +160,17 @@ def traces() -> list[Seed]:
 
 
 def recorded(name: str) -> bytes:
-    """Return a recording of this repository, uncompressed."""
     data = (RECORDINGS / name).read_bytes()
     return gzip.decompress(data) if name.endswith(".gz") else data
 
 
 def parts(name: str, form: str, *, of: int = 40) -> list[Seed]:
-    """Split a recording into parts of a number of lines."""
     lines = recorded(name).splitlines(keepends=True)[: 20 * of]
     return [Seed(name="recording", data=b"".join(lines[at : at + of]), form=form) for at in range(0, len(lines), of)]
 
 
 def framed(seed: Seed) -> list[Seed]:
-    """Rewrite a log in the formats of journald and of a log collector."""
+    """Rewrite a log as journald and as a log collector would have written it."""
     lines = seed.data.decode().splitlines()
     journal = [{"__REALTIME_TIMESTAMP": str(number), "MESSAGE": each} for number, each in enumerate(lines)]
     collected = [{"time": "2026-11-20T11:03:20Z", "stream": "stderr", "log": f"{each}\n"} for each in lines]
@@ -203,7 +195,7 @@ def events() -> list[Seed]:
 
 
 def combined() -> list[Seed]:
-    """Return the files *events*, *calls* and *log* of one run as seeds; in each seed, another file is damaged."""
+    """Return the events, the calls and the log of one run as seeds, each of which damages one of these files."""
     run = {
         name: recorded(f"2.1.9-forgotten.{suffix}.gz")
         for name, suffix in (("events", "nri.jsonl"), ("calls", "calls.jsonl"), ("log", "log"))
@@ -215,7 +207,6 @@ def combined() -> list[Seed]:
 
 
 def tables() -> list[Seed]:
-    """Return Parquet and Arrow files, both as fsm writes them and with other column types."""
     data = []
     for name in ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jsonl"):
         with tempfile.TemporaryDirectory() as folder:
@@ -229,7 +220,6 @@ def tables() -> list[Seed]:
 
 
 def rewritten(table: pa.Table) -> Iterator[bytes]:
-    """Rewrite *table* as other tools might: in each format, with dictionaries of words, timestamps, and a struct."""
     times = table["at"].cast(pa.timestamp("ns", "UTC"))
     shown = pa.array([{"exit-code": each, "when": datetime(2026, 11, 20, tzinfo=UTC)} for each in range(len(table))])
     words = table["event"].combine_chunks().dictionary_encode()
@@ -293,7 +283,6 @@ def reports() -> list[Seed]:
 
 
 def answers() -> list[Seed]:
-    """Answers that a process under test may send."""
     found = []
     for name in ("lock-pair", "plugin-view", "event-monitor"):
         with tempfile.TemporaryDirectory() as folder:
@@ -419,7 +408,6 @@ _FIELD = re.compile(r'([\w.-]+)=("(?:[^"\\]|\\.)*"|\S*)')
 
 @cache
 def document(data: bytes, form: str) -> object:
-    """Parse *data* as a document of mappings, lists and values."""
     text = data.decode()
     match form:
         case "toml":
@@ -432,7 +420,6 @@ def document(data: bytes, form: str) -> object:
 
 
 def encoded(value: object, form: str) -> bytes:
-    """Serialize *value* in the format *form*, or as JSON if *value* does not suit that format."""
     match form:
         case "toml" if isinstance(value, dict):
             text = toml_text(value)
@@ -451,7 +438,6 @@ def _logged(line: object) -> str:
 
 
 def damaged(seed: Seed, chosen: random.Random) -> bytes:
-    """Damage the file of *seed*: usually its document, sometimes its text or bytes."""
     kind = chosen.randrange(12)
     if kind == 0 or seed.form == "bytes":
         return chosen.choice(TO_BYTES)(seed.data, chosen)
@@ -464,12 +450,12 @@ def damaged(seed: Seed, chosen: random.Random) -> bytes:
 
 
 class HangError(BaseException):
-    """Raised if a command takes too long; no handler in the command catches this exception."""
+    """Raised when a command takes too long; nothing in the command catches it."""
 
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """Interrupt the body after its time limit, which is measured in CPU time of this process."""
+    """Interrupt the body of the ``with`` statement when it exceeds its limit of CPU time."""
 
     def hangs(_number: int, _frame: object) -> None:
         raise HangError
@@ -484,7 +470,6 @@ def bounded() -> Iterator[None]:
 
 
 def offence(ran: subprocess.CompletedProcess[str]) -> str:
-    """Describe the error in an answer; empty if the answer is correct."""
     if ran.returncode not in ANSWERS:
         return f"exit code {ran.returncode}: {ran.stderr[-2_000:]}"
     if found := OBEYED.search(ran.stdout + ran.stderr):
@@ -493,7 +478,10 @@ def offence(ran: subprocess.CompletedProcess[str]) -> str:
 
 
 def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | None = None) -> tuple[str, str]:
-    """Return the code of the problem that refuses a file, and any wrong answer; *chosen* limits the commands."""
+    """Return the code of the problem for which a file was refused, and what was wrong with the answer, if anything.
+
+    *chosen* limits which of the further commands are tried.
+    """
     more = chosen.sample(reader.then, min(MORE, len(reader.then))) if chosen else reader.then
     refused = ""
     for number, each in enumerate((reader.first, *more)):
@@ -516,12 +504,10 @@ def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | No
 
 @cache
 def seeds(name: str) -> list[Seed]:
-    """Return the undamaged inputs of a reader."""
     return READERS[name].seeds()
 
 
 def tried(name: str, number: int, folder: Path) -> Tried:
-    """Generate damaged input *number* of the reader *name*, write it into *folder*, and read it."""
     chosen = random.Random(f"{name} {number}")
     seed = chosen.choice(seeds(name))
     data = damaged(seed, chosen)
@@ -531,7 +517,6 @@ def tried(name: str, number: int, folder: Path) -> Tried:
 
 
 def place(folder: Path, files: dict[str, bytes]) -> None:
-    """Write *files* into *folder*."""
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -539,7 +524,6 @@ def place(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def campaign(name: str, count: int, first: int) -> None:
-    """Try *count* inputs, keep one input for each kind of wrong answer, and print a summary."""
     codes: Counter[str] = Counter()
     offences: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:

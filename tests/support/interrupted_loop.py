@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 STEP = 7
-"""Distance between the lines that are tried; it differs from the number of lines in one step of the loop."""
+"""Distance between the lines that are tried, different from the number of lines in one step of the loop."""
 
 
 async def consume(source: asyncio.Queue[int], target: asyncio.Queue[int]) -> None:
@@ -28,7 +28,6 @@ async def consume(source: asyncio.Queue[int], target: asyncio.Queue[int]) -> Non
 
 
 async def command(interruption: Interruption, asked: list[int]) -> None:
-    """Receive the first signal, then perform many steps that wait for each other."""
     source: asyncio.Queue[int] = asyncio.Queue()
     target: asyncio.Queue[int] = asyncio.Queue()
     with interruption.sets() as over:
@@ -43,7 +42,6 @@ async def command(interruption: Interruption, asked: list[int]) -> None:
 
 
 def interrupt(line: int) -> bool:
-    """Send the second signal *line* lines of asyncio after the first; return whether it was received."""
     interruption, left = Interruption(), line
     asked: list[int] = []
 

@@ -25,8 +25,6 @@ EVENTS = tuple(sorted(path.name for path in RECORDINGS.iterdir() if "nri-events"
 
 
 class Found(NamedTuple):
-    """A violation: its line, its machine, the broken clause, and the first edit that would fix it."""
-
     line: int
     machine: str
     cause: str
@@ -39,7 +37,7 @@ class Found(NamedTuple):
 
 @pytest.fixture(scope="module", autouse=True)
 def every_violation() -> object:
-    """Keep every violation, instead of only counting violations that have the same cause."""
+    """Report all violations instead of one for each cause, which is the default."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "WHOLE", 1_000_000)
         patch.setattr(grouping, "CAUSES", 1_000_000)
@@ -48,26 +46,22 @@ def every_violation() -> object:
 
 @cache
 def content(name: str) -> bytes:
-    """Return the recording *name*, uncompressed."""
     data = (RECORDINGS / name).read_bytes()
     return gzip.decompress(data) if name.endswith(".gz") else data
 
 
 def profile(name: str) -> str:
-    """Return the profile of the version from which the recording *name* was made."""
     version = next(each for each in VERSIONS if each in name)
     return f"containerd-{version.rpartition('.')[0]}"
 
 
 def judged(data: bytes, folder: Path, **how: object) -> Judged:
-    """Write *data* into *folder*, and return its judgements."""
     file = folder / "recording"
     file.write_bytes(data)
     return judge(str(file), **how)  # type: ignore[arg-type]  # keywords are passed on
 
 
 def violations(found: Judged) -> list[Found]:
-    """Return every violation and every surprise, in the order of the file."""
     return sorted(
         Found(
             line=violation.line,
@@ -89,5 +83,4 @@ def violations(found: Judged) -> list[Found]:
 
 
 def undecided(found: Judged) -> list[str]:
-    """Return the reasons of all undecided judgements."""
     return [each.verdict.why for each in found.judgements if isinstance(each.verdict, Unknown)]

@@ -39,12 +39,11 @@ if TYPE_CHECKING:
 
 
 def trace_naively(machine: Machine) -> TraceJudge:
-    """Judge traces with the naive interpreter, which tries every order of all instants."""
     return lambda trace: naive.first_unexplained(machine, trace, fresh=True) is None
 
 
 def trace_by_monitor(machine: Machine) -> TraceJudge:
-    """Judge traces with the monitor; an entity is in the initial state when it first occurs."""
+    """Judge traces with the monitor, taking each entity to be in the initial state when it first occurs."""
 
     def legal(trace: Trace) -> bool:
         monitor = Monitor(machine, fresh=True)
@@ -58,12 +57,10 @@ TRACE: Mapping[str, Callable[[Machine], TraceJudge]] = {"naive": trace_naively, 
 
 
 def history_naively(machine: Machine) -> HistoryJudge:
-    """Judge histories with the naive interpreter, which keeps every possibility at each instant."""
     return lambda history: naive_linearizability.linearizable(machine, history)
 
 
 def history_by_linearizability(machine: Machine) -> HistoryJudge:
-    """Judge histories with the linearizability engine."""
     return lambda history: isinstance(linearize(machine, history), Holds)
 
 
@@ -74,7 +71,7 @@ HISTORY: Mapping[str, Callable[[Machine], HistoryJudge]] = {
 
 
 def trace_of(history: History) -> Trace:
-    """Return the requests and replies of *history* in time order; at equal times, requests are first."""
+    """Return the requests and replies of *history* in order of time, with requests first where times are equal."""
     found = [
         (each.called, 0, Observation(entity="e", event=each.event, phase="request")) for each in history.operations
     ]
@@ -87,7 +84,7 @@ def trace_of(history: History) -> Trace:
 
 
 def distinct(history: History) -> bool:
-    """Check that no two calls of one event overlap, so that each reply belongs to an obvious call."""
+    """Check that calls of the same event never overlap, so that it is obvious which call a reply belongs to."""
     spans: dict[str, list[tuple[int, float]]] = {}
     for each in history.operations:
         spans.setdefault(each.event, []).append((each.called, float("inf") if each.returned is None else each.returned))
@@ -98,12 +95,10 @@ def distinct(history: History) -> bool:
 
 
 def kit_naively(machine: Machine) -> KitJudge:
-    """Judge tests with the naive interpreter, which keeps every possibility after each step."""
     return lambda test: naive_oracle.first_illegal(machine, test) is None
 
 
 def kit_by_oracle(machine: Machine) -> KitJudge:
-    """Judge tests with the oracle, in the same way as the executor does."""
     of = oracle(machine)
 
     def legal(test: Test) -> bool:
@@ -116,7 +111,7 @@ def kit_by_oracle(machine: Machine) -> KitJudge:
 
 
 def kit_by_property_monitor(machine: Machine) -> KitJudge:
-    """Judge tests by watching a property that cannot fail: some run of the machine must explain the test."""
+    """Judge tests by watching a property that always holds; it fails only if no run explains the test."""
     watch = Watch(machine, stated(machine, f'never = "is {machine.initial} and not is {machine.initial}"'))
 
     def legal(test: Test) -> bool:
@@ -129,7 +124,7 @@ def kit_by_property_monitor(machine: Machine) -> KitJudge:
 
 
 def kit_by_monitor(machine: Machine) -> KitJudge:
-    """Judge tests as traces without outputs, which may allow more than a test does."""
+    """Judge tests as traces without outputs, which may allow more than the test does."""
     legal = trace_by_monitor(machine)
     return lambda test: legal([_observation(*each) for each in test])
 

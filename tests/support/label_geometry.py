@@ -19,22 +19,20 @@ if TYPE_CHECKING:
 
 SVG = "{http://www.w3.org/2000/svg}"
 NEAR = 1.5
-"""Minimum distance between words and lines, in pixels."""
+"""The smallest acceptable distance between words and lines, in pixels."""
 
 ABOVE, BELOW = 0.74, 0.16
 """Height of letters above and below the baseline, as fractions of the font size; descenders are slightly longer."""
 
 
 class Point(NamedTuple):
-    """A point, in pixels from the upper left corner."""
+    """A position in pixels, measured from the upper left corner."""
 
     x: float
     y: float
 
 
 class Style(NamedTuple):
-    """Font attributes that determine the width of a text."""
-
     text: str
     size: float
     bold: bool
@@ -55,14 +53,13 @@ class Box(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """The texts of a picture before their widths are measured, and its lines as closely spaced points."""
+    """The texts of a picture, whose widths are not known yet, and its lines as closely spaced points."""
 
     texts: list[tuple[Style, Point, str]]
     lines: list[tuple[str, list[Point]]]
 
 
 def drawn(svg: bytes) -> Drawn:
-    """Return the edge labels, words, edges and arrowheads of a picture; each line has the name of its owner."""
     texts, lines = [], []
     for group in ET.fromstring(svg).iter(f"{SVG}g"):  # noqa: S314  (dot wrote it)
         kind = (group.get("class") or "").split(" ")[0]
@@ -87,7 +84,7 @@ def drawn(svg: bytes) -> Drawn:
 def chart_drawn(svg: bytes) -> Drawn:
     """Return the texts, arrows, horizontal lines and boxes of a sequence chart.
 
-    Its lifelines are left out because texts may cover them.
+    Lifelines are left out, because texts may cover them.
     """
     texts, lines = [], []
     for group in ET.fromstring(svg).iter(f"{SVG}g"):  # noqa: S314  (ours)
@@ -111,12 +108,10 @@ def chart_drawn(svg: bytes) -> Drawn:
 
 
 def _outline(node: ET.Element) -> bool:
-    """Check whether *node* has an outline; if it has, words may be inside it."""
     return any(each.tag in {f"{SVG}path", f"{SVG}polygon", f"{SVG}ellipse"} for each in node.iter())
 
 
 def _blank(text: str, size: float) -> float:
-    """Return the width of the leading blanks of *text*."""
     return 0.318 * size * (len(text) - len(text.lstrip("\xa0")))
 
 
@@ -128,7 +123,6 @@ def _between(start: Point, end: Point) -> Iterator[Point]:
 
 
 def _along(path: str) -> Iterator[Point]:
-    """Yield points along *path*, about one pixel apart; the path has straight lines and cubic curves."""
     at = Point(0, 0)
     for command, numbers in re.findall(r"([MCL])([^A-Za-z]*)", path):
         values = [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?", numbers)]
@@ -156,7 +150,6 @@ def _curve(first: Point, second: Point, third: Point, last: Point) -> Iterator[P
 
 
 def widths(styles: Iterable[Style]) -> Mapping[Style, float]:
-    """Return the width of each text, measured by Graphviz."""
     listed = list(dict.fromkeys(styles))
     nodes = []
     for number, style in enumerate(listed):
@@ -174,7 +167,6 @@ def widths(styles: Iterable[Style]) -> Mapping[Style, float]:
 
 
 def boxes(picture: Drawn, wide: Mapping[Style, float]) -> list[Box]:
-    """Return the area of each text of *picture*."""
     found = []
     for style, at, anchor in picture.texts:
         width = wide[style]
@@ -185,7 +177,6 @@ def boxes(picture: Drawn, wide: Mapping[Style, float]) -> list[Box]:
 
 
 def touching(picture: Drawn, wide: Mapping[Style, float]) -> list[str]:
-    """Return a message for each text of *picture* that touches a line or another text."""
     every = boxes(picture, wide)
     found = [
         f"'{box.text}' and {of}"

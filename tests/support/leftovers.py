@@ -22,7 +22,6 @@ OLD, NEW = b"old " * 1000, b"new " * 2000
 
 
 def names(old: bytes | None, *options: str) -> tuple[list[str], bytes | None]:
-    """Replace *old* under ``strace``; return the names of the other files, and the content of the output file."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         path = Path(folder, "a.svg")
         if old is not None:

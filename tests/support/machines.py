@@ -189,7 +189,6 @@ there = [{ name = "kept", stays = true }, { name = "moths", to = "torn" }]
 
 
 def counter_text(*, to: int) -> str:
-    """Return a model file that has *to* + 1 states in a row, from ``n0`` to ``n<to>``."""
     states = "\n".join(f'n{n} = {{ about = "{n} so far." }}' for n in range(to + 1))
     moves = "\n".join(f'n{n} = {{ to = "n{n + 1}", emits = ["tick"] }}' for n in range(to))
     return f"""\
@@ -220,12 +219,11 @@ ignores = ["n0"]
 
 
 def machine_of(text: str) -> Machine:
-    """Build the machine of the model file *text*."""
     return build(parse(text.encode(), Written, path="toy.toml"))
 
 
 def door() -> Machine:
-    """Build a machine with alternatives, silent cells, a signal, a hidden event, and a profile that deviates."""
+    """Build a machine with alternatives, unspecified cells, a signal, a hidden event, and a profile that deviates."""
     return machine_of(DOOR)
 
 
@@ -235,12 +233,10 @@ def job() -> Machine:
 
 
 def counter(*, to: int = 3) -> Machine:
-    """Build a machine with a row of states; the shortest run to the last state has *to* steps."""
     return machine_of(counter_text(to=to))
 
 
 def problems_of(data: str | bytes) -> tuple[Problem, ...]:
-    """Return the problems of a model file, in the order of the report."""
     try:
         build(parse(data.encode() if isinstance(data, str) else data, Written, path="toy.toml"))
     except InputError as error:
@@ -249,11 +245,9 @@ def problems_of(data: str | bytes) -> tuple[Problem, ...]:
 
 
 def edited(text: str, old: str, new: str) -> str:
-    """Return *text* with its only occurrence of *old* replaced by *new*."""
     assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
     return text.replace(old, new)
 
 
 def line_of(text: str, mark: str = "# here") -> int:
-    """Return the number of the line of *text* that contains *mark*, or 0 if no line does."""
     return next((number for number, line in enumerate(text.split("\n"), 1) if mark in line), 0)

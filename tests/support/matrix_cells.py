@@ -31,7 +31,7 @@ UNREACHED: Final = "no step of a test leads there"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """The clause held: tests reached ``met`` of its ``cells``, and all results were legal."""
+    """The tests reached ``met`` of the ``cells`` of the clause, and every result was legal."""
 
     met: int
     cells: int
@@ -40,10 +40,10 @@ class Holds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
-    """Tests failed without a profile, or deviations occurred under the profile; ``tolerated`` names the deviations.
+    """Tests failed without a profile, or showed deviations that the profile tolerates (named in ``tolerated``).
 
-    ``known`` is true if no failure occurs under the profile of the version. ``always`` is true if a failure occurred
-    in every repetition of its test. ``traces`` has the texts of the failures, the shortest first.
+    ``known`` is true if nothing fails under the profile of the version, and ``always`` is true if some test failed in
+    every repetition. ``traces`` has the failures as text, the shortest first.
     """
 
     traces: tuple[str, ...]
@@ -54,8 +54,6 @@ class Violated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotCovered:
-    """No test reached a cell of the clause; ``missed`` has the reasons."""
-
     missed: tuple[str, ...]
 
 
@@ -64,8 +62,6 @@ Cell: TypeAlias = Holds | Violated | NotCovered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """Results of one version tested against one machine, by clause, and contradictions to the version's profile."""
-
     machine: str
     version: str
     cells: dict[str, Cell]
@@ -75,20 +71,18 @@ class Column:
 
 
 def clauses(machine: Machine) -> dict[str, Clause]:
-    """Return the clauses of the cells and fields of *machine*, in the order of the model."""
     cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
     found = [*(cell.clause for cell in cells), *(each.clause for each in machine.requires.values())]
     return {each.name: each for each in found}
 
 
 def changed(machine: Machine, profile: str) -> frozenset[Place]:
-    """Return the cells of *machine* that *profile* changes; only these can be legal with it but illegal without."""
+    """Return the cells that *profile* changes; no other cell can be legal with it and illegal without."""
     ours, theirs = cells_of(machine), cells_of(machine.under(profile))
     return frozenset(place for place in ours | theirs if ours.get(place) != theirs.get(place))
 
 
 def meets(edge: Edge, machine: Machine, places: frozenset[Place]) -> bool:
-    """Check whether *edge*, which belongs to a test planned from *machine*, is a step in one of the *places*."""
     table = tabulate(machine)
     return any((table.rows[row].name, table.states[state]) in places for row, state in edge.cells)
 
@@ -96,10 +90,10 @@ def meets(edge: Edge, machine: Machine, places: frozenset[Place]) -> bool:
 def column(
     machine: Machine, version: str, plain: Tested, profiled: Tested, *, fields: bool, seconds: float = 0.0
 ) -> Column:
-    """Summarize for each clause the tests without a profile and the tests under the profile of *version*.
+    """Summarize the results of *version* for each clause.
 
-    *plain* are the tests without a profile, and *profiled* the tests with one. *fields* is true if fields of the
-    status were observed.
+    *plain* are the tests without a profile and *profiled* those under the version's own profile. *fields* tells
+    whether fields of the status were observed.
     """
     places = {place: cell.clause.name for place, cell in cells_of(machine).items()}
     met = _met(plain) | _met(profiled)
@@ -142,7 +136,7 @@ def column(
 def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> Cell:
     """Return the result of a clause on fields.
 
-    The cells of such a clause are states, and a state counts as tested if a step started in it.
+    The cells of such a clause are states; a state counts as tested if some step started in it.
     """
     states = machine.requires[name].states
     been = {state for _, state in met} & states
@@ -153,14 +147,12 @@ def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> C
 
 
 def cells_of(machine: Machine) -> dict[Place, MachineCell]:
-    """Return every cell of *machine*; the end of a call has a row of its own, as in the table."""
     events = machine.events.values()
     begun = {(each.name, state): cell for each in events for state, cell in each.cells.items()}
     return begun | {(f"…{each.name}", state): cell for each in events for state, cell in each.ends.items()}
 
 
 def _impossible(machine: Machine) -> Iterator[Place]:
-    """Yield the cells of events that cannot happen."""
     for event in machine.events.values():
         yield from ((event.name, state) for state, cell in event.cells.items() if isinstance(cell, Cannot))
 
@@ -170,13 +162,12 @@ def _place(plan: Plan, cell: tuple[int, int]) -> Place:
 
 
 def _met(tested: Tested) -> set[Place]:
-    """Return the cells that tests appear to have reached; an unobserved event may have happened before."""
+    """Return the cells that tests seem to have reached; an event that is not observed may have come earlier."""
     plan = tested.oracle.plan
     return {_place(plan, cell) for edge in plan.edges if tested.cover.took(edge) for cell in edge.cells}
 
 
 def _reasons(tested: Tested) -> dict[Place, str]:
-    """Return the known reasons why cells were not reached, by cell."""
     plan = tested.oracle.plan
     met = _met(tested)
     found: dict[Place, str] = {}
@@ -190,7 +181,6 @@ def _reasons(tested: Tested) -> dict[Place, str]:
 
 
 def _reason(tested: Tested, edge: Edge) -> str:
-    """Describe the first step on the way to *edge* that cannot be taken."""
     plan = tested.oracle.plan
     for each in (*(plan.path(plan.start, edge.source) or ()), edge):
         event, outcomes = each.step.event, each.step.expected
@@ -209,14 +199,13 @@ def _left_out(left: Iterable[LeftOut], event: str, state: str) -> LeftOut | None
 
 
 def _deviations(tested: Tested) -> dict[str, str]:
-    """Return the names of the deviations that occurred, each with the name of the clause that it breaks."""
     ways = tested.oracle.plan.table.ways
     known = {way.deviation.name: way.deviation.clause.name for way in ways if way.deviation is not None}
     return {name: known[name] for name, count in tested.cover.deviations.items() if count}
 
 
 def _at_times(failure: Failure) -> bool:
-    """Check for a flaky failure whose clause no contract requires, such as a side effect."""
+    """Check for a flaky failure of a clause that no contract requires, such as one on a side effect."""
     return (
         failure.repeated is not None and failure.violation is not None and failure.violation.clause.level == "observed"
     )
@@ -232,5 +221,4 @@ def text_of(failure: Failure) -> str:
 
 
 def _short(lines: Iterator[str]) -> Iterator[str]:
-    """Strip the indentation of a report."""
     return (line.removeprefix("  ") for line in lines)

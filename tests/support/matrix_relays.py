@@ -1,8 +1,8 @@
 """Test one version of containerd with a plugin, and return the results as columns of the matrix.
 
 The steps of the system ``node`` are performed once, while the calls and the events of a plugin are recorded. Each
-machine for plugins judges that recording twice: without a profile, and under the profile of the version. If a failure
-occurs without a profile, the machine judges further tests, until the shortest test of each failure is known.
+machine for plugins judges that recording both without a profile and under the profile of the version. If it fails
+without a profile, further tests are made until the shortest test of each failure is known.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fsm.sut import SUT
 
 TOLD: Final = {"nri-container": False, "nri-pod": False, "plugin-container": True, "plugin-pod": True}
-"""The machines that judge the events of plugins; the value is true if the machine also needs the calls."""
+"""The machines that judge the events of plugins, and whether each of them also needs the calls."""
 
 RELAYING: Final = tuple(each for each in VERSIONS if not each.startswith("1.6."))
 """The versions that support plugins."""
@@ -49,7 +49,6 @@ UNTRIED: Final = "no step that a client can cause without a fault or a restart r
 
 
 def relayed(version: str) -> list[Column]:
-    """Return the results of *version* tested with the system ``node`` and with each machine for plugins."""
     began = time.monotonic()
     profile = f"containerd-{version}"
     with ScratchFolder() as folder:
@@ -114,7 +113,6 @@ def told(
     profiled: Sequence[Judgement],
     failures: Sequence[Failure] = (),
 ) -> Column:
-    """Summarize the judgements of a recording for each clause of *machine*; *failures* has the shortest tests."""
     places = {place: cell.clause.name for place, cell in cells_of(machine).items()}
     mine = [each for each in (*plain, *profiled) if each.machine.name == machine.name]
     met = {place for each in mine for place, count in each.covered.cells.items() if count}
@@ -140,7 +138,6 @@ def told(
 
 
 def _broken(judgements: Sequence[Judgement]) -> list[Violation]:
-    """Return one violation of each cause from *judgements*."""
     illegal = [each.verdict for each in judgements if isinstance(each.verdict, Illegal)]
     return [finding.first[0] for verdict in illegal for finding in verdict.findings]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
 
 Stage: TypeAlias = Literal["asked", "begun", "acted", "vain", "ended", "free", "cut", "lost", "lost-begun"]
-"""The progress of a call: ``free`` if its end is unspecified, ``cut`` if it was interrupted after it had begun."""
+"""The stage of a call: ``free`` if its end is unspecified, ``cut`` if it was interrupted after it had begun."""
 
 
 class Way(NamedTuple):
@@ -32,7 +32,7 @@ class Way(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call that is in progress or was given up; ``acted`` is the state in which it first acted."""
+    """A call in progress, or one whose caller gave up; ``acted`` is the state in which it first took effect."""
 
     event: str
     stage: Stage
@@ -42,23 +42,20 @@ class Call(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """The state of one entity and its calls, in one possible behaviour."""
+    """A possible state of an entity, together with the calls that are in progress on it."""
 
     state: str
     calls: tuple[Call, ...] = ()
 
     def without(self, call: Call) -> Situation:
-        """Return the situation with one call of this kind removed."""
         left = list(self.calls)
         left.remove(call)
         return Situation(self.state, tuple(left))
 
     def with_call(self, call: Call) -> Situation:
-        """Return the situation with one call added."""
         return Situation(self.state, tuple(sorted((*self.calls, call))))
 
     def at(self, state: str) -> Situation:
-        """Return the situation with another state."""
         return Situation(state, self.calls)
 
 
@@ -66,12 +63,12 @@ class Situation(NamedTuple):
 
 
 def ways(machine: Machine, state: str, event: str) -> set[Way] | None:
-    """Return the possible effects of *event* in *state*, or ``None`` if the specification is silent."""
+    """Return the possible effects of *event* in *state*, or ``None`` if the machine does not specify any."""
     return _of_cell(machine.events[event].cells[state], state, call=machine.events[event].kind == "call")
 
 
 def ends(machine: Machine, state: str, event: str) -> set[Way]:
-    """Return the ways in which a begun call may continue in *state*; empty if the call has no end in that state."""
+    """Return how a call that has begun may continue in *state*; nothing if it cannot end there."""
     cell = machine.events[event].ends.get(state)
     return set() if cell is None else _of_cell(cell, state, call=True) or set()
 
@@ -106,9 +103,8 @@ def first_unexplained(
 ) -> int | None:
     """Return the index of the first observation that no behaviour explains, or ``None``.
 
-    *seen* are the signals that the trace shows. A call that was given up may act at any later time, and any number of
-    times, because its caller may try again with calls that are indistinguishable from it. With *once*, it acts at
-    most once.
+    *seen* are the signals that the trace shows. A call whose caller gave up may act at any later time, and more than
+    once, because the caller may have tried again with calls that look the same; with *once*, it acts at most once.
     """
     found = beliefs(Asking(machine, seen, once=once), trace, fresh=fresh)
     return next((index for index, (_, after) in enumerate(found) if not after), None)
@@ -117,7 +113,7 @@ def first_unexplained(
 def beliefs(
     asking: Asking, trace: Sequence[Observation], *, fresh: bool = False
 ) -> Iterator[tuple[set[Situation], set[Situation]]]:
-    """Yield the possible situations before and after each observation; stop at the first unexplained observation."""
+    """Yield the possible situations before and after each observation, up to the first that nothing explains."""
     machine = asking.machine
     everywhere = [Situation(state) for state in machine.states]
     now = asking.later([Situation(machine.initial)] if fresh else everywhere)
@@ -138,7 +134,6 @@ def beliefs(
 
 
 def _event(machine: Machine, name: str) -> str | None:
-    """Translate a name on the wire to the machine's name of the event."""
     return next((each.name for each in machine.events.values() if name in {each.name, each.rpc} - {""}), None)
 
 
@@ -147,8 +142,6 @@ def _waits(call: Call, event: str) -> bool:
 
 
 class Asking:
-    """A machine, and the events of the machine that the trace does not show."""
-
     def __init__(self, machine: Machine, seen: frozenset[str] | None, *, once: bool) -> None:
         self.machine = machine
         self.once = once
@@ -159,7 +152,6 @@ class Asking:
         ]
 
     def explains(self, now: set[Situation], each: Observation) -> set[Situation]:
-        """Return the possible situations after the observation *each* in one of *now*; empty if it is impossible."""
         event = _event(self.machine, each.event)
         if each.event and event is None:
             return now
@@ -169,7 +161,6 @@ class Asking:
         return now
 
     def later(self, situations: Iterable[Situation]) -> set[Situation]:
-        """Return all situations reachable from *situations* by unobserved steps."""
         found = set(situations)
         todo = list(found)
         while todo:
@@ -179,14 +170,12 @@ class Asking:
         return found
 
     def instants(self, here: Situation) -> Iterator[Situation]:
-        """Yield the situations after each unobserved step that may happen next."""
         for call in set(here.calls):
             yield from self.acts(here, call)
         for event in self.unseen:
             yield from self.happens(here, event, None)
 
     def acts(self, here: Situation, call: Call) -> Iterator[Situation]:
-        """Yield the situations after each possible next instant of *call*."""
         others = here.without(call)
         match call.stage:
             case "asked":
@@ -205,7 +194,6 @@ class Asking:
                 pass
 
     def first_acts(self, others: Situation, state: str, event: str) -> Iterator[Situation]:
-        """Yield the situations after a call of *event* acts in *state*, with *others* in progress."""
         found = ways(self.machine, state, event)
         if found is None:
             for to in self.machine.states:
@@ -217,7 +205,7 @@ class Asking:
         yield others.with_call(Call(event, "vain", state))
 
     def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
-        """Yield the situations after an abandoned call of *event* acts; *left* has the remaining calls."""
+        """Yield the situations after an abandoned call of *event* acts; *left* is the situation without that call."""
         found = ways(self.machine, left.state, event)
         if found is None:
             for to in self.machine.states:
@@ -226,18 +214,15 @@ class Asking:
             yield self.with_lost(left, event, "lost-begun").at(way.to) if way.begins else left.at(way.to)
 
     def acted(self, others: Situation, way: Way, event: str, state: str) -> Situation:
-        """Return the situation *others* with a call of *event* that took this *way*."""
         if way.begins:
             return others.at(way.to).with_call(Call(event, "begun", state))
         return others.at(way.to).with_call(Call(event, "acted", state, tuple(sorted(way.replies)), way.emits))
 
     def with_lost(self, here: Situation, event: str, stage: Stage) -> Situation:
-        """Return *here* with another abandoned call; if such calls may act repeatedly, one of each kind is enough."""
         call = Call(event, stage)
         return here if call in here.calls and not self.once else here.with_call(call)
 
     def happens(self, here: Situation, event: str, emits: tuple[str, ...] | None) -> Iterator[Situation]:
-        """Yield the situations after a signal or a hidden event that emits these outputs, if they are known."""
         kept = self.interrupted(here) if self.machine.events[event].interrupts else here
         found = ways(self.machine, here.state, event)
         if found is None:
@@ -248,7 +233,6 @@ class Asking:
                 yield kept.at(way.to)
 
     def interrupted(self, here: Situation) -> Situation:
-        """Return *here* after an interruption, which affects every call that has begun and ends abandoned calls."""
         calls = (
             Call(call.event, "cut") if call.stage == "begun" else call
             for call in here.calls
@@ -257,7 +241,6 @@ class Asking:
         return Situation(here.state, tuple(sorted(calls)))
 
     def sees(self, now: set[Situation], each: Observation, event: str | None) -> Iterator[Situation]:
-        """Yield the situations after *each* is observed in one of the situations *now*."""
         if event is None:
             yield from now
         elif self.machine.events[event].kind != "call":
@@ -272,7 +255,6 @@ class Asking:
             yield from self.calls(now, each, event)
 
     def calls(self, now: set[Situation], each: Observation, event: str) -> Iterator[Situation]:
-        """Yield the situations after *each* is observed, if its *event* is a call."""
         asked = (here.with_call(Call(event, "asked")) for here in now)
         match each.phase:
             case "request":
@@ -289,10 +271,7 @@ class Asking:
                     yield from (here.without(call) for call in set(here.calls) if self.fits(call, each, event))
 
     def given_up(self, here: Situation, event: str) -> Iterator[Situation]:
-        """Yield the situations after the caller of *event* stops waiting.
-
-        An interruption may have ended the call.
-        """
+        """Yield the situations after the caller of *event* gives up; an interruption may have ended the call."""
         waiting = [call for call in set(here.calls) if _waits(call, event)]
         if not waiting:
             yield here
@@ -307,7 +286,6 @@ class Asking:
                     yield left
 
     def fits(self, call: Call, each: Observation, event: str) -> bool:
-        """Check whether *each* may be the reply of *call*."""
         if call.event == event and call.stage == "cut":
             return not each.met and not each.emits and (not each.reply or each.reply in self.machine.indefinite)
         if call.event != event or call.stage not in {"acted", "vain", "ended", "free"}:
@@ -333,7 +311,7 @@ class Asking:
 def first_unexplained_output(machine: Machine, outputs: Sequence[str]) -> int | None:
     """Return the index of the first of *outputs* that no run from the initial state emits, or ``None``.
 
-    Calls that take time are ignored. An event emits all of its outputs together, and all of them must occur.
+    Calls that take time are ignored. The outputs of one event come together, so all of them must occur.
     """
     now: set[tuple[str, tuple[str, ...]]] = {(machine.initial, ())}
     for index, output in enumerate(outputs):

@@ -21,23 +21,19 @@ if TYPE_CHECKING:
 
 MOST_CALLS = 2
 GONE = "?"
-"""The state after unspecified behaviour: anything may follow."""
+"""Stands for the state after unspecified behaviour, from which anything may follow."""
 
 
 class Now(NamedTuple):
-    """A state and the calls that have begun."""
-
     state: str
     calls: tuple[str, ...] = ()
 
 
 Step: TypeAlias = tuple[Observable | None, Now]
-"""An observation, if any, and the situation after it."""
+"""An observation, or ``None`` for a hidden step, and the situation after it."""
 
 
 class Watched:
-    """One of two machines, with the reply codes of both machines."""
-
     def __init__(self, machine: Machine, other: Machine) -> None:
         self.machine = machine
         self.codes = {"error"}
@@ -51,7 +47,6 @@ class Watched:
         self.start = Now(machine.initial)
 
     def steps(self, now: Now) -> Iterator[Step]:
-        """Yield every step that may follow *now*."""
         if now.state == GONE:
             return
         yield Observable(shows=self.machine.states[now.state].shows), now
@@ -101,23 +96,19 @@ class Watched:
     # -- observations, regardless of hidden steps ---------------------------------------------------------------
 
     def quietly(self, these: set[Now]) -> set[Now]:
-        """Return all situations reachable from *these* by hidden steps."""
         found = set(these)
         while more := {to for now in found for seen, to in self.steps(now) if seen is None} - found:
             found |= more
         return found
 
     def after(self, these: set[Now], seen: Observable | None) -> set[Now]:
-        """Return all situations reachable from *these* by the observation *seen* and any number of hidden steps."""
         before = self.quietly(these)
         return before if seen is None else self.quietly({to for n in before for s, to in self.steps(n) if s == seen})
 
     def visible(self, these: set[Now]) -> set[Observable]:
-        """Return all observations that may follow *these* situations."""
         return {seen for now in self.quietly(these) for seen, _ in self.steps(now) if seen is not None}
 
     def all(self) -> list[Now]:
-        """Return every reachable situation."""
         found = [self.start]
         for now in found:
             found += [to for to in dict.fromkeys(to for _, to in self.steps(now)) if to not in found]
@@ -125,7 +116,7 @@ class Watched:
 
 
 def bisimilar(first: Watched, second: Watched) -> bool:
-    """Check weak bisimilarity: compute the greatest relation in which each side matches the other's steps."""
+    """Check weak bisimilarity by computing the greatest relation in which each side can match the other's steps."""
     related = {(one, two) for one in first.all() for two in second.all()}
     weak: dict[tuple[bool, Now, Observable | None], set[Now]] = {}
 
@@ -166,7 +157,6 @@ def shortest(first: Watched, second: Watched) -> int | None:
 
 
 def follows(watched: Watched, trace: Sequence[Observable]) -> set[Now]:
-    """Return the situations of the machine after *trace*; empty if the machine does not have this trace."""
     now = {watched.start}
     for seen in trace:
         now = watched.after(now, seen)
@@ -174,7 +164,6 @@ def follows(watched: Watched, trace: Sequence[Observable]) -> set[Now]:
 
 
 def shows(watched: Watched, run: Run, trace: Sequence[Observable]) -> bool:
-    """Check whether *run* is a run of the machine whose observations are *trace*."""
     now = {(watched.start, 0)}
     for taken in run.steps:
         found = set()

@@ -28,7 +28,6 @@ class Now(NamedTuple):
     came: int
 
     def with_call(self, number: int, how: How | None) -> Now:
-        """Return the situation with new progress of operation *number*, or without the operation."""
         others = {each: far for each, far in self.calls if each != number}
         if how is not None:
             others[number] = how
@@ -36,7 +35,6 @@ class Now(NamedTuple):
 
 
 def linearizable(machine: Machine, history: History) -> bool:
-    """Check whether some order explains the operations on each entity of *history*."""
     return all(_Entity(machine, part, entity).legal() for entity, part in history.parts())
 
 
@@ -52,7 +50,6 @@ class _Entity:
         self.outputs = part.outputs.get(entity)
 
     def instants(self) -> list[tuple[int, int, int]]:
-        """Return in order the times at which operations are called and at which they return."""
         instants = [(each.called, 0, number) for number, each in enumerate(self.operations)]
         instants += [
             (each.returned, 1, number) for number, each in enumerate(self.operations) if each.returned is not None
@@ -60,7 +57,7 @@ class _Entity:
         return sorted(instants)
 
     def found(self) -> bool:
-        """Search depth first (Wing and Gong), and try no situation twice (Lowe)."""
+        """Search depth first for an order (Wing and Gong), never trying the same situation twice (Lowe)."""
         instants = self.instants()
         todo = [(0, Now(self.machine.initial, (), 0))]
         met = set(todo)
@@ -141,8 +138,7 @@ class _Entity:
     def anything(self, now: Now, number: int, may: tuple[How, ...], *, moves: bool) -> Iterator[Now]:
         """Yield *now* after an unspecified instant of operation *number*.
 
-        If *moves* is false, the instant is an end that the model does not define; it neither changes the state nor
-        emits.
+        Unless *moves*, this instant is an end that the model leaves open, which neither changes the state nor emits.
         """
         last = now.came if self.outputs is None or not moves else len(self.outputs)
         for far, came in product(may, range(now.came, last + 1)):
@@ -155,7 +151,6 @@ class _Entity:
         return [came + len(emits)] if self.outputs[came : came + len(emits)] == emits else []
 
     def interrupted(self, now: Now, event: str, number: int) -> list[Now]:
-        """Return *now* after *event* has interrupted the calls that have begun."""
         if self.machine.events[event].interrupts:
             for other, how in now.calls:
                 operation = self.operations[other]

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
 Test: TypeAlias = "Sequence[tuple[Stimulus, Response]]"
 Far: TypeAlias = Literal["asked", "begun", "cut", "over", "held"]
-"""The progress of the event of a step; ``held`` if a call was left in progress."""
+"""The stage of the event of a step; ``held`` if its call is left in progress for a later step to resume."""
 
 
 class Now(NamedTuple):
-    """A state, the call in progress, its interruption, and the number of outputs since they were last read."""
-
     state: str
     held: str = ""
     cut: bool = False
@@ -35,7 +33,6 @@ Doing: TypeAlias = "tuple[Now, Far]"
 
 
 def first_illegal(machine: Machine, test: Test) -> int | None:
-    """Return the index of the first illegal step, or ``None`` if all are legal."""
     now = {Now(machine.initial)}
     for index, (step, seen) in enumerate(test):
         now = _Step(machine, step, seen).after(now)
@@ -48,14 +45,14 @@ def first_illegal(machine: Machine, test: Test) -> int | None:
 
 
 def _came(came: int, emits: tuple[str, ...], outputs: tuple[str, ...] | None) -> list[int]:
-    """Return the possible numbers of *outputs* explained after *emits*; empty if *emits* contradicts them."""
+    """Return how many of *outputs* may be explained after *emits*; nothing if the two contradict each other."""
     if outputs is None:
         return [came]
     return [came + len(emits)] if outputs[came : came + len(emits)] == emits else []
 
 
 def _hidden(machine: Machine, now: Now, outputs: tuple[str, ...] | None) -> Iterator[tuple[Now, bool]]:
-    """Yield *now* after each hidden event; the second value is true if the event interrupts."""
+    """Yield *now* after each hidden event, and whether that event interrupts calls."""
     for event in machine.events.values():
         if event.kind != "hidden":
             continue
@@ -69,7 +66,6 @@ def _hidden(machine: Machine, now: Now, outputs: tuple[str, ...] | None) -> Iter
 
 
 def _quietly(machine: Machine, now: Iterable[Now], outputs: tuple[str, ...] | None) -> set[Now]:
-    """Return *now* and all situations that hidden events reach from *now*."""
     found = set(now)
     todo = list(found)
     while todo:
@@ -80,8 +76,6 @@ def _quietly(machine: Machine, now: Iterable[Now], outputs: tuple[str, ...] | No
 
 
 class _Step:
-    """One step of a test."""
-
     def __init__(self, machine: Machine, step: Stimulus, seen: Response) -> None:
         self.machine = machine
         self.event = machine.events[step.event]
@@ -89,7 +83,6 @@ class _Step:
         self.seen = seen
 
     def after(self, now: set[Now]) -> set[Now]:
-        """Return the possible situations when the event is over or is left in progress."""
         doing = {each for here in now for each in self._starts(here)}
         todo = list(doing)
         while todo:
@@ -117,7 +110,6 @@ class _Step:
             yield here, "over"
 
     def _acts(self, here: Now, *, first: bool) -> Iterator[Doing]:
-        """Yield the situations after the next instant of the event: its *first* instant, or an end."""
         name, outputs = self.event.name, self.seen.outputs
         ways = (naive.ways if first else naive.ends)(self.machine, here.state, name)
         if self.event.interrupts:
@@ -135,7 +127,6 @@ class _Step:
                     yield here._replace(state=way.to, came=came), "begun" if goes_on else "over"
 
     def _ends_so(self, way: naive.Way) -> bool:
-        """Check whether the event may have ended in this *way*."""
         reply = self.seen.reply
         if reply is None or self.event.kind != "call":
             return reply is not None

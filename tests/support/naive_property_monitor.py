@@ -22,15 +22,14 @@ if TYPE_CHECKING:
     from fsm.sut import Response, Stimulus
 
 CODES = frozenset({"BUSY", "GONE"})
-"""The error codes that random machines and claims name."""
 
 
 class BeyondError(Exception):
-    """Raised if an observation is outside the machine's vocabulary, so that no definition applies."""
+    """Raised for an observation outside the machine's vocabulary, to which no definition applies."""
 
 
 def random_run(chance: random.Random, machine: Machine, length: int) -> Run:
-    """Return up to *length* random steps of *machine*; unspecified ends are excluded, and begun calls tend to end."""
+    """Return a random run of up to *length* steps, without unspecified ends, in which begun calls tend to end."""
     model = MachineModel(machine)
     run: list[Step] = []
     here = model.initial
@@ -46,13 +45,11 @@ def random_run(chance: random.Random, machine: Machine, length: int) -> Run:
 
 
 def breaks(machine: Machine, stated: Property, run: Run) -> bool:
-    """Check whether *run* breaks the property."""
     search = Search(Runs(MachineModel(machine), CODES), unwritten=False)
     return any(replay.breaks(search, stated.claim, run[:end], 0, stopped=False) for end in range(len(run) + 1))
 
 
 def consistent(machine: Machine, seen: list[tuple[Stimulus, Response]]) -> Iterator[Run]:
-    """Yield every run of *machine* that is consistent with the observations."""
     model = MachineModel(machine, UNLIMITED)
 
     def following(here: Configuration, index: int) -> Iterator[Run]:
@@ -95,7 +92,6 @@ def _fits(model: MachineModel, step: Step, seen: Response) -> bool:
 
 
 def is_open(step: Step) -> bool:
-    """Check whether the call of *step* is still in progress after the step."""
     return step.stage in {"begins", "continues"}
 
 

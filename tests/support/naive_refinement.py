@@ -1,7 +1,7 @@
 """A slow second opinion on refinement: one machine's runs are listed, and the other must explain the observations.
 
-Runs are enumerated step by step from the cells. For each run, :mod:`naive` reads the observations and keeps the
-possible situations of the other machine. No code is shared with the checker or the monitor.
+The runs are enumerated step by step from the cells. For each of them, :mod:`naive` reads the observations and keeps
+the possible situations of the other machine. No code is shared with the checker or the monitor.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 ANY = frozenset({"ok", "error"})
-"""The replies that are tried if the specification is silent."""
+"""The replies to try where the specification is silent."""
 
 
 class Going(NamedTuple):
-    """A call in progress: it has not acted yet, has begun, or has ended with one of the possible replies."""
+    """A call in progress, which has not acted yet, has begun, or has ended with one of several possible replies."""
 
     event: str
     stage: str
@@ -30,13 +30,12 @@ class Going(NamedTuple):
 
 
 class Here(NamedTuple):
-    """The state of the machine, and its calls in progress, whose order does not matter."""
+    """The state of the machine and its calls in progress, in no particular order."""
 
     state: str
     calls: tuple[Going, ...] = ()
 
     def at(self, state: str, old: Going | None = None, new: Going | None = None) -> Here:
-        """Return the situation with another state, and one call replaced, ended or added."""
         left = list(self.calls)
         if old is not None:
             left.remove(old)
@@ -46,11 +45,10 @@ class Here(NamedTuple):
 
 
 Next: TypeAlias = tuple[Here, tuple[Observation, ...]]
-"""The situation after a step, and the observations of the step."""
 
 
 class Refining:
-    """The runs of *machine* with up to *overlap* calls in progress, and the observations that *other* can make."""
+    """Enumerates the runs of *machine* with up to *overlap* calls in progress, each of which *other* must explain."""
 
     def __init__(self, machine: Machine, other: Machine, overlap: int) -> None:
         self.machine = machine
@@ -66,7 +64,7 @@ class Refining:
         self.codes = frozenset(codes)
 
     def shortest(self, *, most: int) -> tuple[int | None, int]:
-        """Return the length of a shortest run that *other* does not explain, if any, and the explored depth.
+        """Return the length of a shortest run that *other* does not explain, if any, and the depth that was explored.
 
         The search gives up after *most* distinct situations of both machines.
         """
@@ -96,7 +94,6 @@ class Refining:
     # -- steps of the machine -------------------------------------------------
 
     def steps(self, here: Here) -> Iterator[Next]:
-        """Yield all steps that may follow *here*, with their observations."""
         yield here, (Observation(shows=self.machine.states[here.state].shows),)
         if self.overlap or not here.calls:
             for event in self.machine.events.values():
@@ -144,7 +141,6 @@ class Refining:
 
 
 def _codes(machine: Machine) -> Iterator[str]:
-    """Yield every reply in the cells of *machine*."""
     for name in machine.events:
         for state in machine.states:
             for way in (naive.ways(machine, state, name) or set()) | naive.ends(machine, state, name):

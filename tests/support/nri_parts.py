@@ -1,4 +1,4 @@
-"""A pod, two containers and their domain, for tests of the NRI layer."""
+"""A pod and two containers with the domain that they belong to, for tests of the NRI layer."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ Heard: TypeAlias = "list[tuple[str, str]]"
 def domain_of_two(
     name: str = "k8s.io", *, containers: Sequence[Container] = (ONE, TWO), stubborn: Collection[str] = ()
 ) -> Domain:
-    """Return a domain that has the pod and both containers."""
     return Domain(name=name, pods=(POD,), containers=containers, stubborn=stubborn)
 
 
 def always(answer: Answer) -> Callable[[Request], Answer]:
-    """Return a function that always returns *answer*."""
     return lambda _: answer
 
 
 def adjusted(nri: NRI, container: Container = ONE) -> Fields | None:
-    """Relay the creation of *container*, and return the plugins' adjustments, or ``None`` if nothing was relayed."""
+    """Relay the creation of *container* and return the adjustments of plugins, or ``None`` if nothing was relayed."""
     answers = nri.relay("create-container", POD, container)
     return answers.adjust if answers else None

@@ -20,17 +20,15 @@ if TYPE_CHECKING:
 CACHE: Final = Path(__file__).resolve().parent.parent.parent / ".venv" / "containerd"
 
 VERSIONS: Final = {"1.6.20": "bookworm", "1.7.24": "trixie", "2.1.9": "forky"}
-"""For each version of containerd, the Debian suite that contains it."""
 
 INSTALL: Final = "bash .ci/live --install"
 
 _TOOLS: Final = {"runc": "usr/sbin/runc", "busybox-static": "bin/busybox"}
-"""Programs shared by all versions: a package of the oldest suite, and the path of the program in the package."""
 
 _CONTAINERD: Final = ("containerd", "containerd-shim-runc-v2", "ctr")
 
 _ELSEWHERE: Final = ("sid", "trixie-backports")
-"""Suites that may still contain a version after its own suite has dropped it."""
+"""Suites that may still have a version after its own suite has dropped it."""
 
 _SOURCES: Final = Path("/etc/apt")
 
@@ -40,18 +38,15 @@ class PackageError(Exception):
 
 
 def installed(version: str) -> bool:
-    """Check whether *version* can be started."""
     programs = [CACHE / version / "bin" / each for each in _CONTAINERD]
     return all(each.is_file() for each in [*programs, *(CACHE / "bin" / Path(tool).name for tool in _TOOLS.values())])
 
 
 def told(version: str) -> str:
-    """Return the output of ``containerd --version`` for *version*."""
     return _run([str(CACHE / version / "bin" / "containerd"), "--version"]).strip()
 
 
 def install() -> None:
-    """Unpack all missing programs: each version of containerd, and the programs that all versions share."""
     oldest = next(iter(VERSIONS.values()))
     tools = [each for each, program in _TOOLS.items() if not (CACHE / "bin" / Path(program).name).is_file()]
     versions = [each for each in VERSIONS if not installed(each)]
@@ -80,7 +75,6 @@ def install() -> None:
 
 
 def unpack(packages: Sequence[str], suite: str, folder: Path) -> None:
-    """Unpack *packages* of *suite* into *folder*."""
     with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as name:
         apt = Path(name)
         apt.chmod(0o755)
@@ -91,7 +85,6 @@ def unpack(packages: Sequence[str], suite: str, folder: Path) -> None:
 
 
 def unpack_source(package: str, suite: str, part: str, folder: Path) -> None:
-    """Unpack the folder *part* of *package*'s upstream sources, without Debian's changes, into *folder*."""
     with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as name:
         apt = Path(name)
         apt.chmod(0o755)
@@ -139,7 +132,10 @@ def sources(text: str, own: str, suite: str) -> str:
 
 
 def _indexed(apt: Path, *suites: str, kind: str = "deb") -> list[str]:
-    """Download the indexes of *suites* into *apt*; return their containerd versions. *kind* may select sources."""
+    """Download the indexes of *suites* into *apt* and return the versions of containerd in them.
+
+    *kind* may be ``deb-src`` for source packages.
+    """
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     files = [each for each in sorted(_SOURCES.rglob("*")) if each.suffix in {".list", ".sources"}]
     for name in ("parts", "lists/partial", "cache/archives/partial"):
@@ -155,7 +151,6 @@ def _indexed(apt: Path, *suites: str, kind: str = "deb") -> list[str]:
 
 
 def _options(apt: Path) -> tuple[str, ...]:
-    """Return options that keep apt out of the folders of the system."""
     return (
         "-oDir::Etc::SourceList=/dev/null",
         f"-oDir::Etc::SourceParts={apt}/parts",
@@ -167,7 +162,7 @@ def _options(apt: Path) -> tuple[str, ...]:
 
 
 def _keep(program: Path, folder: Path) -> None:
-    """Store a file completely or not at all, by renaming it to its final name at the end."""
+    """Store a program under its final name by renaming it at the end, so that it is never incomplete."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{program.name}"
     shutil.copy2(program, part)

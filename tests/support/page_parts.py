@@ -9,23 +9,19 @@ if TYPE_CHECKING:
 
 
 def walk(page: Page) -> Locator:
-    """Return the part of the page for walking through the model."""
     return page.locator(".walk:visible").first
 
 
 def state(page: Page) -> str:
-    """Return the current state of the walk."""
     return walk(page).locator(".now strong").inner_text()
 
 
 def offered(page: Page) -> list[str]:
-    """Return the steps that the page offers next."""
     steps: list[str] = walk(page).locator("[data-step]").evaluate_all("all => all.map(each => each.dataset.step)")
     return sorted(steps)
 
 
 def unfolded(page: Page, name: str) -> Locator:
-    """Unfold the property *name*, which shows its runs."""
     stated = page.locator(f'[data-property="{name}"]')
     stated.evaluate("each => { each.open = true }")
     stated.locator(".replay").first.wait_for()

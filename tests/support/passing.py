@@ -32,9 +32,9 @@ OPTIONS = (
 
 
 class Echo(grpc.GenericRpcHandler):
-    """Implements all methods: it echoes each message, and the caller's metadata both at the start and at the end.
+    """A server that echoes the messages of any method, and the caller's metadata at the start and at the end.
 
-    The metadata ``code`` and ``text-bin`` determine the status. All received messages are kept.
+    The metadata keys ``code`` and ``text-bin`` set the status of the call. All received messages are kept.
     """
 
     def __init__(self) -> None:
@@ -86,21 +86,18 @@ def echoing(path: Path) -> Iterator[Echo]:
 
 @dataclass(slots=True, kw_only=True)
 class Passing:
-    """Reports of a running proxy."""
-
     proxy: Proxy
     calls: list[PassedCall] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     end: Callable[[], None] = lambda: None
 
     def until(self, number: int) -> list[PassedCall]:
-        """Wait until *number* calls have passed through the proxy, and return all of them."""
         wait_for(lambda: len(self.calls) >= number)
         return self.calls
 
 
 def wait_for(what: Callable[[], bool], met: Sequence[object] = ()) -> None:
-    """Wait until the condition holds; after a minute, raise ``AssertionError`` with the last values of *met*."""
+    """Wait until the condition holds, and fail after a minute, showing the last values of *met*."""
     ends = time.monotonic() + 60
     while not what():
         assert time.monotonic() < ends, f"it did not happen; the last met: {met[-2:]}"
@@ -109,7 +106,6 @@ def wait_for(what: Callable[[], bool], met: Sequence[object] = ()) -> None:
 
 @contextmanager
 def passing(listen: Path, to: Path, rules: FaultRules | None = None, *, grace: float = 0) -> Iterator[Passing]:
-    """Run a proxy from the socket *listen* to the socket *to* until the end of the block."""
     calls: list[PassedCall] = []
     said: list[str] = []
     stop = asyncio.Event()

@@ -42,8 +42,6 @@ Call: TypeAlias = "Callable[..., Any]"
 
 
 def wrapped(owner: object, name: str, wrong: Callable[[Call], Call]) -> Plant:
-    """Return a defect that transforms the function *name* of *owner* with *wrong*."""
-
     def plant(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(owner, name, wrong(getattr(owner, name)))
 
@@ -51,7 +49,6 @@ def wrapped(owner: object, name: str, wrong: Callable[[Call], Call]) -> Plant:
 
 
 def returning(owner: object, name: str, value: object = None) -> Plant:
-    """Return a defect in which the function *name* of *owner* always returns *value*."""
     return wrapped(owner, name, lambda _: lambda *_, **__: value)
 
 
@@ -71,8 +68,6 @@ def _begins_once_more(right: Call) -> Call:
 
 
 def _keeps_the_calls(right: Call) -> Call:
-    """Let calls continue after an event that should interrupt them."""
-
     def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
         ways, blocked = right(self, state, calls, row)
         if ways and self.rows[row].event.interrupts:
@@ -83,8 +78,6 @@ def _keeps_the_calls(right: Call) -> Call:
 
 
 def _never_over(right: Call) -> Call:
-    """Keep a call in progress after it has ended."""
-
     def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
         ways, blocked = right(self, state, calls, row)
         if ways and self.rows[row].ends:
@@ -116,8 +109,6 @@ def _one_reply_less(right: Call) -> Call:
 
 
 def _instants_of(change: Callable[[Any], Any]) -> Callable[[Call], Call]:
-    """Replace the instants of each step with the result of calling *change* on the step."""
-
     def wrong(right: Call) -> Call:
         return lambda *args: structs.replace(step := right(*args), instants=change(step))
 
@@ -222,8 +213,6 @@ CHECKER: Final[dict[str, Plant]] = {
 
 
 def _ending(*, ends: bool) -> Callable[[Call], Call]:
-    """Return a defect: an error of a part always ends the joint event, or never ends it."""
-
     def wrong(right: Call) -> Call:
         def init(self: JointMove, *args: object, **named: object) -> None:
             right(self, *args, **named)
@@ -242,8 +231,6 @@ def _errors_of_lists_dropped(right: Call) -> Call:
 
 
 def _asked_at_the_beginning(word: str) -> Callable[[Call], Call]:
-    """Return a defect: the condition *word* of a step is evaluated before the first step of the way."""
-
     def wrong(right: Call) -> Call:
         def runs(moves_: Any, before: Any, **named: Any) -> object:  # noqa: ANN401  (an engine's own)
             early = []
@@ -359,8 +346,6 @@ def _fits_no_list(right: Call) -> Call:
 
 
 def _ends_nowhere_else(right: Call) -> Call:
-    """End a begun call in every state for which the model does not specify its end."""
-
     def found(self: Rules, state: int, row: int, *, begun: bool) -> object:
         instants_ = right(self, state, row, begun=begun)
         return () if begun and any(each.way is None for each in instants_) else instants_
@@ -382,7 +367,6 @@ MONITOR: Final[dict[str, Plant]] = {
 
 
 def _counted(right: Call) -> Call:
-    """Accept any outputs of the right number."""
     return lambda self, came, emits: (
         right(self, came, self._seen[came : came + len(emits)]) if len(emits) <= len(self._seen) - came else None
     )
@@ -424,4 +408,3 @@ PLANTED: Final[dict[str, dict[str, Plant]]] = {
     "trace": MONITOR,
     "history": HISTORY,
 }
-"""All defects, grouped by the kind of case that must find them."""

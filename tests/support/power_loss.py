@@ -1,11 +1,11 @@
 """Check the files that a power failure may leave at any moment of a change (like ALICE: Pillai et al., OSDI 2014).
 
 Usage: ``python tests/support/power_loss.py STORE [FAULT]``. The script records the system calls of a real change with
-``strace``. The power may fail after each call. Then a file system may have kept any part of the data that was written
-to a file since the file was synced. It may also have kept any of the names that were created, moved or removed in a
-folder since the folder was synced. Each such state is written to a folder and read by the store, which must find
-either the last acknowledged content or the content of the change in progress. The script prints the number of states,
-and fails at the first wrong one.
+``strace`` and assumes that the power may fail after any of them. A file system may then have kept any part of the
+data written to a file since that file was last synced, and any of the names created, moved or removed in a folder
+since that folder was. Each such state is written to a folder and read by the store, which must find either the last
+acknowledged content or that of the change in progress. The script prints the number of states, and fails at the first
+wrong one.
 """
 
 from __future__ import annotations
@@ -33,41 +33,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 FOLDER = -1
-"""The number that marks a name as a folder."""
+"""Marks a name as that of a folder instead of a file."""
 
 Tree: TypeAlias = "dict[str, bytes | None]"
-"""The content of each file by its path; ``None`` for a folder."""
+"""The content of every file by path; ``None`` stands for a folder."""
 
 
 class Names(NamedTuple):
-    """A change of names in *folder*, with the new file of each name."""
-
     folder: str
     names: Mapping[str, int | None]
 
 
 class Written(NamedTuple):
-    """Data that is appended to a file; ``None`` means that the file is emptied."""
+    """Data that is appended to a file, or ``None`` if the file is emptied."""
 
     file: int
     data: bytes | None
 
 
 class Synced(NamedTuple):
-    """A file, or the names in a folder, whose changes are now durable."""
-
     what: int | str
 
 
 class Acknowledged(NamedTuple):
-    """A mark in the log, which shows that a step has returned."""
+    """Marks in the log that a step has returned, so its change must no longer be lost."""
 
 
 Operation: TypeAlias = Names | Written | Synced | Acknowledged
 
 
 class Changes(NamedTuple):
-    """Steps in a folder, the expected content before and after each step, and a function that reads the content."""
+    """Steps to perform in a folder that ``prepare`` sets up.
+
+    ``found`` has the content that ``read`` must return before the first step and after each step.
+    """
 
     prepare: Callable[[Path], None]
     steps: Sequence[Callable[[Path], object]]
@@ -79,8 +78,6 @@ class Changes(NamedTuple):
 
 
 def recorded(changes: Changes, root: Path, before: Tree) -> Iterator[Operation]:
-    """Record the operations of *changes* on files below *root*, which contains *before*."""
-
     def act() -> None:
         for step in changes.steps:
             step(root)
@@ -103,7 +100,6 @@ def recorded(changes: Changes, root: Path, before: Tree) -> Iterator[Operation]:
 def operations(
     call: str, arguments: str, paths: list[str], files: dict[str, int], numbers: Iterator[int]
 ) -> Iterator[Operation]:
-    """Yield the operations of a system call with *paths*; *files* maps the current names to files."""
     path, folder = paths[0], str(Path(paths[0]).parent)
     match call:
         case "openat" if "O_CREAT" in arguments and path not in files:
@@ -130,7 +126,6 @@ def operations(
 
 
 def contents(lasting: bytes, pending: Sequence[bytes | None]) -> Iterator[bytes]:
-    """Yield the contents that may remain of a file: the *lasting* content, and parts of *pending* data or zeros."""
     yield lasting
     for data in pending:
         if data is None:
@@ -143,8 +138,6 @@ def contents(lasting: bytes, pending: Sequence[bytes | None]) -> Iterator[bytes]
 
 
 class Disk:
-    """A disk that contains the tree *before*; changes on it are durable, or not durable yet."""
-
     def __init__(self, before: Tree) -> None:
         self.files = {number: data for number, data in enumerate(before.values()) if data is not None}
         self.names = {path: number if number in self.files else FOLDER for number, path in enumerate(before)}
@@ -165,7 +158,7 @@ class Disk:
                 del self.written[file]
 
     def contents(self, file: int) -> Iterator[bytes]:
-        """Yield the possible contents of *file*: any part that is not durable yet may be missing or may be zeros."""
+        """Yield the possible contents of *file*; whatever is not durable may be missing or read as zeros."""
         content = self.files.get(file, b"")
         yield content
         for data in self.written[file]:
@@ -176,7 +169,6 @@ class Disk:
             yield content
 
     def left(self) -> Iterator[Tree]:
-        """Yield the trees that a power failure may leave."""
         pending = list(itertools.chain.from_iterable(self.moved.values()))
         for kept in itertools.product([False, True], repeat=len(pending)):
             names = self.names
@@ -189,12 +181,10 @@ class Disk:
 
 
 def changed(names: Mapping[str, int], change: Names) -> dict[str, int]:
-    """Return *names* after *change*."""
     return {path: file for path, file in {**names, **change.names}.items() if file is not None}
 
 
 def left(before: Tree, done: Iterable[Operation]) -> Iterator[Tree]:
-    """Yield the trees that may remain after *done*, if the power fails and the tree *before* was durable."""
     disk = Disk(before)
     for each in done:
         disk.do(each)
@@ -202,7 +192,6 @@ def left(before: Tree, done: Iterable[Operation]) -> Iterator[Tree]:
 
 
 def states(changes: Changes) -> int:
-    """Return the number of states that a power failure during *changes* may leave; fail if one is read wrongly."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "root")
         root.mkdir()
@@ -224,7 +213,6 @@ def states(changes: Changes) -> int:
 
 
 def read(changes: Changes, root: Path, tree: Tree) -> object:
-    """Create the files of *tree*, whose paths are below *root*, and return the result of reading the store."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         for path in sorted(tree):
             here = Path(folder, Path(path).relative_to(root))
@@ -239,8 +227,6 @@ OLD, NEW, NEXT = Status(created_at=1), Status(created_at=1, message="x" * 50), S
 
 
 def record() -> Changes:
-    """Return changes of a container's record: it is created together with its folder, changed twice, and deleted."""
-
     def make(root: Path) -> None:
         durable_files.make_folder(root / "c1")
         store(root / "c1", OLD)
@@ -262,7 +248,6 @@ def record() -> Changes:
 
 
 def metadata() -> Changes:
-    """Return changes of a pod's metadata: it is created beside another pod's metadata, changed, and deleted."""
     new = Metadata(id="1", name="web")
     ready = replace(new, state="ready", limits={"memory": 2**40})
 
@@ -287,7 +272,6 @@ def metadata() -> Changes:
 
 
 def forgetting(kind: Callable[[int], bool]) -> None:
-    """Do not sync files or folders of the given *kind*."""
     sync = os.fsync
 
     def fsync(handle: int) -> None:
@@ -298,8 +282,6 @@ def forgetting(kind: Callable[[int], bool]) -> None:
 
 
 def in_place() -> None:
-    """Overwrite files in place, and sync them."""
-
     def write(path: Path, data: bytes) -> None:
         with path.open("wb") as file, durable_files._folder(path) as folder:  # noqa: SLF001  (the planted fault)
             file.write(data)
@@ -311,7 +293,6 @@ def in_place() -> None:
 
 
 def made_only() -> None:
-    """Create folders without syncing anything."""
     durable_files.make_folder = lambda path, *, exist_ok=False: path.mkdir(parents=True, exist_ok=exist_ok)
 
 

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 PAGE: Final = RECORDINGS.parent.parent / "docs" / "reference" / "power.md"
 LIMIT: Final = 30
-"""Number of edits of each recording; crowded recordings get fewer, because judging each edit takes seconds."""
+"""The number of edits of each recording; crowded recordings get fewer, as judging one edit takes seconds."""
 
 CONCURRENT: Final = tuple(
     f"concurrent/{version}-{run}" for version in VERSIONS[1:] for run in ("six-clients", "six-clients-deadlines")
 )
-"""Prefixes of the recordings of six concurrent clients; in some of these runs, callers give up."""
+"""Name prefixes of the recordings of six concurrent clients, some of which give up calls."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
 RESTARTED: Final = ("restart", "checkpoints", "nri.calls", "forgotten", "orphan", "jsonlog", "debuglevel")
-"""Recordings with a restart of containerd, which are illegal under ``--restarts none``."""
+"""Recordings in which containerd was restarted, which makes them illegal under ``--restarts none``."""
 
 MEASURED: Final = "\n## In all\n"
 """The start of the tables; the text before it is written by hand."""
@@ -43,7 +43,6 @@ RULE: Final = "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
 
 
 def measured(name: str, calls: str = "", *, under: str | None = None, assume: Assume = "maybe") -> Power:
-    """Measure the detection power over the recording *name*, combined with the *calls* of the same run."""
     return power_over(
         str(RECORDINGS / name),
         calls=str(RECORDINGS / calls) if calls else "",
@@ -54,7 +53,6 @@ def measured(name: str, calls: str = "", *, under: str | None = None, assume: As
 
 
 def row(label: str, under: str | None, powers: Iterable[Power]) -> str:
-    """Return a table row that sums up *powers*."""
     those = tuple(powers)
     numbers = [
         sum(each.tried for each in those),
@@ -66,7 +64,6 @@ def row(label: str, under: str | None, powers: Iterable[Power]) -> str:
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """Yield every recording; the recordings of a plugin are also yielded with the calls of the same run."""
     yield from ((name, "") for name in (*CALLS, *LOGS, *EVENTS))
     for name in EVENTS:
         calls = name.replace(".nri.", ".calls.") if ".nri." in name else "cri-calls-with-nri-2.1.9.jsonl"
@@ -74,26 +71,22 @@ def sources() -> Iterator[tuple[str, str]]:
 
 
 def concurrent() -> Iterator[tuple[str, str]]:
-    """Yield the recordings of six concurrent clients; the plugin's recording is also yielded with the calls."""
     for run in CONCURRENT:
         yield from ((f"{run}.{kind}.gz", "") for kind in ("calls.jsonl", "log", "nri.jsonl"))
         yield f"{run}.nri.jsonl.gz", f"{run}.calls.jsonl.gz"
 
 
 def label(name: str, calls: str, assume: Assume = "maybe") -> str:
-    """Return the title of a row."""
     return f"`{name}`" + (" `--with` calls" if calls else "") + (f" `--restarts {assume}`" if assume != "maybe" else "")
 
 
 def line(chosen: tuple[str, str, Assume]) -> tuple[str, Power]:
-    """Return the row of a recording under the profile of its version, and its measurement."""
     name, calls, assume = chosen
     power = measured(name, calls, under=profile(name), assume=assume)
     return row(label(name, calls, assume), profile(name), [power]), power
 
 
 def page() -> str:
-    """Return the whole page."""
     quiet = [name for name in CALLS if not any(each in name for each in RESTARTED)]
     with ProcessPoolExecutor(2) as pool:
         each = list(pool.map(line, [(name, calls, "maybe") for name, calls in sources()]))

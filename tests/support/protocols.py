@@ -18,7 +18,6 @@ PROTOCOLS: Final = tuple(sorted((ROOT / "fsm" / "runtimes" / "sockets").glob("*.
 
 
 def made(protocol: Path) -> dict[Path, str]:
-    """Return the text of each module that protoc generates from *protocol*, by the module's path."""
     with tempfile.TemporaryDirectory() as folder:
         name = str(protocol.relative_to(ROOT))
         if protoc.main(["protoc", f"-I{ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", name]):

@@ -19,8 +19,6 @@ KINDS = ("idempotent", "always", "never", "never", "reachable", "leads-to", "lea
 
 
 def specification_of(machine: Machine, text: str) -> Specification[Machine]:
-    """Build the properties of *machine* from the property file *text*."""
-
     def find(_: str) -> Machine:
         return machine
 
@@ -34,12 +32,10 @@ def stated(machine: Machine, claim: str) -> Property:
 
 
 def random_property(chance: random.Random, machine: Machine, kinds: tuple[str, ...] = KINDS) -> Property:
-    """Return a random property of *machine*, whose claim has one of *kinds*."""
     return stated(machine, random_claim(chance, machine, kinds))
 
 
 def random_claim(chance: random.Random, machine: Machine, kinds: tuple[str, ...] = KINDS) -> str:
-    """Return the claim of a random property, as lines of TOML."""
     calls = [event.name for event in machine.events.values() if event.kind == "call"]
     match chance.choice(kinds):
         case "idempotent":

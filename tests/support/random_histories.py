@@ -29,7 +29,6 @@ class _Running:
 
 
 def random_history(chance: random.Random, machine: Machine) -> History:
-    """Return a history of a few operations on one entity, which is legal or nearly legal."""
     history = _legal(chance, machine)
     for _ in range(chance.choice((0, 1, 1, 2))):
         history = _changed(chance, machine, history)
@@ -91,7 +90,6 @@ def _act(chance: random.Random, machine: Machine, state: str, each: _Running, ou
 
 
 def _changed(chance: random.Random, machine: Machine, history: History) -> History:
-    """Return *history* with one random change."""
     shown = sorted({each.shows for each in machine.states.values()})
     operations = list(history.operations)
     outputs = list(history.outputs.get("", ()))

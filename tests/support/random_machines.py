@@ -32,11 +32,11 @@ LEVELS = ("MUST", "SHOULD", "MAY", "observed")
 
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD", "")
 ELSEWHERE = "# elsewhere"
-"""A comment that marks a call's end in a state in which the call may be, but in which it cannot begin."""
+"""Marks the end of a call in a state that the call can be in but cannot begin in."""
 SEEN_OUTPUTS = (None, None, None, (), ("x",), ("y",), ("x", "y"))
 LONGEST = 7
 WIDEST = 3
-"""Maximum numbers of observations and of requests without a reply; they are small because every order is tried."""
+"""The most observations, and the most requests without a reply; both are small because every order is tried."""
 
 
 def random_machine(chance: random.Random, *, time: bool = True, limits: bool = False) -> Machine:
@@ -60,7 +60,6 @@ def machines(*, time: bool = True) -> SearchStrategy[Machine]:
 
 
 def random_text(chance: random.Random, *, time: bool = True) -> str:
-    """Return a random model file; if *time* is true, some calls take time."""
     states = [f"s{number}" for number in range(chance.randint(2, 5))]
     lines = [
         "[machine]",
@@ -112,7 +111,6 @@ def _event(chance: random.Random, name: str, kind: str, states: list[str], *, ti
 def _cells(
     chance: random.Random, kind: str, states: list[str], begun: list[str], *, time: bool
 ) -> dict[str, list[str]]:
-    """Return the cells by group, some of them as ``*``; add the states in which calls begin to *begun*."""
     groups = ("moves", "moves", "ignores", "refuses" if kind == "call" else "cannot", "silent")
     cells: dict[str, list[str]] = {group: [] for group in groups}
     rest = chance.choice(groups[:-1]) if chance.random() < 0.3 else ""
@@ -132,7 +130,6 @@ def _cells(
 
 
 def _cell(chance: random.Random, group: str, kind: str, states: list[str], state: str, begun: list[str] | None) -> str:
-    """Return one cell; if *begun* is given, a call may begin in the cell."""
     match group:
         case "moves":
             return (
@@ -151,7 +148,6 @@ def _codes(chance: random.Random) -> str:
 def _outcomes(
     chance: random.Random, kind: str, states: list[str], begun: list[str], *, begins: bool, last: bool = False
 ) -> str:
-    """Return one or several outcomes; with *begins*, one of them begins a call, and with *last*, another does not."""
     texts = [_outcome(chance, kind, states, number) for number in range(chance.choice((1, 1, 2, 3)))]
     if begins:
         begun.append(chance.choice(states))
@@ -172,10 +168,6 @@ def _outcome(chance: random.Random, kind: str, states: list[str], number: int) -
 
 
 def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list[Observation]:
-    """Simulate a few observations of one entity, and change up to two of them.
-
-    Calls are given up only if *lost* is true.
-    """
     made = simulate(
         machine, seed=chance.randrange(1 << 30), length=chance.randint(1, 5), overlap=chance.randint(1, WIDEST)
     )
@@ -197,7 +189,7 @@ def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list
 
 
 def _narrow(trace: list[Observation]) -> list[Observation]:
-    """Return *trace* without the requests that would exceed the maximum number of calls in progress."""
+    """Return *trace* without the requests that would bring more than :data:`WIDEST` calls into progress."""
     narrow: list[Observation] = []
     waiting = 0
     for each in trace:
@@ -209,7 +201,6 @@ def _narrow(trace: list[Observation]) -> list[Observation]:
 
 
 def _vague(chance: random.Random, trace: list[Observation]) -> list[Observation]:
-    """Remove some shown states and outputs from *trace*, and join some requests with their replies."""
     vague: list[Observation] = []
     for each in trace:
         less = each
@@ -225,7 +216,6 @@ def _vague(chance: random.Random, trace: list[Observation]) -> list[Observation]
 
 
 def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -> Observation:
-    """Return any observation of *machine*, sensible or not."""
     sights = ["", "", *(state.shows for state in machine.states.values())]
     shows, met, emits = chance.choice(sights), chance.choice(sights), chance.choice(SEEN_OUTPUTS)
     if chance.random() < 0.05:
@@ -257,6 +247,5 @@ def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -
 
 
 def random_seen(chance: random.Random, machine: Machine) -> frozenset[str] | None:
-    """Choose the signals that a trace shows; ``None`` means all signals."""
     signals = [event.name for event in machine.events.values() if event.kind == "signal"]
     return None if chance.random() < 0.6 else frozenset(name for name in signals if chance.random() < 0.5)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 
 def system_of(text: str, machines: dict[str, Machine]) -> System:
-    """Build the system of *text*."""
-
     def find(name: str) -> Machine:
         return machines[name] if name in machines else load(name)
 
@@ -37,14 +35,13 @@ def system_of(text: str, machines: dict[str, Machine]) -> System:
 
 
 def random_system(chance: random.Random, copies: int = 2) -> System:
-    """Build a random system of up to three parts; up to two of the parts have *copies* copies."""
     return system_of(*random_text(chance, copies))
 
 
 def is_small(system: System, states: int, moves: float = math.inf) -> bool:
-    """Check whether *system* has at most *states* states, and each event at most *moves* moves.
+    """Check whether *system* has at most *states* states and every event at most *moves* moves.
 
-    The number of outcomes of an event grows exponentially with the moves, and a limit on states does not bound it.
+    A limit on states is not enough, because the outcomes of an event grow exponentially in number with its moves.
     """
     table = SystemTable(system)
     if any(len(path.moves) > moves for event in table.joint for path in event.paths):
@@ -63,7 +60,7 @@ def random_text(
     *,
     apart: float = 0,
 ) -> tuple[str, dict[str, Machine]]:
-    """Return the text of a random system and its machines; *made* creates the machine of each part.
+    """Return the text of a random system, and its machines, which *made* creates.
 
     *apart* is the probability that an event involves only one part.
     """
@@ -130,7 +127,7 @@ def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:
 
 
 def with_more_words(chance: random.Random, text: str, machines: dict[str, Machine]) -> str:
-    """Add words that :func:`random_text` does not use to the *text* of a system, such as replies of ways."""
+    """Extend the *text* of a system with the words that :func:`random_text` does not use, such as replies of ways."""
     lines = []
     calls = False
     for line in text.split("\n"):
@@ -157,7 +154,6 @@ KINDS = ("idempotent", "always", "never", "never", "reachable")
 
 
 def random_claim_of(system: System, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> Property:
-    """Return a property of *system* whose random claim has one of *kinds*."""
     try:
         return stated_of(system, random_claim_text(system, chance, kinds))
     except InputError:
@@ -165,7 +161,7 @@ def random_claim_of(system: System, chance: random.Random, kinds: tuple[str, ...
 
 
 def random_claim_text(system: System, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> str:
-    """Return the text of a random claim, which may make no sense."""
+    """Return the text of a random claim, which need not make sense."""
     event = chance.choice(list(system.events.values()))
     part = chance.choice(list(system.parts.values()))
 

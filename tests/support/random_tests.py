@@ -23,7 +23,6 @@ OUTPUTS = ((), ("x",), ("y",), ("x", "y"))
 
 
 def random_test(chance: random.Random, machine: Machine) -> Test:
-    """Return a few steps of a simulated implementation, with hidden events between and after them."""
     sut = Simulated(machine)
     left = ""
     stage: StimulusStage
@@ -58,7 +57,6 @@ def random_test(chance: random.Random, machine: Machine) -> Test:
 
 
 def _whole(chance: random.Random, machine: Machine, sut: Simulated, event: str) -> str | None:
-    """Return the reply of a call after all its stages, or ``None`` if there are too many."""
     reply = None
     for _ in range(4):
         if reply is None:
@@ -68,7 +66,6 @@ def _whole(chance: random.Random, machine: Machine, sut: Simulated, event: str) 
 
 
 def _arrange(chance: random.Random, machine: Machine, sut: Simulated, event: str) -> None:
-    """Request random outcomes for the stages of *event*."""
     found = machine.events[event]
     cells = (*found.cells.values(), *found.ends.values())
     names = sorted({way.name for cell in cells if isinstance(cell, Moves) for way in cell.outcomes})
@@ -77,7 +74,6 @@ def _arrange(chance: random.Random, machine: Machine, sut: Simulated, event: str
 
 
 def changed(chance: random.Random, machine: Machine, test: Test) -> Test:
-    """Remove some observations from *test*, and make up to two random changes."""
     outputs = chance.random() < 0.6
     test = [
         (

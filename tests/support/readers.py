@@ -33,7 +33,6 @@ console.log(JSON.stringify(found));
 
 
 def read_by_mermaid(texts: list[str]) -> list[Any]:
-    """Return the states and arrows of each of *texts*; fail if one of them is not Mermaid."""
     module = package("mermaid") / "dist" / "mermaid.esm.min.mjs"
     ran = subprocess.run(
         [program("node"), "--input-type=module", "--eval", _READ, "-", str(module)],
@@ -49,12 +48,10 @@ def read_by_mermaid(texts: list[str]) -> list[Any]:
 
 
 def participants_by_mermaid(text: str) -> list[str]:
-    """Return the participants of a sequence diagram; fail if *text* is not a sequence diagram."""
     return [str(each) for each in read_by_mermaid([text])[0]["participants"]]
 
 
 def read_by_plantuml(folder: Path, texts: list[str]) -> None:
-    """Fail if one of *texts* is not PlantUML."""
     paths = [folder / f"{number}.puml" for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text, encoding="utf-8")

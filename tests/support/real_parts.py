@@ -27,7 +27,6 @@ PROGRAMS: Final = {
     "strace": "strace",
     "systemd-analyze": "systemd",
 }
-"""Each program, and the Debian package that contains it."""
 
 PACKAGES: Final = {
     "axe-core": "axe-core@4",
@@ -35,28 +34,25 @@ PACKAGES: Final = {
     "mermaid": "mermaid@11",
     "jest-sarif": "@microsoft/jest-sarif@1.0.0-beta.0",
 }
-"""Each npm package, by its folder in ``.venv/npm``."""
+"""The npm packages by their folders in ``.venv/npm``."""
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 
 
 def program(name: str) -> str:
-    """Return the path of the program *name*, which must be in :data:`PROGRAMS`."""
     return shutil.which(name) or missing(name, f"apt-get install {PROGRAMS[name]}")
 
 
 def package(name: str) -> Path:
-    """Return the folder of the unpacked package *name*, which must be in :data:`PACKAGES`."""
     folder = ROOT / ".venv" / "npm" / name
     return folder if folder.is_dir() else missing(PACKAGES[name], "bash .ci/setup test")
 
 
 def headers_of_c() -> None:
-    """Skip the test if the headers of the C library are missing."""
     if not Path("/usr/include/stdlib.h").exists():
         missing("stdlib.h", "apt-get install libc6-dev")
 
 
 def missing(what: str, install: str) -> NoReturn:
-    """Skip the test, with a message that contains the command to *install* the missing requirement."""
+    """Skip the test, with a message that contains the command to *install* what is missing."""
     pytest.skip(f"{what} is missing; install it: {install}")

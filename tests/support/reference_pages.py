@@ -41,7 +41,6 @@ _URL: Final = re.compile(r"https://container-fsm\.readthedocs\.io/en/latest/([\w
 
 
 def codes() -> Iterator[str]:
-    """Yield the lines of the page that lists all codes."""
     yield from (
         "# Codes of mistakes",
         "",
@@ -62,12 +61,10 @@ def _code(code: str, rule: Rule) -> Iterator[str]:
 
 
 def _marked(text: str) -> str:
-    """Escape *text* for Markdown."""
     return re.sub(r"([*`<>\[\]\\|])", r"\\\1", text)
 
 
 def commands() -> Iterator[str]:
-    """Yield the lines of the page that lists all commands."""
     context = click.Context(group, info_name="fsm", **group.context_settings)
     yield from (
         "# Commands",
@@ -103,7 +100,6 @@ def _names(names: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterable[str]:
-    """Return the lines of the help *text* as Markdown; paragraphs that must not be wrapped stay unchanged."""
     lines: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         kept = paragraph.lstrip().startswith("\b")
@@ -113,7 +109,6 @@ def _paragraphs(text: str) -> Iterable[str]:
 
 
 def _linked(text: str) -> str:
-    """Replace the addresses of the guide in *text* with relative links."""
     return _URL.sub(lambda page: f"[{page[1].rpartition('/')[2]}]({_relative(page[1])}.md)", text)
 
 
@@ -122,7 +117,6 @@ def _relative(page: str) -> str:
 
 
 def figures() -> str:
-    """Return the four bullets of evidence in ``README.md``."""
     machines = {name: load(name) for name in names()}
     clauses = sum(len(machine.clauses) for machine in machines.values())
     files = sorted((ROOT / "properties").rglob("*.toml"))
@@ -154,7 +148,6 @@ _ROLES: Final = {
 
 
 def models() -> Iterator[str]:
-    """Yield the lines of the page that lists all shipped models."""
     yield from (
         "# Models",
         "",
@@ -177,7 +170,6 @@ PAGES: Final = {"codes.md": codes, "commands.md": commands, "models.md": models}
 
 
 def page(name: str) -> str:
-    """Return the text of a page of :data:`PAGES`."""
     return "\n".join(PAGES[name]()) + "\n"
 
 

@@ -27,7 +27,7 @@ about = "As it was."
 
 
 def deviating(chance: random.Random) -> Machine:
-    """Return a machine with a profile ``old`` that has a few deviations, or none if random ones change nothing."""
+    """Return a machine whose profile ``old`` has a few deviations, or none if the random ones have no effect."""
     text = random_text(chance)
     try:
         machine = machine_of(text)
@@ -55,7 +55,6 @@ moves = {{ {source} = {{ to = "{target}"{reply}, emits = {chance.choice(OUTPUTS)
 
 
 def undeviating(machine: Machine) -> Machine:
-    """Return *machine* without the outcomes that deviate."""
     events = {
         event.name: replace(
             event,
@@ -76,7 +75,7 @@ def _kept(cell: Moves) -> tuple[Outcome, ...]:
 
 
 def narrowings(machine: Machine) -> list[Machine]:
-    """Return machines that allow less than *machine*: an outcome is dropped, or a silent cell becomes specified."""
+    """Return variants that allow less than *machine*, by lacking an outcome or by specifying a silent cell."""
     return [
         each.machine
         for each in mutants(machine)

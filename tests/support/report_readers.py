@@ -13,12 +13,10 @@ COMMAND = re.compile(r"::(error|warning|notice) ((?:file=[^:,\n]+,line=\d+,)?tit
 
 
 def check_github(written: str) -> None:
-    """Check that each line is a single GitHub workflow command."""
     assert [] == [line for line in written.removesuffix("\n").split("\n") if not COMMAND.fullmatch(line)]
 
 
 def check_junit(written: str) -> None:
-    """Check that the counts in the JUnit XML match its elements, and that each case has one result."""
     root = ET.fromstring(written.encode())  # noqa: S314  (we wrote it ourselves)
     assert len(root.findall("./testsuite/testcase")) == int(root.attrib["tests"])
     assert len(root.findall("./testsuite/testcase/failure")) == int(root.attrib["failures"])
@@ -27,7 +25,7 @@ def check_junit(written: str) -> None:
 
 
 def check_sarif(written: str) -> None:
-    """Check that the report is JSON whose URI references contain only characters that are legal in URIs."""
+    """Check that the report is JSON, and that its URI references contain only characters that URIs may contain."""
     uris = _uris(json.loads(written.encode()))
     assert [] == [uri for uri in uris if not re.fullmatch(r"(file://)?([A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)]
 
@@ -44,6 +42,6 @@ def _uris(node: object) -> list[str]:
 
 
 def sarif_validator() -> Draft4Validator:
-    """Return a SARIF validator for the official schema, from the package that the authors of the schema publish."""
+    """Return a validator for the official SARIF schema, taken from the package that its authors publish."""
     schema = package("jest-sarif") / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
     return Draft4Validator(json.loads(schema.read_text(encoding="utf-8")))

@@ -46,7 +46,8 @@ def served(
 ) -> Iterator[str]:
     """Run a server below *folder* in a thread of its own, and yield its address.
 
-    *plugins* connect to ``nri.sock``. If *kept* is true, the next server below the same folder restores the state.
+    With *plugins*, NRI plugins may connect to ``nri.sock``. With *kept*, the next server below the same folder
+    restores the state.
     """
     address = f"unix://{folder / 'cri.sock'}"
     up, ends = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
@@ -76,8 +77,6 @@ def served(
 
 
 class ServedClient:
-    """A client of the server at *address*; if *record* is given, the client records its calls in that file."""
-
     def __init__(self, address: str, record: Path | None = None) -> None:
         self.recording = CallRecording(record) if record else None
         self.client = CriClient(address, timeout=20, seen=self._seen)
@@ -96,7 +95,6 @@ class ServedClient:
             self.recording.take(answer)
 
     def call(self, op: str, *, give_up: float | None = None, **fields: Any) -> CallAnswer:  # noqa: ANN401  (of any message)
-        """Make a call and return its result; the caller gives up after *give_up* seconds."""
         return self.client.call(op, METHODS[op].request(**fields), timeout=give_up)
 
     def codes(self, *calls: tuple[str, dict[str, Any]]) -> list[str]:
@@ -108,7 +106,6 @@ class ServedClient:
         return self.call("RunPodSandbox", config=cri.PodSandboxConfig(metadata=metadata, **fields))
 
     def pod(self, name: str = "", **fields: Any) -> str:  # noqa: ANN401
-        """Run a pod and return its id."""
         answer = self.run(name, **fields)
         return str(answer.message.pod_sandbox_id)
 
@@ -123,7 +120,6 @@ class ServedClient:
         return self.call("CreateContainer", pod_sandbox_id=pod, config=config)
 
     def container(self, pod: str, *command: str, started: bool = False, **fields: Any) -> str:  # noqa: ANN401
-        """Create a container, and start it if *started*; return its id."""
         identity = str(self.create(pod, *command, **fields).message.container_id)
         if started:
             assert self.call("StartContainer", container_id=identity).code == "OK"
@@ -137,7 +133,6 @@ class ServedClient:
         return cri.ContainerState.Name(answer.message.status.state) if answer.code == "OK" else answer.code
 
     def exited(self, container: str) -> Any:  # noqa: ANN401
-        """Wait until a container has ended by itself, and return its status."""
         for _ in range(2_000):
             status = self.status(container)
             if status.state == cri.CONTAINER_EXITED:
@@ -146,9 +141,9 @@ class ServedClient:
         raise AssertionError("it has not ended")
 
     def wander(self, steps: int, seed: int, pods: list[str], containers: list[str]) -> None:
-        """Make random calls on *pods* and *containers*, and add new entities to these lists.
+        """Make random calls on *pods* and *containers*, adding new entities to these lists.
 
-        A status call follows some of the calls.
+        Some of the calls are followed by a status call.
         """
         chance = random.Random(seed)
         for _ in range(steps):

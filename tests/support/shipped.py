@@ -17,17 +17,14 @@ if TYPE_CHECKING:
 
 @cache
 def claims(name: str) -> Specification[Machine | System]:
-    """Return the properties of the machine or system *name*."""
     return library.claims(name)
 
 
 @cache
 def specification(name: str) -> Specification[Machine]:
-    """Return the properties of the machine *name*."""
     return library.specification(name)
 
 
 @cache
 def known_mutants(name: str) -> dict[str, Mutant]:
-    """Return the mutants of the machine *name*, by their names."""
     return {each.name: each for each in mutants(library.load(name))}

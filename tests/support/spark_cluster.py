@@ -27,13 +27,10 @@ _PATIENCE: Final = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A running cluster: the URL of its ``master``, and the processes of its ``workers``."""
-
     master: str
     workers: list[subprocess.Popen[bytes]]
 
     def kill_a_worker(self) -> None:
-        """Kill one of the workers and all processes that it has started."""
         worker = self.workers.pop()
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
@@ -41,7 +38,6 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
-    """Run a cluster of *workers* workers with one core each; its files are in *folder*."""
     program("java")
     started: list[subprocess.Popen[bytes]] = []
     try:
@@ -76,7 +72,6 @@ def _start(folder: Path, name: str, what: str, *arguments: str) -> subprocess.Po
 
 
 def _said(log: Path, wanted: re.Pattern[str], times: int) -> list[str]:
-    """Wait until *wanted* occurs in *log* the given number of *times*, and return the matches."""
     end = time.monotonic() + _PATIENCE
     while len(found := wanted.findall(log.read_text(encoding="utf-8", errors="replace"))) < times:
         assert time.monotonic() < end, log.read_text(encoding="utf-8", errors="replace")

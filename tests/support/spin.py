@@ -1,11 +1,10 @@
 """Run the model checker SPIN on many exported machines together, and store its answers.
 
-A verifier is a C program, and compiling it takes longer than everything else. Therefore many exported texts are
-merged into one text: a number distinguishes their names, and only the text with the chosen number runs.
+A verifier is a C program that takes longer to compile than everything else together. Therefore many exported texts
+are merged into one, in which a number distinguishes their names and selects the text that runs.
 
-The answers are stored in ``tests/interop/spin``, keyed by the text that SPIN reads. SPIN is run only on texts without
-a stored answer. With ``FSM_SPIN=store`` the new answers are stored, and with ``FSM_SPIN=again`` SPIN is run on all
-texts.
+The answers are stored in ``tests/interop/spin``, keyed by the text that SPIN reads, and SPIN is run only for texts
+that have none yet. ``FSM_SPIN=store`` stores new answers, and ``FSM_SPIN=again`` runs SPIN on all texts.
 """
 
 from __future__ import annotations
@@ -26,34 +25,31 @@ if TYPE_CHECKING:
 ANSWERS = Path(__file__).resolve().parent.parent / "interop" / "spin"
 MODE = os.environ.get("FSM_SPIN", "")
 STEPS = 1_500
-"""Maximum number of parts in one verifier; twice this number takes three times as long to compile."""
+"""The most parts in one verifier; twice as many take three times as long to compile."""
 MOST = 100
-"""Maximum number of processes in one verifier; SPIN allows 255."""
+"""The most processes in one verifier; SPIN allows 255."""
 ALIKE = 30
-"""Maximum number of parts that share a process; with more, the expressions that select a part grow too long."""
+"""The most parts that share a process; beyond that, the expressions that select a part grow too long."""
 CHOSEN = 77_777
-"""Placeholder in the verifier's source for the number of the chosen part."""
+"""Stands for the number of the chosen part in the source of the verifier."""
 UNSET = 1
-"""Placeholder for the initial value of a variable in the chosen part, because SPIN accepts only numbers there."""
+"""Stands for the initial value of a variable of the chosen part, since SPIN accepts only numbers there."""
 
 
 def needed() -> None:
-    """Skip the test if SPIN or a compiler for its verifiers is missing."""
     program("spin")
     program("gcc")
     headers_of_c()
 
 
 class Part(NamedTuple):
-    """An exported text, and the number of the part of its claim that is to be decided."""
+    """An exported text, and which part of its claim is to be decided."""
 
     text: str
     case: int = 1
 
 
 class Answer(NamedTuple):
-    """SPIN's result: an error or not, the depth of the error, and the size of the search."""
-
     error: bool
     at: int
     states: int
@@ -62,7 +58,6 @@ class Answer(NamedTuple):
 
 
 def together(parts: Sequence[Part], *, safety: bool) -> str:
-    """Merge the texts of all *parts* into one text, in which ``chosen`` selects the part to run."""
     texts = [f"int chosen = {CHOSEN};"]
     alike: dict[object, dict[int, _Pieces]] = {}
     for number, part in enumerate(parts):
@@ -76,8 +71,6 @@ def together(parts: Sequence[Part], *, safety: bool) -> str:
 
 
 class _Pieces(NamedTuple):
-    """The pieces of a text: macros without parameters, macros with parameters, variables, and the process."""
-
     words: tuple[str, ...]
     macros: dict[str, tuple[str, str]]
     variables: dict[str, tuple[str, str]]
@@ -85,7 +78,6 @@ class _Pieces(NamedTuple):
 
 
 def _pieces(part: Part, *, safety: bool) -> _Pieces:
-    """Return the pieces of *part* after preprocessing, without comments and prints."""
     head, start, process = _processed(_bare(part.text), part.case, safety=safety).partition("active proctype")
     words: list[str] = []
     macros: dict[str, tuple[str, str]] = {}
@@ -101,13 +93,11 @@ def _pieces(part: Part, *, safety: bool) -> _Pieces:
 
 
 def _bare(text: str) -> str:
-    """Return *text* without comments and prints."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     return re.sub(r'; printf\(".*?"\)', "", text)
 
 
 def _processed(text: str, case: int, *, safety: bool) -> str:
-    """Return *text* for the given *case*, with conditional lines resolved."""
     holds = {
         f"#if CASE == {case}": True,
         f"#elif CASE == {case}": True,
@@ -129,18 +119,15 @@ def _processed(text: str, case: int, *, safety: bool) -> str:
 
 
 def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
-    """Merge the processes of *group*; ``chosen`` selects between their differences."""
     first, pieces = next(iter(group.items()))
     names = {*(line.split()[1] for line in pieces.words), *pieces.variables, "machine"}
     own = {name for each in group.values() for name in each.macros}
 
     def renamed(text: str, number: int) -> str:
-        """Return *text* with the names of the group and the macros of part *number*."""
         text = re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{first}", text)
         return re.sub(rf"\b({'|'.join(own) or '-'})\b", rf"\1_{number}", text)
 
     def choice(texts: dict[int, str]) -> str:
-        """Return an expression that selects the text of the chosen number."""
         *rest, last = texts.items()
         return "".join(f"(chosen == {number} -> {text} : " for number, text in rest) + last[1] + ")" * len(rest)
 
@@ -167,7 +154,7 @@ def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
 
 
 def compiled(text: str, folder: Path, *, safety: bool) -> Path:
-    """Compile the verifier of *text*: it searches breadth first for finite runs, or for acceptance cycles."""
+    """Compile a verifier for *text* that searches for finite runs, breadth first, or else for acceptance cycles."""
     needed()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.pml").write_text(text, encoding="utf-8")
@@ -191,7 +178,6 @@ def compiled(text: str, folder: Path, *, safety: bool) -> Path:
 
 
 def asked(pan: Path, *, safety: bool, chosen: int = 0, depth: int = 100_000) -> Answer:
-    """Run the verifier on the *chosen* part, and return its answer."""
     done = subprocess.run(
         [pan, "-w12", *([] if safety else ["-a", f"-m{depth}"])],
         cwd=pan.parent,
@@ -221,8 +207,6 @@ def asked(pan: Path, *, safety: bool, chosen: int = 0, depth: int = 100_000) -> 
 
 
 class Kept:
-    """The stored answers in one file of the folder :data:`ANSWERS`, keyed by their texts."""
-
     def __init__(self, name: str) -> None:
         self.path = ANSWERS / f"{name}.json"
         read = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
@@ -230,7 +214,6 @@ class Kept:
         self._now: dict[str, Answer] = {}
 
     def answers(self, parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer]:
-        """Return SPIN's answer for each of *parts*; compute answers that are missing, with *folder* for files."""
         keys = [key(part, safety=safety) for part in parts]
         new = {key: part for key, part in zip(keys, parts, strict=True) if MODE == "again" or key not in self._before}
         found = self._before | dict(zip(new, answers([*new.values()], folder, safety=safety), strict=True))
@@ -238,7 +221,7 @@ class Kept:
         return [found[key] for key in keys]
 
     def up_to_date(self) -> None:
-        """Fail if the answers in the file differ from the answers that were used; write the file on request."""
+        """Fail if the stored answers differ from those that were needed, unless asked to store these instead."""
         if MODE == "store":
             lines = [f'"{key}": {json.dumps([int(each) for each in self._now[key]])}' for key in sorted(self._now)]
             ANSWERS.mkdir(exist_ok=True)
@@ -254,13 +237,11 @@ class Kept:
 
 
 def key(part: Part, *, safety: bool) -> str:
-    """Return a digest of the text that SPIN reads."""
     text = _processed(_bare(part.text), part.case, safety=safety)
     return hashlib.sha256(f"{safety}\n{text}".encode()).hexdigest()[:20]
 
 
 def answers(parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer]:
-    """Return SPIN's result for each of *parts*."""
     found: list[Answer] = []
     for number, batch in enumerate(_batches(parts)):
         pan = compiled(together(batch, safety=safety), folder / str(number), safety=safety)
@@ -269,7 +250,6 @@ def answers(parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer
 
 
 def _batches(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """Split *parts*, in order, into batches that compile quickly."""
     batch: list[Part] = []
     sharing: dict[str, int] = {}
     room = STEPS

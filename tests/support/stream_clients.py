@@ -28,7 +28,6 @@ class Carrier(Protocol):
 
 
 def plain(url: str, request: str = "GET", headers: Mapping[str, str] | None = None) -> tuple[str, socket.socket]:
-    """Send a request, and return the head of the answer and the socket."""
     parts = urlsplit(url)
     connection = socket.create_connection((parts.hostname, parts.port or 0), timeout=20)
     lines = [f"{request} {parts.path} HTTP/1.1", f"Host: {parts.netloc}", "Content-Length: 0"]
@@ -41,7 +40,6 @@ def plain(url: str, request: str = "GET", headers: Mapping[str, str] | None = No
 
 
 def spdy_socket(url: str, protocol: str = "v4.channel.k8s.io") -> Carrier:
-    """Upgrade the connection to *url* and return its socket."""
     asked = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", "X-Stream-Protocol-Version": protocol}
     head, connection = plain(url, "POST", asked)
     assert head.startswith("HTTP/1.1 101 "), head
@@ -60,8 +58,6 @@ class _Bytes:
 
 
 class WebSocket:
-    """A connection to the WebSocket at *url*, which speaks *protocol*."""
-
     def __init__(self, url: str, protocol: str = "v5.channel.k8s.io") -> None:
         parts = urlsplit(url)
         self._connection = socket.create_connection((parts.hostname, parts.port or 0), timeout=20)
@@ -103,9 +99,9 @@ class WebSocket:
 def commanded(
     url: str, transport: str, given: bytes | None = None, *, until: bytes = b"", wanted: tuple[str, ...] = ()
 ) -> tuple[bytes, bytes, dict[str, Any]]:
-    """Run the command at *url*; return its output, its errors and its result.
+    """Run the command at *url*, and return its output, its errors and its result.
 
-    If *given*, the command's input, is sent, it is closed when the output contains *until*.
+    If there is input, *given*, it is sent and then closed once the output contains *until*.
     """
     kinds = wanted or ("error", *(("stdin",) if given is not None else ()), "stdout", "stderr")
     return (_over_spdy if transport == "spdy" else _over_websocket)(url, kinds, given, until)
@@ -160,7 +156,6 @@ def _over_websocket(
 
 
 def forwarded(carrier: Carrier, port: int, sent: bytes) -> tuple[bytes, bytes]:
-    """Send *sent* to *port*, over SPDY on *carrier*; return the answer and the errors."""
     spdy, heard, over = Spdy(), defaultdict[int, bytes](bytes), set[int]()
     about = {"port": str(port), "requestid": "0"}
     carrier.send(spdy.open(1, {"streamtype": "error", **about}) + spdy.data(1, b"", over=True))

@@ -10,7 +10,6 @@ Value: TypeAlias = "str | int | float | bool | dt.date | list[Value] | dict[str,
 
 
 def toml_text(document: dict[str, Value]) -> str:
-    """Return *document* with one line for each of its top-level keys."""
     return "".join(f"{_string(key)} = {_value(value)}\n" for key, value in document.items())
 
 

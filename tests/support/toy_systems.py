@@ -37,12 +37,10 @@ steps = ["door.push/opened"]
 
 
 def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
-    """Build a property of *system* about this *copy* of a part; its *claim* is given as lines of TOML."""
     return specification_of(system, claim, copy=copy).properties[0]
 
 
 def specification_of(system: System, claim: str, *, copy: int = 0) -> Specification[System]:
-    """Build a specification of *system* that has a single property with the *claim*."""
     head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nMUST = "none"\n'
 
     def find(_: str) -> System:

@@ -28,22 +28,21 @@ from fsm.runtimes.reference.pods.surroundings import (
 from fsm.runtimes.reference.pods.sut import PodsSUT
 
 NAME_AND_METADATA: Final = 2
-"""The number of stages that remain when only the name and the metadata are left."""
+"""The number of stages that are left to undo when only the name and the metadata remain."""
 
 FOUND: Final[Mapping[str, str]] = {READY: "ready", NOT_READY: "notready"}
-"""The state that a restart assigns to a pod, by its state at the controller; other states become unknown."""
+"""The state in which a restart recovers a pod, by its state at the controller; any other becomes unknown."""
 
 
 def offered(position: Position, event: str) -> set[str]:
-    """Return the names of the outcomes of *event*, including containerd's deviations."""
     return {way.name for way in position.outcomes(event)}
 
 
 class UpstreamPods(Pods):
-    """Pods with two records: the list's record, which an exit changes later, and the controller's record.
+    """Pods with two records of their state, as in containerd: that of the list and that of the controller.
 
-    The status shows the controller's record. No state is written. If ``shim`` is true, pods have no pause container
-    from which a restart could recover them.
+    The status shows the controller's record, and an exit reaches the list's record only later. No state is written to
+    disk. With ``shim``, pods have no pause container from which a restart could recover them.
     """
 
     shim = False
@@ -52,14 +51,13 @@ class UpstreamPods(Pods):
         return driver(MACHINE, "containerd-2.1").position(state)
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
-        """Return the status of a pod, with the state that the controller reports."""
         status = super().status(id)
         with suppress(CallError):
             return replace(status, state=READY if self.controller.status(id).state == READY else NOT_READY)
         return replace(status, state=NOT_READY)
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
-        """Run a pod; the pod is added to the store before it is watched."""
+        """Run a pod, which is in the store before anything watches it."""
         id_ = await super().run(name, limits)
         pod = self._store[id_]
         try:
@@ -70,23 +68,22 @@ class UpstreamPods(Pods):
         return id_
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
-        """Return the stages of the base class, with one change: a sandbox that failed to start is not shut down."""
+        """Return the stages of the base class, except that a sandbox which failed to start is not shut down."""
         name, metadata, network, entry, start, *_ = super()._stages(pod)
         return name, metadata, network, Stage(entry.make), start, Stage(lambda: self._pause(pod), entry.unmake)
 
     def _pause(self, pod: Pod) -> None:
-        """Create the pause container, from which a restart recovers the pod."""
         if not self.shim:
             self._pauses.create(pod.metadata("none"))
 
     async def _fail_run(self, pod: Pod, error: MakeError) -> None:
-        """Fail; if the name and the metadata cannot be deleted, leave them behind without a pod."""
+        """Fail, leaving name and metadata behind without a pod if the metadata cannot be deleted."""
         if error.left == NAME_AND_METADATA:
             self._take(pod, "run", "undone", str(error))
         await super()._fail_run(pod, error)
 
     async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Stop the pod; the watch, not this call, changes the record of a ready pod."""
+        """Stop the pod; the record of a ready pod is changed not here but by the watch."""
         pod = self.find(id)
         wanted: tuple[str, ...] = ("stop-of-removed", "ignored")
         why = "no such pod"
@@ -125,14 +122,13 @@ class UpstreamPods(Pods):
         super()._write(pod, "none")
 
     async def recover(self) -> None:
-        """Recover pods from their pause containers, and then the remaining pods from their metadata."""
         for store in (self._pauses, self.metadata):
             for id_ in store.ids():
                 with suppress(MetadataError):
                     await self._recover(store.load(id_))
 
     async def _recover(self, found: Metadata) -> None:
-        """Add the pod *found*, whatever its state; reserve its name only if it has a pause container."""
+        """Add the pod *found* in whatever state; its name is reserved only if it has a pause container."""
         if found.id in self._store:
             return
         record = self.controller.recover(found.id)
@@ -146,12 +142,10 @@ class UpstreamPods(Pods):
 
     @property
     def _pauses(self) -> MetadataStore:
-        """Pause containers as containerd stores them, each with a copy of its pod's metadata."""
+        """The pause containers as containerd stores them, each with a copy of its pod's metadata."""
         return MetadataStore(self.metadata.root.with_name("containers"))
 
 
 class UpstreamPodsSUT(PodsSUT):
-    """The SUT for :class:`UpstreamPods`, which uses containerd's sandbox controller."""
-
     kinds = (UpstreamPods,)
     controller_kind = UpstreamController

@@ -8,7 +8,7 @@ CPUS = 1
 
 
 class GivesBack:
-    """The property that each new container gets its own CPU while CPUs are free."""
+    """Each new container must get a CPU of its own as long as one is free."""
 
     def __init__(self, pods: list[dict[str, Any]], containers: list[dict[str, Any]]) -> None:
         del pods

@@ -33,7 +33,6 @@ TOLD = asyncio.Event()
 
 
 async def answer(send: Callable[[bytes], Awaitable[None]], stream: int, data: bytes) -> None:
-    """Answer a request as a correct plugin does; requests that are events are not answered here."""
     asked = Request.FromString(data).method
     payload = NOBODYS.SerializeToString() if asked == "Synchronize" and WAY == "wants" else b""
     reply = encoded(stream, MessageKind.RESPONSE, Response(status=Status(), payload=payload).SerializeToString())

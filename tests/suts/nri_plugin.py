@@ -33,8 +33,6 @@ BUG = sys.argv[1] if len(sys.argv) > 1 else ""
 
 
 class Pinning:
-    """Assignment of CPUs to containers."""
-
     def __init__(self) -> None:
         self.cpus: dict[str, int] = {}
         self.reused: set[str] = set()
@@ -110,7 +108,7 @@ class Pinning:
         await self.plugin.update_containers([self.update(identity)])
 
     async def shut_down(self) -> None:
-        """Do nothing at shutdown, because the plugin stores nothing."""
+        """Do nothing, because the plugin has nothing to store."""
 
 
 async def launched(plugin: NriPlugin) -> None:

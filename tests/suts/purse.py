@@ -19,7 +19,7 @@ FILE = Path(os.environ.get("FSM_FOLDER", ""), "purse")
 
 
 class Purse:
-    """A purse in memory and in a file; its process dies after ``effects`` more effects."""
+    """A purse in memory and in a file; with ``effects``, its process dies after this number of further effects."""
 
     def __init__(self) -> None:
         self.coins: list[int] | None = None
@@ -104,7 +104,6 @@ class Purse:
 
 
 def main() -> None:
-    """Answer requests until the end of input."""
     purse = Purse()
     print(json.dumps({"fsm": 1, "can": ["arrange", "crash", "record"], "dies": {"reply": "PANIC"}}), flush=True)  # noqa: T201
     for line in sys.stdin:

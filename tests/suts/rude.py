@@ -19,91 +19,77 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG: Final = 1_000_000.0
-"""A number of seconds that is longer than any test."""
 
 FILE: Final = Path(sys.argv[2] if len(sys.argv) > 2 else os.devnull)
 
 
 def say(text: str) -> None:
-    """Write *text* unchanged."""
     sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
     sys.stdout.flush()
 
 
 def fine(number: int, **more: object) -> None:
-    """Send a correct answer."""
     say(json.dumps({"id": number, "reply": "ok", "shows": "SHUT", **more}) + "\n")
 
 
 def crash(_number: int) -> None:
-    """Exit with a message."""
     sys.stderr.write("".join(f"line {each}\n" for each in range(9)) + "the door\x1b[2J fell\nno end of line")
     sys.exit(3)
 
 
 def panic(_number: int) -> None:
-    """Exit like a Go program: print the reason, and then many lines of stack trace."""
     sys.stderr.write("panic: assignment to entry in nil map\n\n" + "".join(f"frame {each}\n" for each in range(40)))
     sys.exit(2)
 
 
 def fault(_number: int) -> None:
-    """Die from a signal, without a core dump."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def deaf(_number: int) -> None:
-    """Do not answer, and ignore requests to end."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     FILE.write_text(str(os.getpid()))
     time.sleep(LONG)
 
 
 def flood(_number: int) -> None:
-    """Write one endless line."""
     while True:
         say("x" * 65_536)
 
 
 def lines(_number: int) -> None:
-    """Write lines endlessly."""
     while True:
         say('{"id":0}\n' * 1000)
 
 
 def twice(number: int) -> None:
-    """Answer twice."""
     fine(number)
     fine(number)
 
 
 def partial(number: int) -> None:
-    """Write a correct answer without the end of its line."""
     say(json.dumps({"id": number}))
     time.sleep(LONG)
 
 
 def cut(_number: int) -> None:
-    """Write a truncated answer."""
     say('{"id":')
     sys.exit(0)
 
 
 def complain(number: int) -> None:
-    """Write more to standard error than fits into a pipe, and then a correct answer."""
     sys.stderr.write("it creaks\n" * 100_000)
     fine(number)
 
 
 def mute(_number: int) -> None:
-    """Continue without standard output."""
     os.close(1)
     time.sleep(LONG)
 
 
 def heirs(number: int) -> None:
-    """Leave behind a child in the same group, a child in its own session, and a child whose parent has ended.
+    """Leave behind a child in the same group, one in its own session, and one whose parent has ended.
 
     Then stop answering.
     """
@@ -123,7 +109,7 @@ def heirs(number: int) -> None:
 
 
 def murder(number: int) -> None:
-    """Start a child in a session of its own, and kill the parent process."""
+    """Start a child in its own session, and kill the parent of this process."""
     child = subprocess.Popen(["/bin/sleep", "1000000"], start_new_session=True)
     FILE.write_text(f"{os.getpid()} {child.pid}")
     os.kill(os.getppid(), signal.SIGKILL)
@@ -132,7 +118,6 @@ def murder(number: int) -> None:
 
 
 def once(number: int) -> None:
-    """Crash the first time, but not the second time."""
     if FILE.exists():
         fine(number)
         return
@@ -180,7 +165,6 @@ GREETINGS: Final = {
 
 
 def main(manners: str) -> None:
-    """Send the greeting, and answer requests."""
     greeting = GREETINGS.get(manners, '{"fsm":1}\n')
     if manners == "fickle":
         greeting = '{"fsm":1,"can":["outputs"]}\n' if FILE.exists() else '{"fsm":1}\n'

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def answer(sut: Simulated, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of *sut* to a request, without the id of the request."""
     reply: str | None = None
     try:
         match asked:
@@ -37,7 +36,6 @@ def answer(sut: Simulated, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(model: str) -> None:
-    """Answer requests until the end of input."""
     sut = Simulated(load(model))
     print(json.dumps({"fsm": 1, "can": ["arrange", "outputs", "overlap"]}), flush=True)  # noqa: T201
     for line in sys.stdin:

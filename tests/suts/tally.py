@@ -13,7 +13,7 @@ from contextlib import nullcontext
 
 
 def main(*how: str) -> None:
-    """Answer each request on a separate thread; with ``unlocked``, an outdated value may be written back."""
+    """Answer each request on a thread of its own; with ``unlocked``, a thread may write back an outdated value."""
     lock = nullcontext() if "unlocked" in how else threading.Lock()
     writing = threading.Lock()
     count = 0

@@ -33,7 +33,7 @@ Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap",
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What it means when a child exits during an event. Without ``shows``, the next process shows the state."""
+    """The meaning of a child's exit during an event. Without ``shows``, the next process shows the state."""
 
     reply: str = ""
     shows: str | None = None

@@ -82,7 +82,7 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """How often recordings used the cell of a label.
+    """The number of times that recordings used the cell of a label.
 
     Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. An arrow for the end
     of a call never does, because the call was counted at its beginning.

@@ -219,7 +219,7 @@ class _Edge(NamedTuple):
     last: int
 
     def sides(self) -> tuple[_Sides, _Sides, _Sides]:
-        """Where the sides of a box may be: at the ends of the edge, or just beyond them if a corner is missing."""
+        """The places for the sides of a box: the ends of the edge, or just beyond them if a corner is missing."""
         return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
 
 

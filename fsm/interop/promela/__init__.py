@@ -146,7 +146,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     Meanwhile it goes through the fairness conditions in rounds.  Each condition has its ``turn``, and each round ends
     at an accepting label.  The turn of a weakly fair event is over when the event is taken or disabled.  That of a
     strongly fair event is over when it is taken, or guessed to be disabled forever (``spared``), after which no step
-    may enable it.  If a run stops, its rounds go on without steps.
+    may enable it.  If a run stops, its rounds continue without steps.
     """
     if len(claim.fair) > MOST:
         raise CannotExportError(f"the property assumes that more than {MOST} events are fair; state it with fewer")

@@ -268,7 +268,7 @@ PART_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a condition may mention: the copies of each part, and the joint events by each of their names."""
+    """The names that a condition may mention: the copies of each part, and the joint events by each of their names."""
 
     system: System
     meant: Mapping[str, tuple[Copy, ...]]

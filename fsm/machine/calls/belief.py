@@ -32,7 +32,7 @@ from fsm.trace import ABSENT, Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """What remains possible after an observation.
+    """The configurations that remain possible after an observation.
 
     ``cells`` are the (row, state) cells that must have been used.  ``unspecified`` is true if the observation is
     legal only because the specification is silent.  After a whole call, ``passed`` is the bit set of the states that

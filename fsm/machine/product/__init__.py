@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Outcome(NamedTuple):
-    """What a way of a joint event leads to.
+    """The result of a way of a joint event.
 
     ``locals`` holds the new states of the copies in ``JointRow.digits``, and ``done`` the steps that the parts took.
     """

@@ -218,7 +218,7 @@ Locals: TypeAlias = tuple[int, ...]
 
 _Test: TypeAlias = "Callable[[Condition | None], Callable[[Locals], bool] | None]"
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
-"""What a move may lead to: a state, the error replies that end the event, and the step with and without outputs."""
+"""A result of a move: a state, the error replies that end the event, and the step with and without outputs."""
 
 
 class JointMove:

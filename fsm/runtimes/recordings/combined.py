@@ -64,7 +64,7 @@ _Waiting: TypeAlias = tuple[Line, Observation, int]
 
 
 class _Known(NamedTuple):
-    """What the plugin last received about an entity.
+    """The last event that the plugin received about an entity.
 
     ``output`` is empty if the entity was only listed. ``started`` is false only for a container that has certainly
     not been started. ``since`` is a position at which the entity certainly existed.

@@ -45,7 +45,7 @@ SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})  # cal
 _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
 
 _SURE: Final = 2
-"""How many consecutive events on one stream prove that no other stream is open.
+"""Number of consecutive events on one stream that prove that no other stream is open.
 
 If there were another stream, it would have received one of them.
 """
@@ -54,7 +54,7 @@ _EARLY: Final = 16  # maximum number of events to keep for an entity whose creat
 _EXIT: Final = 10 * 1_000_000_000  # maximum time in nanoseconds for handling an exit that a call waited for
 
 _MOST: Final = 8_192
-"""How many pods and containers to keep before the oldest are forgotten.
+"""Number of pods and containers to keep before the oldest are forgotten.
 
 Removed ones may take up at most one eighth of this number.
 """

@@ -76,7 +76,7 @@ _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
 _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |with |stats|status)")
 _FAILED: Final = re.compile(r"^ failed\b")
 DOUBTFUL: Final = 64
-"""How many replies before a crash to doubt, since a handler that panics still logs a successful return."""
+"""Number of replies before a crash to doubt, because a handler that panics still logs a successful return."""
 _CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
 _NAMED: Final = 65_536  # maximum number of containers and pods whose names are kept
 NO_EVENT: Final = "lines without a lifecycle event"

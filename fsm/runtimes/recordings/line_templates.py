@@ -94,7 +94,7 @@ class Templates:
 
 
 NOTHING, BESIDE, QUIET, SAYS, SLOW = range(5)
-"""What a line does to the observations.
+"""The effect of a line on the observations.
 
 ``NOTHING``: It is not a lifecycle event. ``BESIDE``: It is not a lifecycle event, but it has a time. ``QUIET``: It is
 a lifecycle event of which only the time matters. ``SAYS``: It is exactly one observation. ``SLOW``: Only the log
@@ -115,7 +115,7 @@ class Span(NamedTuple):
 
 
 class LineForm(NamedTuple):
-    """What all lines of a template have in common.
+    """The common properties of all lines of a template.
 
     Attributes:
         does: The effect of a line, such as ``SAYS``.

@@ -47,7 +47,7 @@ _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Saying(NamedTuple):
-    """What the lines of a template mean: the observation ``seen``, whose number is ``symbol``.
+    """The meaning of the lines of a template: the observation ``seen``, whose number is ``symbol``.
 
     For calls on a container, ``removed`` is the variant to use once the container has been removed. Otherwise it is
     -1.
@@ -64,7 +64,7 @@ def _others(joiner: Joiner) -> tuple[Container[str], ...]:
 
 
 class _Plain(NamedTuple):
-    """What the lines of a template mean, if that depends on nothing but the entity's id.
+    """The meaning of the lines of a template, if that depends on nothing but the entity's id.
 
     ``pod`` and ``container`` are the symbols to use for a pod and for a container, or -1 if more than the id matters.
     ``removed`` is the variant for a removed container, or -1 if the joiner has to work it out.
@@ -316,7 +316,7 @@ class Bulk:
             self._give_back(ids[0])
 
     def _make_room(self) -> None:
-        """Give back the pod that the joiner will forget next, since calls on it may go on even after its removal."""
+        """Give back the pod that the joiner will forget next, since calls on it may continue even after its removal."""
         removed = self.log.joiner.removed[POD]
         if len(removed) >= pod_calls.UNRECORDED:
             self._give_back(next(iter(removed)))

@@ -37,7 +37,7 @@ SHOWN: Final = frozenset(
 """Signals that a recording shows, provided that the recorded plugin is the only one."""
 
 REMEMBERED: Final = 65_536
-"""How many removed containers to keep in ``pods``, because events are judged some time after they are read."""
+"""Number of removed containers to keep in ``pods``, because events are judged some time after they are read."""
 
 LISTED: Final = {
     "CONTAINER_CREATED": "sync-created",

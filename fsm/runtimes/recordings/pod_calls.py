@@ -21,7 +21,7 @@ from fsm.runtimes.recordings.open_calls import Beginning
 from fsm.trace import ABSENT, Observation, Phase, nanoseconds
 
 UNRECORDED: Final = 65_536
-"""How many containers, and how many pods, to keep without a recorded creation before the oldest are dropped."""
+"""Number of containers, and of pods, to keep without a recorded creation before the oldest are dropped."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -27,7 +27,7 @@ _NAMES: Final = tuple(f"{number:064x}" for number in range(3 * _MOST))
 
 
 class _Known(NamedTuple):
-    """What the joiner knows about a pod, with places in place of ids.
+    """The state of a pod as the joiner knows it, with places in place of ids.
 
     Place 0 is the pod itself. Its containers come next, and removed containers last.
     """
@@ -43,7 +43,7 @@ class _Known(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What an observation does to a pod of a given shape.
+    """The effect of an observation on a pod of a given shape.
 
     Attributes:
         one: The variant of the only resulting observation, or -1. It is -1 unless that observation is about the same
@@ -69,7 +69,7 @@ class Step(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """What the joiner knows about a pod, and the steps found for it so far.
+    """The state of a pod as the joiner knows it, and the steps found for it so far.
 
     ``steps`` maps the symbol of an observation and the place of its entity to a step. ``rests`` is true for a removed
     pod on which no call is in progress.

@@ -131,7 +131,7 @@ Damage: TypeAlias = Callable[[bytes], bytes | None]
 EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
 
 DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
-"""What a crash may do to a file: cut it in half, delete it, or empty it."""
+"""Effects of a crash on a file: it is cut in half, deleted or emptied."""
 
 
 class CrashedError(BaseException):

@@ -36,7 +36,7 @@ from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams, bound
 M = TypeVar("M", bound=Message)
 
 BATCH: Final = LONGEST - (64 << 10)
-"""How many bytes of pods and containers fit into a Synchronize message, which has other fields as well."""
+"""Number of bytes of pods and containers that fit into a Synchronize message, which has other fields as well."""
 
 _NOBODY: Final = "-"  # name used for a plugin that has not registered
 _REPLIES: Final[Mapping[str, type[Message]]] = {

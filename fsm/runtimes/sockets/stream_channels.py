@@ -16,7 +16,7 @@ from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 
 BUFFER: Final = 1 << 16
 HELD: Final = 64 << 20
-"""How many bytes may wait for a client. A client that reads too slowly is disconnected."""
+"""Number of bytes that may wait for a client. A client that reads too slowly is disconnected."""
 LINGER: Final = 2.0  # number of seconds that a client has for reading the last data
 
 

@@ -22,7 +22,7 @@ CODE: Final = "FSM603"
 _LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
 
 _PATIENCE: Final = 5.0
-"""How long a socket may take to accept a connection, in seconds. After that, its queue counts as full."""
+"""Number of seconds that a socket may take to accept a connection. After that, its queue counts as full."""
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 

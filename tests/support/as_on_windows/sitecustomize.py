@@ -23,7 +23,7 @@ SHORT: Final = {
     | {"O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "WNOHANG"},
     select: {"poll", "epoll", "POLLIN", "POLLOUT"},
 }
-"""Names that a module lacks on Windows, by module."""
+"""The names that Python lacks on Windows, by module."""
 
 
 def _without(module: ModuleType, names: set[str]) -> ModuleType:

@@ -1,8 +1,8 @@
 """Decide claims: find the verdict, and the number of steps of a shortest run that breaks the claim.
 
-Every kind of claim needs one breadth-first search through configurations, which keeps a record of the claim so far.
-Each search is made twice: once without the ends of calls that the model does not specify, and once with these ends.
-If only the second search breaks a claim, the verdict is unknown.
+Each kind of claim is decided by a single breadth-first search over configurations, each paired with whatever the
+claim has to remember about the run so far. Because a model may leave the end of a call unspecified, the search is
+made both without and with such ends. If only the second search breaks the claim, the verdict is unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Verdict: TypeAlias = Literal["holds", "fails", "unknown", "vacuous"]
 Run: TypeAlias = tuple[Step, ...]
 
 MOST = 50_000
-"""Maximum number of configurations and records in one search; with more, it raises :class:`OverflowError`."""
+"""A search raises :class:`OverflowError` once it has visited more configurations than this."""
 
 T = TypeVar("T", bound=Hashable)
 Levels: TypeAlias = frozenset[int]
@@ -38,10 +38,10 @@ Levels: TypeAlias = frozenset[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The verdict; if a finite run breaks the claim, also that run and the number of its steps.
+    """The verdict on a claim and, if a finite run breaks it, that run and its number of steps.
 
-    If a claim asks for runs, ``witnesses`` has their lengths.  ``cut`` is true if another call could have begun
-    somewhere, and the search did not follow it.
+    ``witnesses`` has the lengths of the runs that an existential claim asks for. ``cut`` is true if another call
+    could have begun somewhere but the search did not follow it.
     """
 
     verdict: Verdict
@@ -53,7 +53,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Decider:
-    """Decide claims about *model*; the runs of the model are enumerated once for each set of error codes."""
+    """Decides claims about *model*, enumerating its runs only once for each set of error codes."""
 
     model: Model
     _runs: dict[frozenset[str], Runs] = field(default_factory=dict)
@@ -112,13 +112,13 @@ def _states(here: Configuration) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search through the *runs* of a model, with or without *unwritten* ends."""
+    """A search through the *runs* of a model; with *unwritten*, calls may also end in ways that it leaves open."""
 
     runs: Runs
     unwritten: bool
 
     def test(self, written: WrittenCondition | None, *, missing: bool = False) -> Test:
-        """Return a function that tests a condition; without a condition, it always returns *missing*."""
+        """Compile a condition into a test of an instant; the test for ``None`` always returns *missing*."""
         return (lambda _: missing) if written is None else test_of(written.means, self.runs.model)
 
     def steps(self, here: Configuration) -> Iterator[Step]:
@@ -127,7 +127,8 @@ class Search:
     def shortest(self, first: T, after: Callable[[T, Step], T], bad: Callable[[T], bool]) -> Run | None:
         """Return the shortest run whose final record is *bad*, or ``None``.
 
-        The record is *first* at the start, and *after* computes the next record at each step.
+        A record is what the search remembers about a run: it starts as *first*, and *after* computes the next one at
+        each step.
         """
         for run, _, seen in self.explored(first, after):
             if bad(seen):
@@ -135,7 +136,7 @@ class Search:
         return None
 
     def explored(self, first: T, after: Callable[[T, Step], T]) -> Iterator[tuple[Run, Configuration, T]]:
-        """Yield each reachable configuration and record with a shortest run to it, in order of distance."""
+        """Yield every reachable configuration and record, nearest first, each with a shortest run to it."""
         start = (self.runs.model.initial, first)
         came: dict[tuple[Configuration, T], tuple[tuple[Configuration, T], Step] | None] = {start: None}
         going = [start]
@@ -150,14 +151,12 @@ class Search:
                 raise OverflowError
 
     def instants(self) -> Iterator[Instant]:
-        """Yield every instant of every run."""
         yield Instant(self.runs.model.initial)
         for _, here, _ in self.explored(None, lambda _, __: None):
             for step in self.steps(here):
                 yield from step.instants
 
     def met(self, condition: Condition) -> bool:
-        """Check whether *condition* holds at some instant of some run."""
         test = test_of(condition, self.runs.model)
         return any(test(at) for at in self.instants())
 
@@ -173,7 +172,6 @@ def _run_to(
 
 
 def broken(search: Search, claim: Claim) -> Run | None:
-    """Return a shortest run that breaks *claim*, if one exists; for ``leads-to``, the beginning of any such run."""
     match claim:
         case Always():
             return _shortest(_not_always(search, claim, each) for each in claim.conditions)
@@ -205,13 +203,11 @@ def _not_always(search: Search, claim: Always, condition: WrittenCondition) -> R
 
 
 def through(search: Search, sequence: Sequence, until: WrittenCondition | None) -> Run | None:
-    """Return the shortest run through the conditions of *sequence* at successive instants."""
     last = len(sequence)
     conditions = [search.test(each) for each in sequence]
     cancels = search.test(until)
 
     def at_instant(levels: Levels, at: Instant) -> Levels:
-        """Return the possible numbers of conditions that have held in order; once *last* is reached, keep it."""
         now = [condition(at) for condition in conditions]
         if last in levels or (now[-1] and (last == 1 or last - 1 in levels)):
             return frozenset({last})
@@ -233,7 +229,6 @@ def through(search: Search, sequence: Sequence, until: WrittenCondition | None) 
 
 
 def _first_call(search: Search, claim: Idempotent) -> Callable[[Step], bool]:
-    """Return a test of steps: a call replies ok, no call is in progress, and ``once`` holds."""
     once = search.test(claim.once, missing=True)
 
     def replies_ok(step: Step) -> bool:
@@ -254,7 +249,6 @@ def _not_idempotent(search: Search, claim: Idempotent) -> Run | None:
 
 
 def _second_call_breaks(search: Search, event: str, place: Configuration) -> Run | None:
-    """Return the shortest run in which a call of *event* in *place* fails, or changes or emits something."""
     if search.runs.model.silent(place, event):
         return (Step(event=event, stage="acts", source=place, target=place, unspecified=True),)
     going: list[Run] = [()]
@@ -280,15 +274,15 @@ Others: TypeAlias = frozenset[Configuration]
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """The other machine of *claim*, which follows the observations; if it is silent, anything may follow."""
+    """The other machine of a :class:`Follows` claim, stepped along with the observations of a run.
+
+    Once this machine is in a situation about which its model is silent, anything may follow.
+    """
 
     claim: Follows
 
     def seen(self, step: Step) -> list[str]:
-        """Return the other machine's events that *step* represents.
-
-        They are a shared signal, and the outputs that are events of the other machine.
-        """
+        """Return the other machine's names for what it sees of *step*: a shared signal, or outputs it consumes."""
         events = self.claim.other.events.values()
         named = {name: event.name for event in events for name in (event.name, event.rpc) if name}
         seen = [each for each, digit in step.emitted if each in named and digit in (self.claim.of or {digit})]
@@ -301,7 +295,7 @@ class Followed:
         return self._settled(frozenset({MachineModel(self.claim.other).initial}))
 
     def after(self, others: Others, step: Step) -> Others:
-        """Return the other machine's configurations after *step* from *others*; empty if it forbids the step."""
+        """Return where the other machine may be after *step*; nothing if it forbids the step."""
         for event in self.seen(step):
             others = self._settled(self._on(others, event))
         return others
@@ -313,7 +307,6 @@ class Followed:
         return frozenset(step.target for here in others for step in other.steps(here) if step.event == event)
 
     def _settled(self, others: Others) -> Others:
-        """Return *others* and all configurations that hidden events reach from them."""
         hidden = [event.name for event in self.claim.other.events.values() if event.kind == "hidden"]
         while True:
             more = others.union(*(self._on(others, event) for event in hidden))
@@ -326,7 +319,7 @@ class Followed:
 
 
 def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
-    """Return the beginning of a fair run in which the source has held and the target never holds afterwards."""
+    """Return the beginning of a fair run in which the source holds at some point and the target never again."""
     source, target = search.test(claim.source), search.test(claim.target)
 
     def after(waits: bool, instants: Iterable[Instant]) -> bool:  # noqa: FBT001  (what was seen so far)
@@ -353,7 +346,7 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
 
 
 def enabled(search: Search, fair: Fair, here: Configuration) -> bool:
-    """Check whether the *fair* event is possible, counting unspecified ends and begins that were not followed."""
+    """Check whether the *fair* event can happen here, counting unspecified ends and calls that the search cut off."""
     if any(takes(step, fair) for step in search.runs.steps[here]):
         return True
     cut = search.runs.cut.get(here, ())
@@ -361,7 +354,6 @@ def enabled(search: Search, fair: Fair, here: Configuration) -> bool:
 
 
 def takes(step: Step, fair: Fair) -> bool:
-    """Check whether *step* is the *fair* event."""
     ends = step.stage in {"ends", "continues"}
     return step.event == fair.event and ends == fair.ends and fair.outcome in {"", step.outcome}
 
@@ -369,7 +361,6 @@ def takes(step: Step, fair: Fair) -> bool:
 def fair_places(
     search: Search, claim: LeadsTo, edges: dict[Configuration, list[Step]], places: frozenset[Configuration]
 ) -> frozenset[Configuration]:
-    """Return the *places* that are on a fair cycle; the cycle consists of *edges* between the places."""
     within = {here: [step for step in edges[here] if step.target in places] for here in places}
     found: set[Configuration] = set()
     for component in components(within):
@@ -385,7 +376,6 @@ def fair_places(
 
 
 def components(edges: dict[Configuration, list[Step]]) -> list[frozenset[Configuration]]:
-    """Return the strongly connected components: sets of places that can reach one another."""
     reach = {here: _closure(edges, here) for here in edges}
     found: list[frozenset[Configuration]] = []
     done: set[Configuration] = set()
@@ -422,7 +412,6 @@ def _reachable(claim: Reachable, written: Search, every: Search, *, cut: bool) -
 
 
 def vacuous(search: Search, claim: Claim) -> bool:
-    """Check whether *claim* is vacuous, that is, whether its conditions never hold."""
     match claim:
         case Always(when=when):
             return when is not None and not search.met(when.means)
@@ -442,10 +431,6 @@ def vacuous(search: Search, claim: Claim) -> bool:
 
 
 def _asked(sequence: Sequence) -> list[Condition]:
-    """Return the conditions that must hold somewhere.
-
-    They are the conditions of a sequence, or the parts of a single condition.
-    """
     if len(sequence) == 1:
         only = sequence[0].means
         return list(only.of) if isinstance(only, All) else []

@@ -27,7 +27,6 @@ Test: TypeAlias = Callable[[Instant], bool]
 
 
 def test_of(condition: Condition, model: Model) -> Test:
-    """Return a function that tests whether *condition* holds at an instant of a run of *model*."""
     match condition:
         case Not(of=inner):
             test = test_of(inner, model)
@@ -45,7 +44,6 @@ def test_of(condition: Condition, model: Model) -> Test:
 
 
 def _holds(condition: Condition, at: Instant) -> bool:
-    """Check whether the atomic *condition* holds at the instant *at*."""
     match condition:
         case In(states=states, before=False):
             return at.after[0][0] in states
@@ -63,7 +61,6 @@ def _at(condition: At, here: Configuration) -> bool:
 
 
 def _was(condition: Condition, step: Step) -> bool:
-    """Check whether a *condition* on the state before *step* holds."""
     match condition:
         case In(states=states):
             return step.source[0][0] in states
@@ -74,7 +71,6 @@ def _was(condition: Condition, step: Step) -> bool:
 
 
 def _says_step(condition: Condition, step: Step) -> bool:
-    """Check whether a *condition* on *step* itself holds."""
     match condition:
         case EmitsOnly(outputs=outputs, among=among):
             return outputs == tuple(each for each in step.emits if among is None or each in among)
@@ -92,6 +88,5 @@ def _says_step(condition: Condition, step: Step) -> bool:
 
 
 def codes_named(conditions: list[Condition]) -> frozenset[str]:
-    """Return the error codes that *conditions* mention."""
     found = {atom.reply for condition in conditions for atom in atoms(condition) if isinstance(atom, Replies)}
     return frozenset(found - {"ok", "error"})

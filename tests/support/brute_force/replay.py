@@ -13,11 +13,11 @@ from fsm.machine.conditions import Sequence, WrittenCondition
 from fsm.machine.table import UNSPECIFIED
 
 MOST = 2_000
-"""Maximum number of runs that one shown run may represent; there are several if calls in progress are not shown."""
+"""The most model runs that one shown run may stand for; it can be several if calls in progress are not shown."""
 
 
 def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
-    """Return the reason why *shown* is not a run, or does not break *claim*; empty if it is a run that breaks it."""
+    """Explain why *shown* is not a run that breaks *claim*, or return an empty string if it is one."""
     codes = codes_named([each.means for each in conditions_of(claim)])
     found = list(_alike(runs, (*shown.steps, *shown.cycle), codes))
     if not found:
@@ -29,7 +29,6 @@ def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
 
 
 def _alike(runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str]) -> Iterator[Run]:
-    """Return the runs of the model that match the *shown* run."""
     going: list[tuple[Configuration, Run]] = [(runs.model.initial, ())]
     for each in shown:
         if each.outcome == UNSPECIFIED:
@@ -66,7 +65,7 @@ def _unnamed(reply: str, codes: frozenset[str]) -> bool:
 
 
 def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
-    """Check whether *here* matches *shown*: a state, or the states of copies that are not in their initial state."""
+    """Check whether *here* matches *shown*: a state, or a list of the copies that left their initial states."""
     if not isinstance(runs.model, SystemModel):
         return here[0][0] == shown
     states = {copy.name: here[copy.digit][0] for copy in runs.model.system.copies}
@@ -75,7 +74,7 @@ def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
 
 
 def breaks(search: Search, claim: Claim, run: Run, cycle: int, *, stopped: bool) -> bool:
-    """Check whether *run*, whose last *cycle* steps repeat for ever, breaks *claim*."""
+    """Check whether *run* breaks *claim* if its last *cycle* steps repeat for ever."""
     instants = [Instant(search.runs.model.initial), *(at for step in run for at in step.instants)]
     match claim:
         case Always(conditions=conditions, when=when):
@@ -98,11 +97,9 @@ def breaks(search: Search, claim: Claim, run: Run, cycle: int, *, stopped: bool)
 
 
 def _goes_through(search: Search, instants: list[Instant], sequence: Sequence, until: WrittenCondition | None) -> bool:
-    """Check whether the conditions hold at successive *instants*, and ``until`` at none between first and last."""
     conditions, cancels = [search.test(each) for each in sequence], search.test(until)
 
     def through(first: int) -> bool:
-        """Check the other conditions, given that the first condition holds at the instant *first*."""
         if len(conditions) == 1:
             return True
         after = instants[first + 1 :]
@@ -121,7 +118,6 @@ def _goes_through(search: Search, instants: list[Instant], sequence: Sequence, u
 
 
 def _second_differs(search: Search, claim: Idempotent, run: Run) -> bool:
-    """Check whether *run* ends with a successful call whose repetition fails, or changes or emits something."""
     once = search.test(claim.once, missing=True)
     for number, first in enumerate(run):
         second = run[number + 1 :]

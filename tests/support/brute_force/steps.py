@@ -1,7 +1,7 @@
-"""Configurations and steps of machines and systems.
+"""Configurations of machines and systems, and the steps between them.
 
-A configuration has the state of each copy of each part, and the calls of the copy that have begun and not ended.  A
-machine is one copy.  Nothing here is clever: every step of every configuration is listed.
+A configuration has the state of every copy of every part, and the calls that each copy has begun and not ended; a
+machine counts as a single copy. Nothing here is clever: every step of every configuration is listed.
 """
 
 from __future__ import annotations
@@ -20,23 +20,22 @@ Copy: TypeAlias = tuple[str, tuple[str, ...]]
 Configuration: TypeAlias = tuple[Copy, ...]
 
 Stage: TypeAlias = Literal["acts", "begins", "ends", "continues"]
-"""The kind of a step: a whole event, the begin or end of a call, or a call's change of intermediate state."""
+"""The kind of a step: a whole event, the begin or the end of a call, or a change of its intermediate state."""
 
 UNLIMITED = 1_000_000
-"""A number of calls that is never reached."""
 
 OTHER = "ANY_OTHER_ERROR"
-"""Represents every error code that is not named anywhere."""
+"""Stands for every error code that no model or claim names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step of a run; ``reply`` is empty unless a call replies.
+    """A step of a run; ``reply`` is empty unless a call replies.
 
-    ``unwritten`` marks the end of a call that the model does not specify, or a joint event that contains such an end.
-    ``unspecified`` marks a cell about which the model is silent.  ``among`` has the replies as written, one of which
-    is ``reply``. ``emitted`` has each output, as its machine names it, with the copy that emits it. A ``signal`` is
-    an event that is not a call and can be observed.
+    ``unwritten`` is true if the step ends a call in a way that the model does not specify, and ``unspecified`` if the
+    model is silent about the event in this state. ``among`` has the replies as written in the model, one of which led
+    to ``reply``; ``emitted`` pairs each output with the copy that emits it. A ``signal`` is an observable event that
+    is not a call.
     """
 
     event: str
@@ -54,13 +53,13 @@ class Step:
 
     @cached_property
     def instants(self) -> tuple[Instant, ...]:
-        """Return one instant for each output, or a single instant if nothing is emitted."""
+        """The points at which a condition can be evaluated: one for each output, or a single one without outputs."""
         return tuple(Instant(self.target, self, output) for output in self.emits or ("",))
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A point of a run: a step and the configuration after it; the first instant has no step."""
+    """A point in a run: a step and the configuration after it, or no step at the very start."""
 
     after: Configuration
     step: Step | None = None
@@ -68,19 +67,19 @@ class Instant:
 
 
 class Model(Protocol):
-    """A machine or a system whose copies may each have a number of calls of one event in progress."""
+    """A machine or system, of which each copy may have several calls of one event in progress."""
 
     @property
     def initial(self) -> Configuration: ...
 
     def steps(self, here: Configuration, codes: frozenset[str] = frozenset()) -> list[Step]:
-        """Return every possible next step.
+        """Return every step that is possible next.
 
-        If a call may reply any error, there is one step for each of *codes*, and one for all other codes.
+        Where a call may reply any error, there is one step for each of *codes* and one for all other codes together.
         """
 
     def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
-        """Return the event and outcome of each begin of a call that only the limit ``overlap`` prevents."""
+        """Return the event and outcome of every call that could begin here if the limit ``overlap`` were higher."""
 
     def silent(self, here: Configuration, event: str) -> bool:
         """Check whether the model is silent about *event* in this configuration."""
@@ -115,7 +114,6 @@ def outcomes_of(event: Event, state: str) -> tuple[Outcome, ...] | None:
 
 
 def _cut(possible: list[Step], taken: list[Step]) -> frozenset[tuple[str, str]]:
-    """Return the event and outcome of each step that is *possible* but not *taken*."""
     left = set(possible).difference(taken)
     return frozenset((step.event, step.outcome) for step in left)
 
@@ -131,12 +129,10 @@ def without(calls: tuple[str, ...], event: str) -> tuple[str, ...]:
 
 
 def _kept(calls: tuple[str, ...], event: Event) -> tuple[str, ...]:
-    """Return the *calls* that *event* does not interrupt."""
     return () if event.interrupts else calls
 
 
 def after_outcome(copy: Copy, event: Event, outcome: Outcome, *, ends: bool) -> Copy:
-    """Return *copy* after *event*, or after the end of a call of *event*, with this *outcome*."""
     calls = without(copy[1], event.name) if ends else _kept(copy[1], event)
     if outcome.begins:
         calls = tuple(sorted((*calls, event.name)))
@@ -145,8 +141,6 @@ def after_outcome(copy: Copy, event: Event, outcome: Outcome, *, ends: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class MachineModel:
-    """The runs of a machine."""
-
     machine: Machine
     overlap: int = 1
 
@@ -207,7 +201,6 @@ class MachineModel:
 
 
 def state_condition(condition: Condition, here: Configuration) -> bool:
-    """Check whether a *condition* on states holds in the configuration *here*."""
     match condition:
         case Not(of=inner):
             return not state_condition(inner, here)
@@ -224,10 +217,10 @@ def state_condition(condition: Condition, here: Configuration) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Partly:
-    """A joint event that has taken some of its steps.
+    """A joint event of which some steps have been taken.
 
-    If a part has ended the event with an error, ``error`` is its reply, and ``among`` has the errors that it could
-    reply.
+    ``error`` is the reply of the part that ended the event with an error, if one did; ``among`` has the errors that
+    it could have replied.
     """
 
     here: Configuration
@@ -239,8 +232,6 @@ class _Partly:
 
 @dataclass(frozen=True, slots=True)
 class SystemModel:
-    """The runs of a system."""
-
     system: System
     overlap: int = 1
 
@@ -266,7 +257,6 @@ class SystemModel:
         return " ".join(state for state, _ in here)
 
     def _way(self, here: Configuration, joint: JointEvent, way: JointWay, codes: frozenset[str]) -> list[Step]:
-        """Return the steps of *joint* by *way*."""
         for when in (joint.when, way.when):
             if when is not None and not state_condition(when, here):
                 return []
@@ -303,7 +293,7 @@ class SystemModel:
         return list(dict.fromkeys(steps))
 
     def _part_step(self, before: _Partly, part_step: PartStep, codes: frozenset[str], *, ends: bool) -> list[_Partly]:
-        """Return the possible results of one step of a part; empty if the step is impossible.
+        """Return the possible results of one part's step; nothing if the step is impossible.
 
         If *ends* is true, an error ends the joint event.
         """
@@ -349,7 +339,8 @@ def _with(here: Configuration, digit: int, copy: Copy) -> Configuration:
 class Runs:
     """Every reachable configuration with every step from it, in order of distance.
 
-    Only the error codes in *codes* are distinguished.  More than *most* configurations raise :class:`OverflowError`.
+    Only the error codes in *codes* are distinguished. Raises :class:`OverflowError` if there are more than *most*
+    configurations.
     """
 
     model: Model
@@ -381,6 +372,5 @@ class Runs:
 
     @cached_property
     def cut(self) -> dict[Configuration, frozenset[tuple[str, str]]]:
-        """Return the begins of calls that were not followed, by configuration."""
         found = {here: self.model.cut(here) for here in self.steps}
         return {here: begins for here, begins in found.items() if begins}

@@ -33,7 +33,7 @@ OOM_KILLED: Final = "OOMKilled"
 
 
 class Effects:
-    """What the events of a container do to its record in the directory *root* and to its environment *world*.
+    """Effects of the events of a container on its record in the directory *root* and on its environment *world*.
 
     ``beginnings`` maps events to the methods that carry them out, and ``endings`` maps calls that take time to the
     methods that complete them. An event that is missing from ``beginnings`` only needs :meth:`use`. Each of these

@@ -33,7 +33,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 DRAIN_TIMEOUT: Final = 10.0
-"""How many seconds Run waits for a busy event handler after it has stopped everything else."""
+"""Number of seconds that Run waits for a busy event handler after it has stopped everything else."""
 
 
 class RunError(Exception):

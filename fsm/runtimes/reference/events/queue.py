@@ -21,7 +21,7 @@ E = TypeVar("E")
 
 DISCARD_AFTER: Final = 300.0
 CAPACITY: Final = 100
-"""How many unread events a subscriber may have.
+"""Maximum number of unread events of a subscriber.
 
 ``DISCARD_AFTER`` is the number of seconds for which events are retained without a subscriber.
 """

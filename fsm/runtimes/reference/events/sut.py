@@ -26,7 +26,7 @@ UNREAD: Final = {"fits": 1, "fills": CAPACITY - 1, "last": 1, "more": 2, "room":
 RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-waits": CAPACITY + 2} | dict.fromkeys(
     ("kept-more-than-fits", "still-full", "freed"), CAPACITY + 1
 )
-"""How many events must be unread (``UNREAD``) or retained (``RETAINED``) to get an outcome."""
+"""Number of events that must be unread (``UNREAD``) or retained (``RETAINED``) to get an outcome."""
 
 
 class BackoffSUT(LoopSUT[Backoff[int]]):

@@ -25,7 +25,7 @@ TERM_GRACE: Final = "0"
 """The reaper kills without a grace period, because the process was already asked to end."""
 
 FLUSH: Final = 2.0
-"""How many seconds to read the remaining output of a process after its exit."""
+"""Number of seconds to read the remaining output of a process after its exit."""
 
 BUFFER: Final = 1 << 16
 
@@ -183,7 +183,7 @@ def _child(pid: int) -> int:
 
 SECOND: Final = 10**9
 OPEN_INPUT: Final = 1 << 20
-"""How many bytes of standard input are kept until a command reads them."""
+"""Number of bytes of standard input that are kept until a command reads them."""
 
 
 class SimulatedProcess:

@@ -24,7 +24,7 @@ from fsm.runtimes.reference.nri.session import MACHINE, Terms
 from fsm.sut import BrokenError, UnsupportedError
 
 PATIENCE: Final = 0.5
-"""How many real seconds a late plugin waits at most. Its call ends as soon as the clock is advanced."""
+"""Maximum number of real seconds that a late plugin waits. Its call ends as soon as the clock is advanced."""
 
 POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id=POD.id)
@@ -40,7 +40,7 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("register", "active"): ("relabelled", "hangs"),
     ("stop", "active"): ("left", "stopped"),
 }
-"""What NRI's own connection can do in reply to an event in a state.
+"""Actions of NRI's own connection in reply to an event in a state.
 
 Where there are two outcomes in the state ``active``, only one is possible. The second outcome of ``stop`` is for a
 plugin that was launched as a process, and the second outcome of ``register`` is for a plugin that has already

@@ -1,4 +1,4 @@
-"""What pods depend on: containers, an observer, the network, metadata, and the stages of a run.
+"""The dependencies of pods: containers, an observer, the network, metadata, and the stages of a run.
 
 The base classes of containers and observers do nothing. Like CNI's host-local plugin, the network leases an address to
 each pod and records the lease in a file.
