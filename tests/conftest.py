@@ -24,10 +24,10 @@ settings.load_profile("default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let signals end the processes of tests, and forbid skips under ``FSM_FORBID_SKIPS=1``, even in doctests.
+    """Let signals end the processes of tests, and turn skips into failures under ``FSM_FORBID_SKIPS=1``.
 
-    A shell starts background processes with SIGINT ignored, and nohup starts them with SIGHUP ignored. Commands would
-    inherit this.
+    A shell starts background processes with SIGINT ignored, and nohup with SIGHUP ignored; commands under test would
+    inherit this. Skips are forbidden in doctests, too.
     """
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -47,7 +47,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    """Freeze the collected objects, so that the garbage collector skips them: they are never freed."""
+    """Freeze the collected objects, which are never freed, so that the garbage collector skips them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
@@ -62,13 +62,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 class NoSkips:
-    """Pytest plugin that turns every skip into a failure with the reason of the skip."""
+    """A plugin of pytest that turns every skip into a failure, giving the reason of the skip."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Turn a skip of a test into a failure."""
         report = yield
         if call.excinfo and isinstance(call.excinfo.value, pytest.skip.Exception):
             report.outcome = "failed"
@@ -77,7 +76,6 @@ class NoSkips:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Turn a skip of a whole module into a failure."""
         report = yield
         if report.outcome == "skipped":
             report.outcome = "failed"

@@ -43,10 +43,6 @@ def test_nothing_is_compiled_for_a_small_input(words: tuple[str, ...], tmp_path:
 
 @pytest.mark.parametrize(("terminal", "lines"), [(True, 1), (False, 0)])
 def test_slow_compilation_is_announced_once(monkeypatch: pytest.MonkeyPatch, lines: int, *, terminal: bool) -> None:
-    """On a terminal, slow compilation prints the line "compiling WHAT, once, about N s".
-
-    For a package that compiles in a second, there is no line.
-    """
     stderr = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
     monkeypatch.setattr(compiled, "_announced", set())
@@ -63,7 +59,6 @@ def double(number: int) -> int:
 
 
 def test_code_that_is_not_cached_is_announced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The message about compilation appears only if the code is not in the cache."""
     monkeypatch.setattr(compiled, "code_folder", lambda _: str(tmp_path))
     packages: list[str] = []
     monkeypatch.setattr(compiled, "_announce", packages.append)

@@ -17,17 +17,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def calls() -> Judged:
-    """Recorded calls that two machines have judged."""
     return judge(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def counts(found: tuple[MachineCoverage, ...]) -> list[Mapping[tuple[str, str], Mapping[str, int]]]:
-    """Return, for each machine, its exercised cells with their counts."""
     return [{cell: by for cell, by in each.cells.items() if by} for each in found]
 
 
 def test_one_is_as_it_was(calls: Judged) -> None:
-    """A single recording has the coverage of its own judgements, even if the recording is passed twice."""
     own = [
         {cell: {calls.name: count} for cell, count in judgement.covered.cells.items() if count}
         for judgement in calls.judgements
@@ -38,7 +35,6 @@ def test_one_is_as_it_was(calls: Judged) -> None:
 
 
 def test_two_are_added(calls: Judged) -> None:
-    """In merged coverage, each cell has a separate count for each recording, in whatever order they are merged."""
     other = replace(calls, name="other", judgements=calls.judgements[::-1])
 
     both = counts(merged([calls, other]))
@@ -48,7 +44,6 @@ def test_two_are_added(calls: Judged) -> None:
 
 
 def test_machines_of_one_name_and_other_cells_stay_apart(calls: Judged) -> None:
-    """Counts are merged only if two machines have the same name and the same cells."""
     first, *_ = calls.judgements
     fewer = dict([*first.covered.cells.items()][:-1])
     other = replace(calls, name="other", judgements=(replace(first, covered=replace(first.covered, cells=fewer)),))
@@ -61,7 +56,6 @@ def test_machines_of_one_name_and_other_cells_stay_apart(calls: Judged) -> None:
 
 
 def test_what_a_log_adds_to_calls(calls: Judged) -> None:
-    """An exit is unseen if all recordings of the machine are of calls, and not if one of them is a log."""
     log = judge(RECORDINGS / "containerd-2.1.9.log", models=["cri-container"])
 
     ((alone, _), (beside, _)) = merged([calls]), merged([calls, log])

@@ -44,10 +44,6 @@ def _started(*versions: str) -> bytes:
     ],
 )
 def test_the_version_that_a_log_shows(versions: Sequence[str], tolerates: bool, said: str, tmp_path: Path) -> None:  # noqa: FBT001  (a row of the table)
-    """The version that a log shows decides which deviations are tolerated.
-
-    If the version has no profile, no deviation is tolerated.
-    """
     log = tmp_path / "containerd.log"
     log.write_bytes(_started(*versions))
     judged = judge(log, profile="auto")
@@ -61,7 +57,6 @@ def test_the_version_that_a_log_shows(versions: Sequence[str], tolerates: bool, 
 
 
 def test_as_with_the_profile_by_name() -> None:
-    """The verdict and the deviations are the same as when the profile is given by its name."""
     name = RECORDINGS / "1.6.20-deadlines.log.gz"
     auto, named = judge(name, profile="auto"), judge(name, profile="containerd-1.6.20")
 
@@ -70,7 +65,6 @@ def test_as_with_the_profile_by_name() -> None:
 
 
 def test_events_and_calls_show_it_too() -> None:
-    """Events and calls show the version, too: a plugin receives it on connecting, and a Version call returns it."""
     call = '{"op": "Version", "start": 1, "end": 2, "code": "OK", "detail": "", "version": "1.7.24"}\n'
     calls = (RECORDINGS / "cri-calls-1.7.24.jsonl").read_text(encoding="utf-8")
 
@@ -82,10 +76,6 @@ def test_events_and_calls_show_it_too() -> None:
 
 
 def test_what_is_followed_changes_its_profile_at_a_restart() -> None:
-    """If the version changes while a recording is followed, each version has its own verdict.
-
-    The exit code is that of the worse verdict.
-    """
     follow = ("judge", "--follow", "--profile", "auto", "-")
     upgraded = fsm(*follow, stdin=_started("1.6.20", "1.7.27"))
     downgraded = fsm(*follow, stdin=_started("1.7.27", "1.6.20"))
@@ -99,7 +89,6 @@ def test_what_is_followed_changes_its_profile_at_a_restart() -> None:
 
 
 def test_a_recording_without_a_version_is_followed_without_a_profile() -> None:
-    """If a followed recording does not show its version, a message says so, and no profile is used."""
     done = fsm("judge", "--follow", "--profile", "auto", "-", stdin=Path(HOLDING).read_bytes())
 
     assert 0 == done.returncode

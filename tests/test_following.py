@@ -1,4 +1,4 @@
-"""A followed recording has the same verdict as the complete file, whatever its pieces and pauses are."""
+"""A followed recording has the same verdict as the complete file, however it is cut and delayed."""
 
 from __future__ import annotations
 
@@ -127,10 +127,6 @@ def test_in_pieces_as_the_whole(name: str, cut: list[float], quiet: int) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_line_at_a_time(name: str) -> None:
-    """If a file is followed line by line, violations and coverage are the same as for the complete file.
-
-    During pauses, recorded calls settle as they do in real time.
-    """
     data = _data(name)
     cuts = [at for at, byte in enumerate(data) if byte == ord("\n")][::3]
 
@@ -168,7 +164,6 @@ def test_a_call_is_judged_once_none_that_began_before_it_is_awaited() -> None:
 
 
 def test_what_comes_too_late_breaks_nothing() -> None:
-    """A call that is recorded too late is counted, and does not cause a violation."""
     early = (CALLS + STATUS).replace("RUNNING", "CREATED").encode()
     late = (START % 5_500_000_000).encode()
 
@@ -179,7 +174,6 @@ def test_what_comes_too_late_breaks_nothing() -> None:
 
 
 def test_memory_does_not_grow_with_what_is_never_over() -> None:
-    """Memory does not grow with violations of entities that never occur again: they are closed, and still counted."""
     monitor = Monitor(load("cri-container"), fresh=True)
     number = 2 * OPEN
     seen = [Observation(entity=f"c{each}", event="stop", reply="NOT_FOUND") for each in range(number)]
@@ -194,7 +188,7 @@ def test_memory_does_not_grow_with_what_is_never_over() -> None:
 
 LINES = _data("containerd-1.6.20.log").splitlines(keepends=True)
 VIOLATION = 14
-"""The line number of the first violation, counted from 1."""
+"""The line of the first violation, counted from 1."""
 
 
 def _lines_of(stream: IO[str], until: str) -> list[str]:
@@ -207,10 +201,6 @@ def _lines_of(stream: IO[str], until: str) -> list[str]:
 
 
 def test_a_violation_is_printed_at_once_and_a_signal_ends_with_the_verdict(tmp_path: Path) -> None:
-    """A violation is printed immediately, and a signal to end prints the verdict.
-
-    SIGUSR1 prints a summary and does not end the command. A rotated log is followed further.
-    """
     log = tmp_path / "containerd.log"
     with subprocess.Popen(
         [FSM, "judge", "--follow", log], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -239,10 +229,6 @@ def test_a_violation_is_printed_at_once_and_a_signal_ends_with_the_verdict(tmp_p
 
 
 def test_the_end_of_a_pipe_is_the_end() -> None:
-    """When a followed pipe ends, the command ends with the verdict's exit code.
-
-    The recordings are one that holds, one that fails, and an empty recording.
-    """
     holds = fsm("judge", "--follow", "-", stdin=_data("containerd-1.7.24.log"))
     fails = fsm("judge", "--follow", "--format", "json", "-", stdin=_data("containerd-1.6.20.log"))
     empty = fsm("judge", "--follow", "-", stdin=b"")
@@ -270,10 +256,6 @@ def test_what_is_found_only_in_the_whole_is_refused(options: list[str], why: str
 
 
 def test_pods_of_containers_that_are_over_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container that has ended is forgotten, except for the last few.
-
-    It ends by its removal, by the removal of its pod, or by its absence from a list.
-    """
     monkeypatch.setattr(nri_events, "REMEMBERED", 2)
     reader = nri_events.NriEventReader()
 

@@ -15,15 +15,13 @@ QUICK = settings(max_examples=200, database=None, deadline=None)
 
 
 class Rusty(Simulated):
-    """A door that jams after it has been pushed open three times, although its machine allows a fourth push."""
+    """A door that jams after three pushes, although its machine allows a fourth."""
 
     def reset(self) -> None:
-        """Start again with a count of zero pushes."""
         super().reset()
         self.pushed = 0
 
     def do(self, event: str) -> str:
-        """Perform *event*, and count the pushes that open the door."""
         before = self.shows()
         reply = super().do(event)
         self.pushed += event == "push" and before == "CLOSED" and reply == "ok"
@@ -39,7 +37,6 @@ def test_it_is_a_hypothesis_state_machine() -> None:
 
 
 def test_what_is_not_legal_is_said_in_words() -> None:
-    """For an illegal reply, the assertion error contains the report with the violation and its clause."""
     rusty = stateful(door(), lambda: Rusty(door()))
 
     with pytest.raises(AssertionError, match=r"violation: push replied NOT_FOUND(?s:.*)clause +push-opens .MUST."):
@@ -47,5 +44,4 @@ def test_what_is_not_legal_is_said_in_words() -> None:
 
 
 def test_a_sut_may_be_named() -> None:
-    """A SUT can be named by the text that names it on the command line."""
     run_state_machine_as_test(stateful(load("cri-pod"), "model:pod-sandbox"), settings=settings(QUICK, max_examples=1))

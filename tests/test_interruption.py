@@ -22,10 +22,6 @@ SUPPORT = Path(__file__).resolve().parent / "support"
     ids=["memory", "time", "neither"],
 )
 def test_more_than_it_may_is_an_interrupt(seconds: float, memory: int, why: str) -> None:
-    """The command is interrupted before the system refuses memory.
-
-    There is no output afterwards, even if the exception is caught.
-    """
     code = (
         "from fsm.interruption import Interruption\n"
         f"with Interruption().limited({seconds}, {memory}):\n"
@@ -53,7 +49,6 @@ def test_more_than_it_may_is_an_interrupt(seconds: float, memory: int, why: str)
 )
 @pytest.mark.parametrize("looks", [True, False])
 def test_what_looks_ends_by_itself(seconds: float, memory: int, why: str, *, looks: bool) -> None:
-    """Code that checks for an exceeded limit can still print its result. Code that does not check is interrupted."""
     code = (
         "import fsm.interruption as interruption\n"
         "interruption._GRACE = 0.1\n"
@@ -72,7 +67,6 @@ def test_what_looks_ends_by_itself(seconds: float, memory: int, why: str, *, loo
 
 
 def test_what_cleans_up_is_not_interrupted_again() -> None:
-    """While a command cleans up after a signal, an exceeded limit does not interrupt it."""
     code = (
         "import signal, time\n"
         "from fsm.interruption import Interruption\n"
@@ -103,7 +97,7 @@ def test_what_cleans_up_is_not_interrupted_again() -> None:
 def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: str, expected: tuple[int, str]) -> None:
     """The first signal ends the command normally, even if it is sent twice, as by ``timeout``.
 
-    A different signal interrupts the ending.
+    Only a different signal interrupts it before it has ended.
     """
     code = (
         "import signal\n"
@@ -123,7 +117,6 @@ def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: str, expect
 
 
 def test_the_same_signal_interrupts_later() -> None:
-    """If the command is still running some time after the first signal, the same signal interrupts it."""
     code = (
         "import signal, time\n"
         "import fsm.interruption\n"
@@ -144,7 +137,7 @@ def test_the_same_signal_interrupts_later() -> None:
 
 
 def test_an_event_loop_loses_no_step_to_an_interrupt() -> None:
-    """A signal that arrives at any line of asyncio ends the loop, which does not wait for ever for a lost step."""
+    """Wherever in asyncio a signal arrives, it ends the loop, which never waits for a step that was lost."""
     script = [sys.executable, str(SUPPORT / "interrupted_loop.py"), "2400"]
 
     ran = subprocess.run(script, capture_output=True, text=True, check=False, timeout=300)
@@ -173,7 +166,6 @@ def test_a_signal_wakes_an_event_loop() -> None:
 
 
 def supervised(body: str) -> subprocess.CompletedProcess[str]:
-    """Run *body* in a supervised process."""
     code = f"import ctypes, os, signal, sys\nfrom fsm.interruption import INTERRUPTION\nINTERRUPTION.expect()\nINTERRUPTION.supervise()\n{body}\n"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
 
@@ -200,7 +192,6 @@ def supervised(body: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_what_ends_without_a_verdict_is_unknown(body: str) -> None:
-    """If a process ends in any way without a verdict, its output is kept, and a line on standard error says so."""
     ran = supervised(f"print('half of', flush=True)\n{body}")
 
     assert (3, "half of\n") == (ran.returncode, ran.stdout)
@@ -209,7 +200,7 @@ def test_what_ends_without_a_verdict_is_unknown(body: str) -> None:
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 74])
 def test_a_verdict_stays_whatever_becomes_of_the_process(code: int) -> None:
-    """The exit code is that of the verdict, even if the process is aborted while it frees its memory."""
+    """The verdict decides the exit code, even if the process is aborted while it frees its memory."""
     ran = supervised(f"INTERRUPTION.settle({code})\nos.abort()")
 
     assert (code, "", "") == (ran.returncode, ran.stdout, ran.stderr)

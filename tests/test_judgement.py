@@ -65,7 +65,7 @@ HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
     ],
 )
 def test_a_header_that_is_mistaken_is_no_missing_machine(header: str, what: str, tmp_path: Path) -> None:
-    """A wrong header of a trace is reported as an error, even if a model is given.
+    """A wrong header of a trace is an error even if a model is given.
 
     In files that are not traces, the key ``trace`` may have any meaning.
     """
@@ -98,7 +98,6 @@ def test_a_header_that_is_mistaken_is_no_missing_machine(header: str, what: str,
 def test_real_recordings_have_the_properties_of_their_machines(
     name: str, profile: str | None, broken: list[str], known: list[str]
 ) -> None:
-    """Real recordings break no property under the profile of their version; without it, a deviation may break one."""
     found = judge(str(RECORDINGS / name), profile=profile, properties=())
     shown = [each for judgement in found.judgements for each in judgement.properties]
     names = {status: [each.clause.name for each in shown if each.status == status] for status in ("violated", "known")}
@@ -118,10 +117,6 @@ STARTED_TWICE = """{"trace": 1, "machine": "container-status", "fresh": true}
 
 
 def test_every_format_has_the_property_and_its_lines(tmp_path: Path) -> None:
-    """Every format has the property and its lines.
-
-    The twin is a trace without the second start, for which no format reports a violation.
-    """
     file = tmp_path / "trace.jsonl"
     file.write_text(STARTED_TWICE, encoding="utf-8")
     (tmp_path / "once.jsonl").write_text(STARTED_TWICE.rpartition("{")[0], encoding="utf-8")
@@ -149,7 +144,6 @@ def test_every_format_has_the_property_and_its_lines(tmp_path: Path) -> None:
 def test_mistakes_have_a_code_and_a_way_out(
     code: str, name: str, how: dict[str, object], what: str, tmp_path: Path
 ) -> None:
-    """If a file cannot be judged, the error has a code, the reason and a remedy."""
     (tmp_path / "trace.jsonl").write_text(TRACE, encoding="utf-8")
     for file, text in HISTORIES.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
@@ -184,7 +178,6 @@ def test_every_code_of_recordings_has_a_case() -> None:
     ],
 )
 def test_a_header_that_names_no_machine_is_told_with_its_place(machine: str, what: str, tmp_path: Path) -> None:
-    """If the header of a trace names no machine, the error has the file and line to find the trace among many."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(json.dumps({"trace": 1, "machine": machine}) + "\n" + TRACE, encoding="utf-8")
 
@@ -196,7 +189,6 @@ def test_a_header_that_names_no_machine_is_told_with_its_place(machine: str, wha
 
 
 def test_a_header_names_the_machine(tmp_path: Path) -> None:
-    """A trace whose header names its machine needs no option."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(
         json.dumps({"trace": 1, "machine": "cri-container", "fresh": True}) + "\n" + TRACE, encoding="utf-8"
@@ -208,7 +200,6 @@ def test_a_header_names_the_machine(tmp_path: Path) -> None:
 
 
 def test_a_path_in_a_header_starts_at_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path in a header is relative to the trace, even if the working directory has a file of the same name."""
     model = (home() / "models" / "cri-container.toml").read_text(encoding="utf-8")
     trace = tmp_path / "run" / "trace.jsonl"
     trace.parent.mkdir()
@@ -229,7 +220,6 @@ def test_a_path_in_a_header_starts_at_the_trace(tmp_path: Path, monkeypatch: pyt
     ["../mine.toml", "../run/real.toml", "{here}/mine.toml", "link.toml", "pipe.toml", "nul\\u0000.toml", "run/"],
 )
 def test_a_header_opens_no_file_elsewhere(name: str, tmp_path: Path) -> None:
-    """A header cannot name absolute paths, parent folders, links, or files that may block, such as pipes."""
     here = tmp_path / "run"
     (here / "run").mkdir(parents=True)
     for path in (tmp_path / "mine.toml", here / "real.toml"):
@@ -249,7 +239,7 @@ def test_a_header_opens_no_file_elsewhere(name: str, tmp_path: Path) -> None:
 
 
 def test_a_field_that_the_model_does_not_have_leaves_the_verdict_open(tmp_path: Path) -> None:
-    """An unknown field may be a misspelt field of the model, so the verdict is unknown."""
+    """An unknown field may be a misspelt field of the model, so the verdict stays open."""
     trace = tmp_path / "trace.jsonl"
     head = (
         '{"trace": 1, "machine": "cri-container", "fresh": true}\n{"entity": "c1", "event": "create", "reply": "ok"}\n'
@@ -274,10 +264,6 @@ def test_a_field_that_the_model_does_not_have_leaves_the_verdict_open(tmp_path: 
     ],
 )
 def test_a_trace_with_a_line_that_cannot_be_judged_does_not_hold(line: str, why: str, tmp_path: Path) -> None:
-    """If some line cannot be judged, it may be a violation, so the verdict is unknown.
-
-    The report has the first such line and the number of such lines.
-    """
     trace = tmp_path / "trace.jsonl"
     head = json.dumps({"trace": 1, "machine": "cri-container", "fresh": True})
     first, *rest = TRACE.splitlines()
@@ -299,7 +285,7 @@ def test_a_trace_with_a_line_that_cannot_be_judged_does_not_hold(line: str, why:
 
 
 def test_every_violation_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
-    """If *every* is false, the first three violations of each cause are kept and the others are counted."""
+    """Unless *every* is true, only the first three violations of each cause are kept, and the others counted."""
     trace = tmp_path / "trace.jsonl"
     head = json.dumps({"trace": 1, "machine": "cri-container", "fresh": True})
     trace.write_text("\n".join([head, *['{"entity": "c1", "event": "start", "reply": "ok"}'] * 9]), encoding="utf-8")
@@ -322,10 +308,6 @@ def test_every_violation_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_what_one_known_deviation_explains_is_one_finding() -> None:
-    """All violations that one known deviation explains are one finding.
-
-    They may occur in different states, with different legal alternatives.
-    """
     name = "1.7.24-nri"
     judged = judge(RECORDINGS / f"{name}.nri.jsonl.gz", calls=RECORDINGS / f"{name}.calls.jsonl.gz")
 
@@ -341,7 +323,6 @@ def test_what_one_known_deviation_explains_is_one_finding() -> None:
 
 
 def test_an_output_alone_covers_the_cell_that_alone_can_have_emitted_it(tmp_path: Path) -> None:
-    """An output covers the cell that must have emitted it. If either of two cells may have, neither is covered."""
     trace = tmp_path / "nri.jsonl"
     met = []
     for events in (["CreateContainer", "StartContainer"], ["StartContainer"]):
@@ -354,7 +335,6 @@ def test_an_output_alone_covers_the_cell_that_alone_can_have_emitted_it(tmp_path
 
 
 def test_a_fresh_trace_knows_that_nothing_was_there(tmp_path: Path) -> None:
-    """An observation that is legal in mid-life may be a violation at the beginning of a fresh trace."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text('{"entity": "c1", "event": "start", "reply": "ok"}\n', encoding="utf-8")
 
@@ -365,7 +345,6 @@ def test_a_fresh_trace_knows_that_nothing_was_there(tmp_path: Path) -> None:
 
 
 def test_a_recording_of_nothing_is_unknown(tmp_path: Path) -> None:
-    """The verdict on a file without any line about a lifecycle is unknown."""
     nothing = tmp_path / "nothing.log"
     nothing.write_text("Nov 20 11:03:20 n1 kernel: eth0: link up\n", encoding="utf-8")
 
@@ -387,7 +366,6 @@ DAEMON = {
 
 @pytest.mark.parametrize("case", DAEMON)
 def test_a_recording_of_nobody_is_unknown(case: str, tmp_path: Path) -> None:
-    """If a log mentions no container and no pod, nothing is judged, and the verdict is unknown."""
     daemon = tmp_path / "daemon.log"
     daemon.write_text(DAEMON[case], encoding="utf-8")
 
@@ -400,7 +378,6 @@ def test_a_recording_of_nobody_is_unknown(case: str, tmp_path: Path) -> None:
 
 
 def test_a_restart_and_events_that_the_machine_does_not_know_are_unknown(tmp_path: Path) -> None:
-    """A recording of nothing but restarts and unknown events is unknown; a restart says nothing about containers."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text('{"event": "restart"}\n{"entity": "c1", "event": "x"}\n', encoding="utf-8")
 
@@ -410,7 +387,6 @@ def test_a_restart_and_events_that_the_machine_does_not_know_are_unknown(tmp_pat
 
 
 def test_a_machine_of_nobody_does_not_count_beside_another(tmp_path: Path) -> None:
-    """A log that mentions only containers holds, although no pod was judged."""
     alone = tmp_path / "alone.log"
     stop = f'StopContainer for \\"{"c" * 64}\\"'
     lines = [f'time="T" level=info msg="{stop}{end}"\n' for end in (" with timeout 1 (s)", " returns successfully")]
@@ -441,7 +417,6 @@ REFUSED = '{"entity": "c3", "event": "stop", "reply": "NOT_FOUND"}\n'
 def test_what_could_not_be_judged_is_no_pass_beside_surprises(
     trace: str, answer: ExitCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If too many calls overlap, the verdict is unknown in spite of surprises, but not if there is a violation."""
     monkeypatch.setattr(unobserved, "LIMIT", 20)
     file = tmp_path / "trace.jsonl"
     file.write_text(trace, encoding="utf-8")
@@ -452,7 +427,6 @@ def test_what_could_not_be_judged_is_no_pass_beside_surprises(
 
 
 def test_several_machines_of_one_kind_judge_the_same_recording() -> None:
-    """Several machines judge the same recording together, for example the contract and the implementation."""
     models = ["cri-container", "container-status"]
 
     judged = judge(str(RECORDINGS / "containerd-1.7.24.log"), models=models)
@@ -463,7 +437,6 @@ def test_several_machines_of_one_kind_judge_the_same_recording() -> None:
 
 
 def test_a_profile_applies_to_the_machines_that_have_it() -> None:
-    """A profile applies to the machines that have it; the other machines are judged without a profile."""
     judged = judge(
         str(RECORDINGS / "containerd-1.6.20.log"),
         models=["container-status", "nri-pod"],
@@ -476,7 +449,6 @@ def test_a_profile_applies_to_the_machines_that_have_it() -> None:
 
 
 def test_a_machine_that_knows_no_event_of_the_recording_cannot_tell(tmp_path: Path) -> None:
-    """A recording without any event that the machine knows never passes."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text('{"entity": "p1", "event": "StopContainer", "reply": "ok"}\n', encoding="utf-8")
 
@@ -499,7 +471,7 @@ time="2026-11-20T11:03:29.4Z" level=error msg="PodSandboxStatus for \\"{POD}\\" 
     ("code", "verdict"), [("Unknown", Holds), ("Internal", Holds), ("Unavailable", Holds), ("NotFound", Illegal)]
 )
 def test_a_status_may_fail_but_not_deny_what_is_there(code: str, verdict: type, tmp_path: Path) -> None:
-    """A status call may fail because a shim has died, but NOT_FOUND is illegal before the container is removed."""
+    """A status call may fail because a shim has died, but must not say NOT_FOUND before the container is removed."""
     log = tmp_path / "containerd.log"
     log.write_text(STATUS % (code, code), encoding="utf-8")
 
@@ -510,10 +482,7 @@ def test_a_status_may_fail_but_not_deny_what_is_there(code: str, verdict: type, 
 
 
 def test_a_recording_of_something_else_is_unknown() -> None:
-    """Events of a plugin cannot be judged by the clients' contract, so the verdict is unknown.
-
-    The events show only outputs, and this contract has none.
-    """
+    """The clients' contract has no outputs, so it cannot judge a plugin's events, which show nothing else."""
     judged = judge(RECORDINGS / "nri-events-2.1.9.jsonl", models=("cri-pod",))
 
     assert "the recording has only outputs, but cri-pod has no outputs" in as_text(Report(judged=(judged,)))
@@ -524,7 +493,6 @@ def test_a_recording_of_something_else_is_unknown() -> None:
 
 
 def test_a_call_in_a_trace_names_its_entity(tmp_path: Path) -> None:
-    """In a trace, a call must name its entity. A signal may affect all entities."""
     trace = tmp_path / "trace.jsonl"
     made = "".join(f'{{"entity": "{name}", "event": "create", "reply": "ok"}}\n' for name in "ab")
 
@@ -538,7 +506,6 @@ def test_a_call_in_a_trace_names_its_entity(tmp_path: Path) -> None:
 
 
 def test_what_is_counted_is_there() -> None:
-    """No note of a judgement has a count of zero."""
     notes = [judge(each).notes for each in sorted(RECORDINGS.glob("*calls*1*.jsonl"))]
 
     assert all(count for each in notes for count in each.values())

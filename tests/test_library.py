@@ -27,7 +27,6 @@ never  = "gone then not gone"
 
 @pytest.fixture
 def door(tmp_path: Path) -> Path:
-    """A model file and its property file."""
     for folder, text in (("models", DOOR), ("properties", STATED)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")
@@ -35,7 +34,6 @@ def door(tmp_path: Path) -> Path:
 
 
 def test_models_in_a_zip_file_are_unpacked(door: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Models in a zip file are copied with their folders, so that a model and its properties find each other."""
     file = door.parent.parent / "fsm.zip"
     with zipfile.ZipFile(file, "w") as packed:
         for path in (door, door.parent.parent / "properties" / "door.toml"):
@@ -57,7 +55,6 @@ def test_the_same_file_is_the_same_machine(door: Path) -> None:
 
 
 def test_a_file_that_has_changed_is_read_anew(door: Path) -> None:
-    """After a change, both the model and its properties are read again."""
     before = specification(str(door))
     door.write_text(edited(DOOR, "A door that is pushed opens", "A door opens"), encoding="utf-8")
     stated = door.parent.parent / "properties" / "door.toml"
@@ -71,7 +68,6 @@ def test_a_file_that_has_changed_is_read_anew(door: Path) -> None:
 
 
 def test_the_same_text_elsewhere_is_another_machine(door: Path) -> None:
-    """Two files with the same text are two machines, and each has the path of its own file."""
     other = door.with_name("other.toml")
     other.write_bytes(door.read_bytes())
 
@@ -79,7 +75,6 @@ def test_the_same_text_elsewhere_is_another_machine(door: Path) -> None:
 
 
 def test_a_mistake_is_told_again_and_mended_at_once(door: Path) -> None:
-    """A file that was refused is not cached: the error is reported again, and a corrected file is loaded."""
     door.write_text(edited(DOOR, 'initial = "shut"', 'initial = "shutt"'), encoding="utf-8")
     for _ in range(2):
         with pytest.raises(InputError, match="did you mean 'shut'"):
@@ -91,7 +86,6 @@ def test_a_mistake_is_told_again_and_mended_at_once(door: Path) -> None:
 
 @pytest.mark.installed
 def test_all_that_is_shipped_is_found() -> None:
-    """Every shipped machine and system is found, together with its properties."""
     assert names() == specified()
     assert [*names(), *systems()] == [claims(name).machine.name for name in (*names(), *systems())]
 
@@ -99,12 +93,11 @@ def test_all_that_is_shipped_is_found() -> None:
 @pytest.mark.installed
 @pytest.mark.parametrize("name", sorted(each.name for each in walk_packages(fsm.__path__, "fsm.")))
 def test_every_module_can_be_imported(name: str) -> None:
-    """Each module can be imported by itself, without the libraries of any extra."""
     import_module(name)
 
 
 def test_what_a_file_names_is_a_file(tmp_path: Path) -> None:
-    """A model file must be a regular file; reading a pipe or a device might never end."""
+    """A model must be a regular file, because reading a pipe or a device might never end."""
     system = (
         '[system]\nname = "s"\ntitle = ""\nabout = ""\nsource = ""\n[part]\na = { machine = "/dev/null" }\n[event]\n'
     )
@@ -135,10 +128,6 @@ def test_what_a_file_names_is_a_file(tmp_path: Path) -> None:
 def test_what_is_likely_meant_is_told(
     name: str, says: str, door: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For an unknown name, the message suggests an existing file, or a similar model name.
-
-    It lists all names only if no name is similar.
-    """
     (tmp_path / "empty").mkdir()
     (tmp_path / "gate.toml").write_bytes(door.read_bytes())
     (tmp_path / "models" / "cri-pod.toml").write_bytes(door.read_bytes())
@@ -152,7 +141,6 @@ def test_what_is_likely_meant_is_told(
 
 
 def test_a_shipped_name_is_that_also_where_a_folder_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shipped name means the shipped model, even if the working directory has a folder of this name."""
     (tmp_path / "cri-pod").mkdir()
     monkeypatch.chdir(tmp_path)
 

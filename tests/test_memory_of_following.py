@@ -44,7 +44,6 @@ def _bench() -> Any:  # noqa: ANN401  (a script)
 
 
 def _reached(root: object) -> int:
-    """Return the number of objects that can be reached from *root*."""
     seen, todo = {id(root)}, [root]
     for each in todo:
         for other in gc.get_referents(each):
@@ -55,7 +54,7 @@ def _reached(root: object) -> int:
 
 
 def _sizes(name: str) -> tuple[int, int]:
-    """Return the number of objects in memory after half of the repetitions of a recording, and after all of them.
+    """Return how many objects are in memory after half of the repetitions of a recording, and after all of them.
 
     Each repetition has new ids.
     """
@@ -75,10 +74,6 @@ def _sizes(name: str) -> tuple[int, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["containerd-2.1.9.log", "nri-events-2.1.9.jsonl"])
 def test_nothing_grows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory does not grow while containers and pods come and disappear.
-
-    Without the limits, it grows with each repetition of the recording.
-    """
     free = _sizes(name)
     for module, limit in LIMITS:
         monkeypatch.setattr(module, limit, 32)

@@ -67,7 +67,6 @@ never = "lit then dark"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder with a model and its properties."""
     for folder, text in (("models", LAMP), ("properties", PROPERTIES)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "lamp.toml").write_text(text, encoding="utf-8")
@@ -76,12 +75,11 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lamp(home: Path) -> fsm.Machine:
-    """The lamp, loaded from its file."""
     return fsm.load(home / "models" / "lamp.toml")
 
 
 def fails(verdict: fsm.Verdict) -> bool:
-    """Return whether the verdict is a failure. An unknown verdict fails the test."""
+    """Return whether *verdict* is a failure; an unknown verdict fails the test."""
     match verdict:
         case fsm.Holds():
             return False
@@ -121,7 +119,6 @@ def test_a_profile_changes_what_a_machine_does() -> None:
 
 
 def test_all_mistakes_of_a_file_are_told_at_once(home: Path) -> None:
-    """All errors in a file are reported together, each with its line."""
     path = home / "models" / "lamp.toml"
     path.write_text(
         LAMP.replace('to = "lit"', 'to = "light"').replace('["dark", "burnt"]', '["drak", "burnt"]'), "utf-8"
@@ -220,7 +217,6 @@ def test_a_recording_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("second", "legal"), [("ALREADY", True), ("ok", False)])
 def test_a_history_is_linearized(second: str, legal: bool, lamp: fsm.Machine) -> None:  # noqa: FBT001  (a table)
-    """Only one of two concurrent calls can light the lamp."""
     operations = (
         fsm.Operation(called=1, returned=4, event="light", reply="ok", thread=1),
         fsm.Operation(called=2, returned=3, event="light", reply=second, thread=2),
@@ -239,44 +235,36 @@ class Lamp:
     """A correct lamp in Python."""
 
     def reset(self) -> None:
-        """Begin dark, like the machine."""
         self.lit = False
         self.heard = list[str]()
 
     def do(self, event: str) -> str:
-        """Light the lamp or put it out."""
         if event == "light" and self.lit:
             return self.again()
         return self.turn(event)
 
     def turn(self, event: str) -> str:
-        """Operate the switch, which clicks when it lights the lamp."""
         self.lit = event == "light"
         self.heard += ["Click"] * self.lit
         return "ok"
 
     def outputs(self) -> list[str]:
-        """Return the sounds since the last call."""
         heard, self.heard = self.heard, []
         return heard
 
     def again(self) -> str:
-        """Return the reply to a call that lights a lamp which is already lit."""
         return "ALREADY"
 
     def shows(self) -> str:
-        """Return whether the lamp is on."""
         return "ON" if self.lit else "OFF"
 
-    def close(self) -> None:
-        """Do nothing, because the lamp holds no resources."""
+    def close(self) -> None: ...
 
 
 class Eager(Lamp):
     """A lamp with a bug: it replies wrongly if it is lit again."""
 
     def again(self) -> str:
-        """Return a reply that the machine does not allow."""
         return "ok"
 
 
@@ -284,7 +272,6 @@ class Racy(Lamp):
     """A lamp that pauses between reading its state and changing it."""
 
     def do(self, event: str) -> str:
-        """Light the lamp or put it out without taking a lock."""
         lit = self.lit
         time.sleep(1e-4)
         if event == "light" and lit:
@@ -296,7 +283,6 @@ class Half(Lamp):
     """A lamp that cannot be put out."""
 
     def do(self, event: str) -> str:
-        """Light the lamp."""
         if event == "put-out":
             raise fsm.UnsupportedError(event)
         return super().do(event)
@@ -318,7 +304,6 @@ def test_an_implementation_with_a_bug_does_not(lamp: fsm.Machine) -> None:
 
 
 def test_a_race_is_found_with_threads(lamp: fsm.Machine) -> None:
-    """Two threads see that the lamp is dark, and both light it."""
     alone = fsm.conform(lamp, Racy, examples=0)
     together = fsm.conform(lamp, Racy, examples=5, threads=2)
 
@@ -343,24 +328,20 @@ def test_an_implementation_is_tested_by_hypothesis(lamp: fsm.Machine) -> None:
 
 
 class Desk:
-    """A desk with a lamp that is driven by the machine. The bulb of the lamp may pop."""
+    """A desk whose lamp is driven by the machine. The bulb may pop."""
 
     def __init__(self, driver: fsm.Driver, *, good: bool) -> None:
-        """If *good* is false, the bulb pops when it is lit."""
         self.good = good
         self.notes: list[str] = []
         self.lamp = driver.position(enter={"burnt": self.mourn}, leave=self.note)
 
     def light(self) -> tuple[str, ...]:
-        """Return the machine's replies to the event *light*."""
         return self.lamp.take("light", "lights" if self.good else "pops").reply
 
     def mourn(self, change: fsm.Change) -> None:
-        """Note which event has burnt out the bulb."""
         self.notes.append(f"{change.target} by {change.event}")
 
     def note(self, change: fsm.Change) -> None:
-        """Note which state was left."""
         self.notes.append(f"no more {change.source}")
 
 

@@ -30,7 +30,6 @@ sys.stdin.read()
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The directory in which scratch folders are created."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     scratch.sweep.cache_clear()
     yield tmp_path
@@ -38,14 +37,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def aged(folder: Path) -> Path:
-    """Make *folder* look an hour older, and return it."""
     then = folder.stat().st_mtime - 3_600
     os.utime(folder, (then, then))
     return folder
 
 
 def held(place: Path) -> tuple[subprocess.Popen[str], Path]:
-    """Return a running process with a scratch folder, and the folder."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDING], stdin=pipe, stdout=pipe, env=os.environ | {"TMPDIR": str(place)}, text=True
@@ -56,7 +53,6 @@ def held(place: Path) -> tuple[subprocess.Popen[str], Path]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, None])
 def test_what_a_killed_process_left_is_deleted(how: int | None, place: Path) -> None:
-    """The folder of a killed process is deleted, and the folder of a running process is kept."""
     process, folder = held(place)
     if how:
         process.send_signal(how)
@@ -70,7 +66,6 @@ def test_what_a_killed_process_left_is_deleted(how: int | None, place: Path) -> 
 
 
 def test_what_is_not_ours_stays(place: Path) -> None:
-    """Folders with other names are kept, and so is a new folder, because its owner may be about to lock it."""
     for name in ("fsm-12345678", "container-fsm-checkout", "container-fsm-scratch-1234567"):
         aged_one = place / name
         aged_one.mkdir()

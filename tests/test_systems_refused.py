@@ -1,4 +1,4 @@
-"""Functions for a single machine refuse a system; the verdict on several machines is the worst one."""
+"""Functions for a single machine refuse a system, and the verdict on several machines is that of the worst."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +54,6 @@ SHIPPED_UNPAID = '{"trace": 1%s, "fresh": true}\n{"entity": "o", "event": "ship"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the system ``order.toml``, its parts, and a trace that is illegal for the system."""
     (tmp_path / "order.toml").write_text(ORDER)
     (tmp_path / "payment.toml").write_text(PART.format("payment", "paid", "pay"))
     (tmp_path / "shipment.toml").write_text(PART.format("shipment", "sent", "ship"))
@@ -98,7 +97,7 @@ def test_commands_for_a_machine_refuse_a_system(command: str) -> None:
 )
 @pytest.mark.usefixtures("folder")
 def test_functions_for_a_machine_refuse_a_system(use: Callable[..., object]) -> None:
-    """For a system, these functions raise the error that the commands print, and not an AttributeError."""
+    """Given a system, these functions raise the error that the commands print, and no AttributeError."""
     with pytest.raises(InputError, match=r"order: this model is a system, but a machine is needed \[FSM001\]"):
         use(fsm.load_system("order.toml"))
 
@@ -108,7 +107,6 @@ def test_functions_for_a_machine_refuse_a_system(use: Callable[..., object]) -> 
 )
 @pytest.mark.usefixtures("folder")
 def test_the_verdict_is_that_of_the_worst_machine(models: list[str], answer: ExitCode) -> None:
-    """If one of two machines does not know an event in the trace, the verdict is unknown."""
     judged = fsm.judge("plain.jsonl", models=models)
     report = Report(judged=(judged,))
     assert report.total() is answer

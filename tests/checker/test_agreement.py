@@ -1,4 +1,4 @@
-"""The engines agree with the brute force, and the comparison finds defects that are planted in the engines."""
+"""The engines agree with a brute-force search, and the comparison catches bugs planted in the engines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from brute_force_search import Kind
 
 SEED = os.environ.get("FSM_SEED") or ("every change" if TIMES == 1 else secrets.token_hex(4))
-"""Seed of the cases: one fixed seed by day, a random seed at night. A disagreement prints the seed."""
+"""The seed of the random cases: fixed by day and random at night. A disagreement prints it."""
 
 TRIED = {"machine": 7_600, "system": 1_040, "follows": 400, "refines": 40, "trace": 960, "history": 400}
-"""Number of random cases of each kind by day. At night the number is a hundred times larger."""
+"""How many random cases of each kind to try by day; at night there are a hundred times as many."""
 
 PARTS = 4
 
@@ -33,10 +33,6 @@ PARTS = 4
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", list(TRIED))
 def test_brute_force_comes_to_the_same(kind: str, part: int) -> None:
-    """The engines and the brute force agree on verdicts, shortest lengths, runs and sizes.
-
-    For systems, every engine is compared.
-    """
     count = TRIED[kind] * TIMES // PARTS
     found = list(islice(brute_force_search.search(kind, count, f"{SEED}/{part}"), 5))
 
@@ -80,7 +76,7 @@ DEFECTS = [
 
 @pytest.mark.parametrize(("kind", "defect"), DEFECTS)
 def test_planted_defects_are_found(kind: str, defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In some case, an engine disagrees with the brute force because of the planted defect, and agrees without it."""
+    """Every planted bug makes an engine disagree with the brute force in a case in which they otherwise agree."""
     kind_of, name, most = FINDING[kind]
     tries = raised(kind_of)
     planted_defects.PLANTED[kind][defect](monkeypatch)

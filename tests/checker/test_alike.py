@@ -29,7 +29,6 @@ NAMES = ["cri-pod", "nri-pod", "nri-container", "plugin-sync", "shared-ids", "la
 
 
 def examined(name: str, known: Alike | None) -> list[Examined]:
-    """Return the conclusions without a profile and under each profile."""
     of = claims(name)
     return [examine(of, profile, alike=known) for profile in (None, *of.machine.profiles)]
 
@@ -71,14 +70,12 @@ def test_cones_share_conclusions_unless_an_event_or_a_beginning_differs() -> Non
 
 
 def changed(table: Table, change: Callable[[Event], Event]) -> Table:
-    """Return *table* with *change* applied to its first event."""
     first, *rest = table.machine.events.values()
     events = {each.name: each for each in (change(first), *rest)}
     return replace(table, machine=replace(table.machine, events=events))
 
 
 def otherwise(table: Table, change: Callable[[Way], Way]) -> Table:
-    """Return *table* with *change* applied to its first way."""
     at = next(number for number, ways in enumerate(table.cells) if ways)
     ways = table.cells[at] or ()
     cells = [*table.cells]
@@ -152,6 +149,6 @@ def test_what_the_limit_stopped_is_not_known() -> None:
 
 
 def test_a_drawing_is_compared_with_each_machine() -> None:
-    """A drawing also shows changes of profiles, so each profile is compared separately."""
+    """Each profile is compared on its own, because a drawing shows what profiles change as well."""
     drawn = [each.claim for each in claims("pod-sandbox").properties if each.name == "as-it-is-drawn"]
     assert [None] == [alike.conclusion_key(each, None, 1) for each in drawn]

@@ -164,7 +164,7 @@ def test_answers_worked_out_by_hand(text: str, overlap: int, claim: str, verdict
 
 
 def test_a_begin_that_is_not_followed_is_told() -> None:
-    """The answer is marked as incomplete if a second concurrent call could begin but was not explored."""
+    """The answer is marked as incomplete if a second concurrent call could have begun but was not explored."""
     machine = machine_of(HEAD + TWICE)
     claim = stated(machine, 'never = "d"').claim
 
@@ -173,7 +173,7 @@ def test_a_begin_that_is_not_followed_is_told() -> None:
 
 
 def test_sizes_of_the_toy_job() -> None:
-    """The job has six states; in each it may be made, started and crash, and seven further transitions exist."""
+    """The job has six states: in each it may be made, be started and crash, and seven more transitions exist."""
     assert (6, 6 + 7 + 2 + 6 + 3, 4) == Decider(MachineModel(machine_of(JOB))).size()
 
 
@@ -270,7 +270,6 @@ steps = ["reset every p"]
     ],
 )
 def test_each_copy_has_its_calls(claim: str, verdict: str, length: int | None) -> None:
-    """A call ends only in the copy in which it began; resetting the copy ends its calls."""
     machine: Machine = machine_of(SLOW_PART)
     system = system_of(SLOW_SYSTEM, {"p": machine})
     answer = Decider(SystemModel(system)).decide(stated_of(system, claim).claim)
@@ -287,7 +286,6 @@ def test_each_copy_has_its_calls(claim: str, verdict: str, length: int | None) -
     ],
 )
 def test_a_call_may_end_in_the_step_in_which_it_begins(steps: str, claim: str, verdict: str) -> None:
-    """The end of a call is impossible if no call has begun."""
     text = SLOW_SYSTEM.replace('steps = ["p.z.ends"]', f"steps = [{steps}]").replace(
         'steps = ["p.z"]', 'steps = ["p.y"]'
     )
@@ -297,7 +295,6 @@ def test_a_call_may_end_in_the_step_in_which_it_begins(steps: str, claim: str, v
 
 
 def test_an_end_that_is_not_written_is_possible_in_a_system_too() -> None:
-    """A call may end with any reply where the model specifies no end, and an error ends the joint call."""
     text = SLOW_SYSTEM.replace('of = "p"\nabout = "E"', 'kind = "call"\nof = "p"\nabout = "E"')
     system = system_of(text, {"p": machine_of(HEAD + UNWRITTEN)})
     decider = Decider(SystemModel(system))
@@ -320,7 +317,6 @@ def test_an_end_that_is_not_written_is_possible_in_a_system_too() -> None:
     ],
 )  # fmt: skip
 def test_outputs_follow_another_machine(cells: str, verdict: str) -> None:
-    """Outputs must come in an order that the other machine allows; a silent cell of that machine allows any order."""
     claim = Follows(other=machine_of(HEAD + cells))
 
     assert verdict == Decider(MachineModel(machine_of(HEAD + ASKED))).decide(claim).verdict

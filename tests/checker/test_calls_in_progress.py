@@ -1,4 +1,4 @@
-"""A call in progress ends only in the copy that began it, whatever state other events have moved the copy to."""
+"""A call in progress ends only in the copy that began it, whatever state that copy has been moved to meanwhile."""
 
 from __future__ import annotations
 
@@ -110,7 +110,6 @@ steps = ["p.z/begins-b", "p.z", "p.z.ends"]
 
 
 def test_an_end_that_is_not_written_is_found_within_a_joint_event() -> None:
-    """Within a joint event, a copy passes through a state. It stays there only after an unspecified end of a call."""
     system = system_of(WITHIN_ONE_EVENT, {"p": machine_of(ENDS_IN_C)})
     verdict = decide(stated_of(system, 'never = "p is c"'), stepping_of(system)).verdict
 
@@ -119,7 +118,6 @@ def test_an_end_that_is_not_written_is_found_within_a_joint_event() -> None:
 
 
 def test_sizes_count_what_such_an_end_leads_to() -> None:
-    """The size of a system includes the states that follow an unspecified end of a call."""
     system = system_of(WITHIN_ONE_EVENT.partition("[event")[0] + ALL_AT_ONCE, {"p": machine_of(ENDS_IN_C)})
     counts = StepCache(SystemTable(system)).size(WITHIN)
 
@@ -128,7 +126,6 @@ def test_sizes_count_what_such_an_end_leads_to() -> None:
 
 @pytest.mark.parametrize("name", [*library.specified(), *library.systems()])
 def test_a_second_call_in_progress_changes_no_shipped_verdict(name: str) -> None:
-    """Shipped properties have the same verdict and shortest run for one call in progress and for two."""
     one, two = (examine(claims(name), overlap=overlap) for overlap in (1, 2))
 
     assert [(type(each.verdict), shown(each)) for each in two.checked] == [

@@ -35,7 +35,6 @@ never = "open"
 
 @pytest.fixture
 def model(tmp_path: Path) -> str:
-    """Write a model file with a property file next to it, and return the path of the model."""
     for folder, text in (("models", DOOR), ("properties", PROPERTIES)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")
@@ -43,7 +42,6 @@ def model(tmp_path: Path) -> str:
 
 
 def test_properties_of_a_model_of_ones_own(model: str) -> None:
-    """The function finds the property files next to a model, and returns a verdict for each property."""
     found = {each.of.name: type(each.verdict) for each in check(load(model)).checked}
 
     assert {"gone-for-good": Proved, "never-open": Refuted} == found
@@ -74,7 +72,7 @@ def test_a_limit_is_met_and_said(model: str) -> None:
 
 
 def test_what_is_larger_than_the_limit_is_not_counted_either(tmp_path: Path) -> None:
-    """Twenty parts of five states have 5^20 joint states, so neither the claim nor the size is decided."""
+    """Twenty parts of five states have 5^20 joint states, too many to decide the claim or to count."""
     head = 'title = ""\nabout = ""\nsource = ""\n'
     states = "".join(f's{each} = {{ about = "" }}\n' for each in range(5))
     moves = ", ".join(f's{each} = "s{(each + 1) % 5}"' for each in range(5))
@@ -103,7 +101,6 @@ def test_what_is_larger_than_the_limit_is_not_counted_either(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", [name for name in specified() if load(name).profiles][:4])
 def test_a_machine_under_a_profile_is_checked_as_that(name: str) -> None:
-    """The profile may belong to the machine object or be passed as an argument."""
     machine = load(name)
     for profile in [*machine.profiles][-1 if TIMES == 1 else 0 :]:
         expected = examine(claims(name), profile)
@@ -112,7 +109,6 @@ def test_a_machine_under_a_profile_is_checked_as_that(name: str) -> None:
 
 
 def test_a_system_is_checked_as_a_machine_is() -> None:
-    """For each profile, ``fsm.check`` and ``examine`` return the same result for a system."""
     system = load_system("plugin-sync")
     for profile in (None, *system.profiles):
         expected = examine(claims("plugin-sync"), profile)
@@ -121,7 +117,6 @@ def test_a_system_is_checked_as_a_machine_is() -> None:
 
 
 def test_it_is_the_machine_that_is_checked(model: str) -> None:
-    """A machine object is checked as it is, here with a changed initial state; its file is not read again."""
     ajar = replace(load(model), initial="gone")
 
     (found,) = check(ajar, "never-open").checked

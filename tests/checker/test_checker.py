@@ -43,12 +43,10 @@ MODELS = {"door": DOOR, "job": JOB, "stubborn": STUBBORN, "restless": RESTLESS}
 
 
 def concluded(machine: Machine, claim: str, *, limit: int = 100_000) -> Conclusion:
-    """Return the conclusion on the *claim* about *machine*."""
     return decide(stated(machine, claim), tabulate(machine), limit=limit).verdict
 
 
 def run_of(conclusion: Conclusion) -> Run:
-    """Return the counterexample of *conclusion*, which must refute the claim."""
     assert isinstance(conclusion, Refuted), conclusion
     assert isinstance(conclusion.evidence, Run)
     return conclusion.evidence
@@ -84,7 +82,6 @@ TWINS = [
 
 @pytest.mark.parametrize(("model", "holds", "fails", "shown"), TWINS, ids=[twin[2] for twin in TWINS])
 def test_holds_and_fails(model: str, holds: str, fails: str, shown: str | None) -> None:
-    """The claim holds, and a similar claim fails with the expected counterexample."""
     machine = machine_of(MODELS[model])
 
     assert isinstance(concluded(machine, holds), Proved)
@@ -95,7 +92,7 @@ def test_holds_and_fails(model: str, holds: str, fails: str, shown: str | None) 
 
 @pytest.mark.parametrize(("fair", "verdict"), [('["add"]', Proved), ("[]", Refuted)])
 def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: type[Conclusion]) -> None:
-    """Every *tick* is followed by a *tock* if the step is fair, even if a single step emits both."""
+    """If the step is fair, a *tock* follows every *tick*, even though a single step emits both."""
     text = edited(counter_text(to=1), 'to = "n1", emits = ["tick"]', 'to = "n0", emits = ["tock", "tick"]')
     claim = f'from = "emits tick"\nleads-to = "emits tock"\nfair = {fair}'
 
@@ -103,7 +100,7 @@ def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: ty
 
 
 def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
-    """The claim declares the end of ``start`` fair. This has no effect while no ``start`` is in progress."""
+    """The claim declares the end of ``start`` fair, which has no effect while no ``start`` is in progress."""
     checking = 'checking = { to = "running", emits = ["started"] }'
     text = edited(JOB, checking, f'{checking}\nended = {{ to = "ended", reply = "error" }}')
     claim = 'from = "is ended"\nleads-to = "is waiting"\nfair = ["start.ends"]'
@@ -113,7 +110,6 @@ def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
 
 @pytest.mark.parametrize("states", [2, 5, 30])
 def test_counterexamples_are_shortest(states: int) -> None:
-    """A counterexample for the last state of a line is as long as the line."""
     machine = counter(to=states)
     last = list(machine.states)[-1]
 
@@ -126,7 +122,6 @@ def test_counterexamples_are_shortest(states: int) -> None:
 
 @pytest.mark.parametrize("claim", ['["not n2", "not n1"]', '["not n1", "not n2"]'])
 def test_of_several_conditions_the_one_that_fails_soonest_is_shown(claim: str) -> None:
-    """The condition that fails soonest refutes a claim with several conditions, in whatever order they are."""
     machine = counter(to=5)
     checked = decide(stated(machine, f"always = {claim}"), tabulate(machine))
 
@@ -136,10 +131,6 @@ def test_of_several_conditions_the_one_that_fails_soonest_is_shown(claim: str) -
 
 
 def test_what_is_reachable_has_witnesses() -> None:
-    """Each reachable sequence has one witness, in the order of the claim.
-
-    An unreachable sequence refutes the claim.
-    """
     machine = machine_of(DOOR)
 
     conclusion = concluded(machine, 'reachable = ["gone", "ajar then open then shut"]')
@@ -151,7 +142,7 @@ def test_what_is_reachable_has_witnesses() -> None:
 
 
 def test_from_each_requires_a_step_from_each() -> None:
-    """The claim is refuted by a single state without a step; ``*`` means all states."""
+    """A single state without a step refutes the claim. In it, ``*`` means all states."""
     machine = machine_of(DOOR)
 
     assert isinstance(concluded(machine, 'reachable = "push replies STUCK"\nfrom-each = ["shut", "ajar"]'), Proved)
@@ -174,7 +165,6 @@ VACUOUS = [
 
 @pytest.mark.parametrize(("claim", "unmet", "model"), VACUOUS, ids=[each[0] for each in VACUOUS])
 def test_an_empty_pass_is_no_pass(claim: str, unmet: str, model: str) -> None:
-    """A claim that holds vacuously does not pass; the conclusion names the condition that is never true."""
     assert concluded(machine_of(model), claim) == Vacuous(unmet=unmet)
 
 
@@ -183,7 +173,6 @@ LIMITED = ['never = "s9"', 'idempotent = "up"', 'from = "s0"\nleads-to = "s9"', 
 
 @pytest.mark.parametrize("claim", LIMITED)
 def test_a_search_that_stops_early_is_no_pass(claim: str) -> None:
-    """A search that reaches its limit leaves the claim unknown; a larger limit decides it."""
     machine = counter(to=9)
     first, last = next(iter(machine.states)), list(machine.states)[-1]
     event = next(iter(machine.events))
@@ -197,7 +186,6 @@ def test_a_search_that_stops_early_is_no_pass(claim: str) -> None:
 
 
 def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
-    """Return the conclusion on *claim* about *machine*; the claim refers to *other* by the name ``other``."""
     text = f'machine = "it"\n[property.it]\nsays = ""\nMUST  = ""\n{claim}\n'
     found: Callable[[str], Machine] = {"it": machine, "other": other}.__getitem__
     specification = specify(parse(text.encode(), Stated, path="it.toml"), found)
@@ -216,7 +204,6 @@ REFINED = [
 
 @pytest.mark.parametrize("overlap", [0, 1, 2])
 def test_a_machine_refines_itself(overlap: int) -> None:
-    """A machine refines itself with any number of overlapping calls, even with silent cells and crashes."""
     for text in (DOOR, JOB) if overlap < 2 else (JOB,):
         machine = machine_of(text)
         assert isinstance(beside(machine, f'refines = "other"\noverlap = {overlap}', machine), Proved)
@@ -224,7 +211,6 @@ def test_a_machine_refines_itself(overlap: int) -> None:
 
 @pytest.mark.parametrize(("text", "event"), REFINED, ids=range(len(REFINED)))
 def test_what_is_observed_and_not_allowed(text: str, event: str) -> None:
-    """The other door does not refine the door. The counterexample ends with the event that differs."""
     conclusion = beside(machine_of(text), 'refines = "other"', machine_of(DOOR))
 
     assert isinstance(conclusion, Refuted)
@@ -233,7 +219,6 @@ def test_what_is_observed_and_not_allowed(text: str, event: str) -> None:
 
 
 def test_a_deviation_is_allowed_under_its_profile_only() -> None:
-    """The door under the profile *old* refines itself, but does not refine the door without a profile."""
     machine = machine_of(DOOR)
     old = machine.under("old")
 
@@ -265,7 +250,6 @@ cannot = ["quiet"]
 
 
 def test_outputs_follow_another_machine() -> None:
-    """Creaks and bangs alternate, except if the door gets stuck half open and creaks twice."""
     door = machine_of(DOOR)
     firm = machine_of(
         edited(
@@ -281,7 +265,6 @@ def test_outputs_follow_another_machine() -> None:
 
 
 def run_of_follows(door: Machine) -> Run | None:
-    """Return a run of *door* with two creaks and no bang between them, or ``None``."""
     conclusion = concluded(door, 'never = "emits Creak then emits Creak"\nuntil = "emits Bang"')
     return conclusion.evidence if isinstance(conclusion, Refuted) and isinstance(conclusion.evidence, Run) else None
 
@@ -302,7 +285,6 @@ WORDS = {Proved: "holds", Refuted: "fails", Vacuous: "vacuous", Unwritten: "unkn
 
 
 def agree(machine: Machine, claimed: Property, overlap: int) -> None:
-    """Assert that the checker and the brute force have the same conclusion on *claimed*."""
     try:
         expected = Decider(MachineModel(machine, overlap)).decide(claimed.claim)
     except OverflowError:
@@ -317,6 +299,5 @@ def agree(machine: Machine, claimed: Property, overlap: int) -> None:
 
 
 def test_what_is_about_a_system_is_not_asked_of_a_machine() -> None:
-    """A claim about a part of a system is an error if it is checked on a machine, because a machine has no parts."""
     with pytest.raises(TypeError, match="for a system"):
         holds(At(part="door", copies=(0,), states=frozenset({"open"})), tabulate(machine_of(DOOR)))

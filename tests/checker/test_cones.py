@@ -1,6 +1,6 @@
-"""Each claim is checked on its cone, the parts that it depends on; the result is true of the whole system.
+"""Each claim is checked on its cone, the parts that it depends on, and the result holds for the whole system.
 
-Steps outside the cone are instants, too.
+Steps outside the cone still count as instants.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ MACHINES = {"lamp": machine_of(LAMP), "bell": machine_of(BELL)}
 
 
 def house(copies: int = 2) -> str:
-    """Return a house with a lamp, *copies* lamps in the garden, and a bell."""
     return f"""\
 [system]
 name = "house"
@@ -110,7 +109,6 @@ SYSTEM = system_of(house(), MACHINES)
     ],
 )
 def test_all_instants_of_the_whole_count(claim: str, expected: tuple[str, int]) -> None:
-    """The verdict and the length of the shortest run are the same as in a brute-force search of the whole system."""
     stated = stated_of(SYSTEM, claim)
     verdict = decide(stated, stepping_of(SYSTEM)).verdict
     answer = Decider(SystemModel(SYSTEM)).decide(stated.claim)
@@ -122,10 +120,7 @@ def test_all_instants_of_the_whole_count(claim: str, expected: tuple[str, int]) 
 
 
 def test_a_run_has_replies_that_the_whole_gives() -> None:
-    """A run shows the replies of the whole system.
-
-    The bell is outside the cone, but its error is the reply of the call.
-    """
+    """A run shows the replies of the whole system: here that is the error of a bell, which is outside the cone."""
     stated = stated_of(SYSTEM, 'never = "lamp is on and not light"')
     cones = Cones(system=SYSTEM)
     verdict = decide(stated, cones).verdict

@@ -24,15 +24,11 @@ CLAIM = 'for = "job"\nnever = "clear and job is absent"\n'
 
 
 def office(more: str = "") -> System:
-    """Return a system of two jobs and a door."""
     return system_of(OFFICE + more, {"door": door(), "job": job()})
 
 
 def test_a_copy_that_comes_out_otherwise_is_told() -> None:
-    """Only the second copy refutes the claim.
-
-    An error of the first copy ends the call before it reaches the second.
-    """
+    """Only the second copy refutes the claim, because an error of the first ends the call before it gets there."""
     system = office(TURN)
     first, second = (specification_of(system, CLAIM, copy=copy) for copy in (0, 1))
     found = examine(first, copies=[second])
@@ -52,7 +48,6 @@ def test_copies_that_come_out_alike_are_counted_only() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", systems())
 def test_copies_of_shipped_systems_come_out_alike(name: str) -> None:
-    """All copies have the same verdict and the same number of steps, although calls reach them one after another."""
     stated = claims(name)
     assert is_of(stated, System)
     several = {
@@ -67,10 +62,6 @@ def test_copies_of_shipped_systems_come_out_alike(name: str) -> None:
 
 
 def test_other_numbers_of_copies() -> None:
-    """The expected size applies only to the system as written.
-
-    With one container, a claim about two containers fails.
-    """
     three = fsm("check", "nri-plugin-contract", "--parts", "container=3", "--each-copy", "-p", "none")
     one = fsm("check", "nri-plugin-contract", "--parts", "container=1", "--each-copy", "-p", "none")
 

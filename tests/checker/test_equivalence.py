@@ -38,11 +38,10 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound="Cell")
 
 MOST_SITUATIONS = 30
-"""Maximum number of situations of both machines together; the naive comparison examines all pairs repeatedly."""
+"""How many situations two machines may have together: the naive comparison goes over all pairs again and again."""
 
 
 def compared(first: Machine, second: Machine) -> EquivalenceResult:
-    """Return the engine's comparison of *first* and *second*."""
     return compare(tabulate(first), tabulate(second))
 
 
@@ -50,9 +49,9 @@ def compared(first: Machine, second: Machine) -> EquivalenceResult:
 
 
 def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
-    """Return the engine's comparison, or ``None`` if the machines are too large for the second opinion.
+    """Return the engine's comparison after the second opinion has agreed with it and confirmed its evidence.
 
-    The second opinion must agree and confirm all evidence.
+    Return ``None`` if the machines are too large for the second opinion.
     """
     watched = Watched(first, second), Watched(second, first)
     if sum(len(each.all()) for each in watched) > MOST_SITUATIONS:
@@ -74,10 +73,7 @@ def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
 
 
 def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
-    """Assert that the owner allows the trace with this run.
-
-    The other machine must allow the trace without its last observation, and forbid the whole trace.
-    """
+    """Assert that only the owner allows the trace, and that the other machine objects to its last observation."""
     owner, other = watched[found.owner.value], watched[found.owner.other.value]
     before = follows(other, found.trace[:-1])
     last = found.trace[-1]
@@ -93,12 +89,10 @@ def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
 
 
 def plain(these: list[Observable], listed: tuple[Observable, ...]) -> set[Observable]:
-    """Return *these* observables, with ``error`` in place of every reply code that *listed* does not contain."""
     return {each if each in listed or each.reply in {"", "ok"} else each._replace(reply="error") for each in these}
 
 
 def replay(found: Branching, watched: tuple[Watched, Watched]) -> None:
-    """Assert that both machines can play the rounds, and that afterwards only the owner has the option."""
     now = [{each.start} for each in watched]
     assert found.start == tuple(each.start.state for each in watched)
     for each in found.rounds:
@@ -156,7 +150,6 @@ def test_a_state_and_its_copy_are_equivalent(chance: random.Random) -> None:
 
 
 def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Callable[[str, object], None]) -> None:
-    """Equivalent machines allow the same random inputs; a distinguishing trace is legal for only one machine."""
     equivalent = noticed = distinguished = 0
     for number in range(100 * TIMES):
         chance = Random(number)
@@ -188,7 +181,7 @@ def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Call
 
 
 def met(machine: Machine) -> bool:
-    """Return whether every cell can be reached and no cell is silent.
+    """Return whether every cell can be reached and none is silent.
 
     Some states occur only in traces that begin in mid-life.
     """
@@ -200,7 +193,6 @@ def met(machine: Machine) -> bool:
 
 
 def doubled(chance: random.Random, machine: Machine) -> Machine:
-    """Return *machine* with a copy of one state; some outcomes that led to the state lead to the copy instead."""
     state = chance.choice([*machine.states])
     double = f"{state}-too"
     events = {}
@@ -217,7 +209,6 @@ def doubled(chance: random.Random, machine: Machine) -> Machine:
 
 
 def _turned(chance: random.Random, cell: Kind, state: str, to: str) -> Kind:
-    """Return *cell* with some of the outcomes that lead to *state* redirected *to* another state."""
     if not isinstance(cell, Moves):
         return cell
     ways = (replace(way, to=to) if way.to == state and chance.random() < 0.5 else way for way in cell.outcomes)
@@ -225,7 +216,6 @@ def _turned(chance: random.Random, cell: Kind, state: str, to: str) -> Kind:
 
 
 def exchanged(chance: random.Random, machine: Machine) -> Machine:
-    """Return *machine* with two cells of one event exchanged."""
     event = chance.choice([*machine.events.values()])
     one, two = chance.sample([*machine.states], 2)
     cells = {**event.cells, one: event.cells[two], two: event.cells[one]}
@@ -233,7 +223,6 @@ def exchanged(chance: random.Random, machine: Machine) -> Machine:
 
 
 def redirected(chance: random.Random, machine: Machine) -> Machine:
-    """Return *machine* with one outcome removed, or with another target, reply or output."""
     event = chance.choice([*machine.events.values()])
     cells = dict(event.ends if event.ends and chance.random() < 0.5 else event.cells)
     ends = cells.keys() == event.ends.keys() and cells == event.ends
@@ -270,7 +259,10 @@ def _with(machine: Machine, event: Event) -> Machine:
 
 
 def torn(chance: random.Random, machine: Machine) -> Machine:
-    """Return *machine* with a state split in two, each half lacking an alternative; outcomes may lead to either."""
+    """Return *machine* with a state split in two halves, each of which lacks one of its alternatives.
+
+    Outcomes that led to the state may lead to either half.
+    """
     found = [
         (event, state, cell)
         for event in machine.events.values()
@@ -342,7 +334,6 @@ PAIRS = [
 
 @pytest.mark.parametrize(("old", "new", "trace"), PAIRS, ids=[each[1] for each in PAIRS])
 def test_what_can_be_observed(old: str, new: str, trace: list[Observable] | None) -> None:
-    """Replies, outputs, signals, shown words and silence can be observed; names of outcomes and clauses cannot."""
     found = agree(door(), machine_of(edited(DOOR, old, new)))
 
     if trace is None:
@@ -353,7 +344,6 @@ def test_what_can_be_observed(old: str, new: str, trace: list[Observable] | None
 
 
 def test_a_choice_that_is_made_earlier() -> None:
-    """With or without the hidden event *warp*, the door has the same traces, but after *warp* it cannot slam."""
     found = agree(door(), machine_of(NO_WARP))
 
     assert isinstance(found, Branching)
@@ -385,13 +375,11 @@ CALLS = [
 
 
 def word(seen: Observable) -> str:
-    """Describe an observation in a few words."""
     words = [f"{'…' if seen.ends else ''}{seen.event or 'look'}", seen.reply, *seen.emits, seen.shows]
     return " ".join(filter(None, [*words, "begins" * seen.begins, "silent" * seen.silent]))
 
 
 def test_a_choice_that_is_made_earlier_and_observed() -> None:
-    """The toss decides the side of one coin at once, and leaves the side of the other coin open."""
     found = agree(machine_of(EARLY), machine_of(LATE))
 
     assert isinstance(found, Branching)
@@ -400,7 +388,6 @@ def test_a_choice_that_is_made_earlier_and_observed() -> None:
 
 
 def test_an_outcome_that_only_one_has() -> None:
-    """An outcome that only one machine has distinguishes the machines, although all other outcomes are the same."""
     found = agree(machine_of(EARLY), machine_of(edited(EARLY, ', { name = "b", to = "two" }', "")))
 
     assert isinstance(found, Distinguished)
@@ -425,7 +412,6 @@ def test_a_hidden_event_after_an_event_adds_nothing() -> None:
 
 @pytest.mark.parametrize(("old", "new", "trace"), CALLS, ids=[each[1] for each in CALLS])
 def test_calls_that_take_time(old: str, new: str, trace: list[str]) -> None:
-    """The begin and the end of a call are observed, and an interruption ends the call."""
     found = agree(job(), machine_of(edited(JOB, old, new)))
 
     assert isinstance(found, Distinguished)
@@ -434,10 +420,6 @@ def test_calls_that_take_time(old: str, new: str, trace: list[str]) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_shipped_machines_are_what_they_are(name: str) -> None:
-    """A shipped machine is equivalent to itself.
-
-    A trace that tells it from the machine under a profile is confirmed.
-    """
     machine = load(name)
 
     assert isinstance(compared(machine, machine), Equivalent)
@@ -449,7 +431,6 @@ def test_shipped_machines_are_what_they_are(name: str) -> None:
 
 
 def test_lists_what_the_other_could_do_instead() -> None:
-    """The report lists the other machine's outcomes of the event in every state that this machine may be in."""
     old = door().under("old")
     found, turned = compared(door(), old), compared(old, door())
 
@@ -462,7 +443,6 @@ def test_lists_what_the_other_could_do_instead() -> None:
 
 
 def test_a_long_distinguishing_trace() -> None:
-    """The comparison finds a distinguishing trace of a thousand observations."""
     found = compared(counter(to=1_000), counter(to=999))
 
     assert isinstance(found, Distinguished)
@@ -487,7 +467,6 @@ cannot = ["*"]
 
 
 def test_events_that_only_one_has() -> None:
-    """An event that only one machine has distinguishes the two."""
     found = agree(door(), machine_of(ONE_MORE))
 
     assert isinstance(found, Distinguished)
@@ -495,7 +474,6 @@ def test_events_that_only_one_has() -> None:
 
 
 def test_events_have_the_same_name_here_or_on_the_wire() -> None:
-    """Two events are the same if they share their name or their name on the wire."""
     text = edited(edited(DOOR, "[event.push]", "[event.press]"), 'event    = "push"', 'event    = "press"')
     text = edited(edited(text, 'event = "push"', 'event = "press"'), "[event.knock]", "[event.RemoveDoors]")
 
@@ -513,14 +491,13 @@ def test_indefinite_replies_are_observed() -> None:
 
 
 def test_stops_at_the_limit_and_says_so() -> None:
-    """If the limit stops the comparison, its result is unknown."""
     table = tabulate(counter(to=30))
 
     assert Unknown(why="the machines have more than 40 moments") == compare(table, table, limit=40)
 
 
 def test_a_search_for_a_trace_that_is_cut_short() -> None:
-    """The search finds that the machines differ, but stops before it finds a trace that distinguishes them."""
+    """The search finds that the machines differ, but is cut short before it finds a trace that shows it."""
     one, two = tabulate(machine_of(undecided(9))), tabulate(machine_of(undecided(10)))
     whole, short = compare(one, two), compare(one, two, limit=50)
 

@@ -47,7 +47,7 @@ def test_random_claims_come_out_as_searched(chance: random.Random, limit: int) -
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", ["source", "output", "outputs", "event", "reply", "moved", "state"])
 def test_what_is_taken_for_alike_and_is_not_shows(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If instants that differ are grouped, some conclusion about a shipped machine becomes wrong."""
+    """If it wrongly grouped instants that differ, some conclusion about a shipped machine would change."""
     names = ("container-status", "nri-container")
     stated = [(each, load(name)) for name in names for each in claims(name).properties]
     expected = [searched(each, machine) for each, machine in stated]

@@ -23,12 +23,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def stopped() -> KnownDefect:
-    """The known defect in which a container is started after it was stopped."""
     return next(each for each in known_defects("node") if each.stated.name == "no-start-after-stop")
 
 
 def test_a_chart_shows_senders_and_receivers(stopped: KnownDefect) -> None:
-    """In a chart, the caller makes the calls. An output goes to the part that decides whether it is delivered."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
@@ -46,7 +44,6 @@ def test_a_chart_shows_senders_and_receivers(stopped: KnownDefect) -> None:
 
 
 def test_mermaid_reads_the_chart(stopped: KnownDefect) -> None:
-    """Mermaid finds every participant in the chart."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
@@ -54,7 +51,6 @@ def test_mermaid_reads_the_chart(stopped: KnownDefect) -> None:
 
 
 def test_the_picture_has_every_row(stopped: KnownDefect) -> None:
-    """The picture shows the rows of the chart in order, below the participants."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
@@ -65,7 +61,6 @@ def test_the_picture_has_every_row(stopped: KnownDefect) -> None:
 
 
 def test_the_command_lists_them() -> None:
-    """The text and the JSON output contain the proof and the run of the defect."""
     ran = fsm("findings", "event-backoff")
     document: Any = json.loads(fsm("findings", "event-backoff", "--format", "json").stdout)
 
@@ -77,13 +72,11 @@ def test_the_command_lists_them() -> None:
 
 
 def test_pages_are_written(tmp_path: Path) -> None:
-    """The command writes the pages into a folder, and creates the folder if it does not exist."""
     assert fsm("findings", "event-backoff", "-o", str(tmp_path / "new")).returncode == 0
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"README.md", "event-backoff.md"}
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """The exit code is 2 if a file already has the name of the folder."""
     (tmp_path / "file").write_text("")
     ran = fsm("findings", "event-backoff", "-o", str(tmp_path / "file"))
 
@@ -92,12 +85,10 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 def test_no_defects_are_reported_as_such() -> None:
-    """The report on a model without known defects says that there are no findings."""
     assert fsm("findings", "cri-pod").stdout == "0 findings, 0 proved to fail and to be fixed\n"
 
 
 def test_a_system_is_shown() -> None:
-    """The output has the parts and joint events of the system, or only the selected event."""
     whole, one = fsm("show", "node"), fsm("show", "node", "--event", "StopContainer", "--profile", "mended")
 
     assert (whole.returncode, one.returncode) == (0, 0)
@@ -118,6 +109,5 @@ def test_commands_for_machines_refuse_systems(command: str) -> None:
 
 
 def test_an_unknown_name_in_a_system_is_an_error() -> None:
-    """The message suggests the nearest profile or event."""
     assert "mended" in fsm("show", "node", "--profile", "mend").stderr
     assert "stop-pod" in fsm("show", "node", "--event", "stop-pood").stderr

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def checked(text: str, folder: Path) -> Checked:
-    """Return the conclusion on the drawing in *text*."""
     (folder / "drawing.txt").write_text(text, encoding="utf-8")
     claim = MatchesDiagram(path=str(folder / "drawing.txt"))
     stated = Property(name="drawn", says="As drawn.", level="MUST", source="the drawing", claim=claim)
@@ -32,7 +31,6 @@ def checked(text: str, folder: Path) -> Checked:
 
 
 def test_a_machine_does_what_is_drawn(tmp_path: Path) -> None:
-    """The property is proved, and the conclusion has the numbers of states and moves that were compared."""
     found = checked(CONTAINER, tmp_path)
 
     assert Proved() == found.verdict
@@ -40,7 +38,6 @@ def test_a_machine_does_what_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
-    """The property is refuted by moves that the drawing omits or adds."""
     found = checked(CONTAINER.replace("Start |", "Stort |"), tmp_path)
 
     assert Refuted(
@@ -53,13 +50,11 @@ def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_drawing_that_cannot_be_read_is_wrong_input(tmp_path: Path) -> None:
-    """An unreadable drawing is an error that is reported before any property is checked."""
     with pytest.raises(InputError, match="contains no drawing"):
         checked("nothing here\n", tmp_path)
 
 
 def test_the_difference_is_in_the_report_and_in_the_data(tmp_path: Path) -> None:
-    """A move that only the drawing has is reported with line and column."""
     (tmp_path / "drawing.txt").write_text(CONTAINER.replace("Start |", "Stort |"), encoding="utf-8")
     (tmp_path / "container-status.toml").write_text(
         """\

@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import System
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
-"""Seeds of random generators; examples that Hypothesis draws itself are mostly too small."""
+"""Seeds of random generators, because the examples that Hypothesis draws itself are mostly too small."""
 
 LARGEST = 400
-"""Maximum number of states of a random system in a test."""
+"""How many states a random system in these tests may have."""
 
 
 def small(system: System) -> System:
-    """Return *system*, or let Hypothesis reject it if it has too many states."""
+    """Return *system* unless it has too many states, in which case Hypothesis rejects it."""
     assume(is_small(system, LARGEST))
     return system
 
@@ -63,7 +63,6 @@ def small(system: System) -> System:
 def both(
     stated: Property, system: System, *, limit: int = 100_000, most_kept: int = MOST_KEPT, window: int = WINDOW
 ) -> tuple[Checked, Checked]:
-    """Return the conclusions of the plain search and of the packed search on *stated*."""
     plain, quick = (Cones(system=system).stepping(stated.claim) for _ in range(2))
     plain.packed = None
     quick.packed = PackedGraph(system_table(quick.table), most_kept=most_kept, window=window)
@@ -100,7 +99,6 @@ def test_the_same_steps_in_the_same_order(chance: random.Random) -> None:
 
 
 def test_a_state_of_several_words_has_all_its_copies() -> None:
-    """The containers of a pod may need several machine words; the plain search handles states that are too wide."""
     table = SystemTable(load_system("node"), cone=range(10))
     vector = StateVector(table)
     state = tuple((digit * 7) % len(table.table_of(copy.part).states) for digit, copy in enumerate(table.system.copies))
@@ -110,7 +108,6 @@ def test_a_state_of_several_words_has_all_its_copies() -> None:
 
 
 def counters(count: int, *, to: int) -> System:
-    """Return a system of *count* independent counters."""
     text = '[system]\nname = "counters"\ntitle = "C"\nabout = "C"\nsource = "none"\n'
     for number, first in enumerate(range(0, count, 8)):
         text += f'[part.c{number}]\nmachine = "counter"\ncount = {min(8, count - first)}\n'
@@ -128,7 +125,6 @@ def counters(count: int, *, to: int) -> System:
     ],
 )
 def test_states_take_one_to_three_words(count: int, to: int, words: int) -> None:
-    """Up to a limit, packed and plain searches find the same states and steps."""
     system = counters(count, to=to)
     table = SystemTable(system)
     graph = PackedGraph(SystemTable(system))
@@ -173,7 +169,7 @@ def test_leads_to_comes_out_the_same(chance: random.Random, most_kept: int, wind
 
 
 def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The claim fails. If the compiled code treats no cycle as fair, the claim appears to hold."""
+    """The claim fails; it would seem to hold if the compiled code treated no cycle as fair."""
     system = load_system("plugin-sync")
     [stated] = [each for each in claims("plugin-sync").properties if each.name == "calls-go-on"]
     right, _ = both(stated, system)
@@ -258,7 +254,7 @@ LARGE = "node", "-P", "stop-container-is-idempotent", "-p", "none"
 
 
 def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
-    """Run ``fsm check`` in a process after *before*. Return exit code, output, and messages without progress."""
+    """Run ``fsm check`` in a new process, which first executes *before*. Progress is removed from its messages."""
     command = [sys.executable, "-c", COMMAND.format(before), "check", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **env})
     return done.returncode, done.stdout, PROGRESS.sub("", done.stderr)
@@ -266,14 +262,13 @@ def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
 
 @pytest.mark.slow
 def test_without_the_extra_it_comes_out_the_same() -> None:
-    """The checker prints the same output for a large input when numba is not installed."""
     assert checked(*LARGE) == (plain := checked(*LARGE, before="sys.modules['numba'] = None;"))
     assert (0, "") == (plain[0], plain[2])
 
 
 @pytest.mark.slow
 def test_what_is_small_loads_nothing() -> None:
-    """Numpy is imported only for large inputs; an import hook that refuses numpy does not disturb small ones."""
+    """Small inputs do not import numpy, so an import hook that refuses numpy does not disturb them."""
     refuse = (
         "sys.meta_path.insert(0, type('Refusing', (), {'find_spec': staticmethod(lambda name, *_: "
         "sys.exit('loads ' + name) if name == 'numpy' else None)}));"
@@ -284,7 +279,6 @@ def test_what_is_small_loads_nothing() -> None:
 
 @pytest.mark.nightly
 def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
-    """Two processes may compile and cache the same code at the same time; a third process loads it from the cache."""
     expected = checked(*LARGE)
     with ThreadPoolExecutor() as pool:
         both = [pool.submit(checked, *LARGE, XDG_CACHE_HOME=str(tmp_path)) for _ in range(2)]
@@ -306,7 +300,6 @@ def state_of(hashed: int) -> int:
 
 @pytest.mark.parametrize(("exact", "numbers"), [(False, [0, 1, 0, 1]), (True, [0, 1, 2, 3])])
 def test_states_of_the_same_tag_are_told_apart(numbers: list[int], *, exact: bool) -> None:
-    """The table distinguishes two states with the same slot and tag, and never confuses a state with a tag."""
     words = np.array([state_of(7 << 40 | low) for low in (1, 2)], np.uint64)
     visited = Visited(states=np.zeros(8, np.uint64), slots=np.zeros(8, np.uint64), exact=exact)
     hashed = numba.njit(lambda at: mixed(words, at, (0,)))
@@ -326,7 +319,6 @@ def test_states_of_the_same_tag_are_told_apart(numbers: list[int], *, exact: boo
 
 
 def taken(graph: PackedGraph) -> list[object]:
-    """Return states and labelled steps of *graph*, up to a maximum number of states."""
     while graph.met <= LARGEST and graph.expand():
         pass
     kept = int(graph.progress[KEPT])

@@ -45,9 +45,9 @@ class Pair(NamedTuple):
 
 
 def agreed(pair: Pair, *, most: int) -> bool:
-    """Return whether the first machine of *pair* refines the second; the checker and the second opinion must agree.
+    """Return whether the first machine refines the second, after checking that the second opinion agrees.
 
-    Both must find counterexamples of the same length, unless the second opinion stops at its limit.
+    Counterexamples must have the same length as well, unless the second opinion stopped at its limit.
     """
     conclusion, _ = check_refines(tabulate(pair.machine), tabulate(pair.other), pair.overlap, LIMIT)
     length, far = Refining(pair.machine, pair.other, pair.overlap).shortest(most=most)
@@ -59,10 +59,10 @@ def agreed(pair: Pair, *, most: int) -> bool:
 
 
 def shipped() -> list[Pair]:
-    """Return each pair of machines that a shipped property compares, without a profile and under some profiles.
+    """Return the pairs of machines that shipped properties compare, without a profile and under some profiles.
 
-    By day the last profiles are used, at night all of them. Under a profile, the machine is also compared with the
-    other machine under the same profile.
+    By day only the last profiles are used, at night all of them. Under a profile, the machine is also compared with
+    the other machine under the same profile.
     """
     pairs = []
     for name in specified():
@@ -81,15 +81,11 @@ def shipped() -> list[Pair]:
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", shipped(), ids=lambda pair: f"{pair.machine.name}-{pair.overlap}")
 def test_shipped_machines_refine_alike(pair: Pair) -> None:
-    """The checker and the second opinion agree on shipped machines.
-
-    The second opinion searches single calls completely, and overlapping calls for a few seconds.
-    """
+    """The second opinion searches single calls completely, but overlapping calls only for a few seconds."""
     agreed(pair, most=(100_000 if not pair.overlap else 500 if TIMES == 1 else 1_500))
 
 
 def random_pair(seed: int) -> Pair:
-    """Return a random machine and a mutant of it, or sometimes the same machine or an unrelated one."""
     chance = random.Random(seed)
     machine = random_machine(chance)
     changed = [each.machine for each in mutants(machine)]
@@ -100,14 +96,12 @@ def random_pair(seed: int) -> Pair:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_random_machines_refine_alike(first: int) -> None:
-    """The checker and the second opinion agree on random pairs; some pairs refine and others do not."""
     found = {agreed(random_pair(seed), most=150) for seed in range(first * TIMES, (first + 10) * TIMES)}
 
     assert found == {True, False}
 
 
 def observed(pair: Pair, trace: Iterable[Observation]) -> list[Observation]:
-    """Return *trace* as the other machine of *pair* observes it, with its names of events."""
     names = {name for event in pair.other.events.values() for name in (event.name, event.rpc) if name}
     rpc = {event.name: event.rpc for event in pair.machine.events.values()}
     return [
@@ -119,7 +113,6 @@ def observed(pair: Pair, trace: Iterable[Observation]) -> list[Observation]:
 
 
 def explains(pair: Pair, trace: list[Observation]) -> int | None:
-    """Return, by brute force, the index of the first observation in *trace* that the other machine forbids."""
     known = {name for event in pair.machine.events.values() for name in (event.name, event.rpc)} - {""}
     signals = (event for event in pair.other.events.values() if event.kind == "signal")
     seen = frozenset(event.name for event in signals if known & {event.name, event.rpc})
@@ -127,16 +120,12 @@ def explains(pair: Pair, trace: list[Observation]) -> int | None:
 
 
 def traces(chance: random.Random, pair: Pair) -> Iterator[list[Observation]]:
-    """Yield a few simulated traces of the first machine of *pair*."""
     for _ in range(4):
         yield [*simulate(pair.machine, seed=chance.randrange(1 << 30), length=4, overlap=max(1, pair.overlap))]
 
 
 def counterexample(machine: Machine, run: Run) -> list[Observation] | None:
-    """Return the observations of *run*.
-
-    The result is ``None`` if an interruption ends calls, because interruptions are not observed.
-    """
+    """Return what is observed of *run*, or ``None`` if it interrupts calls, which nobody can observe."""
     found = []
     for each in run.steps:
         event = machine.events.get(each.event)
@@ -151,10 +140,6 @@ def counterexample(machine: Machine, run: Run) -> list[Observation] | None:
 
 @pytest.mark.slow
 def test_traces_of_what_refines_are_legal(record_property: Callable[[str, object], None]) -> None:
-    """A trace of a machine is legal for every machine that it refines.
-
-    A counterexample is legal for only one machine.
-    """
     found: Counter[str] = Counter()
     for number in range(40 * TIMES):
         chance = random.Random(number)
@@ -188,7 +173,6 @@ def test_traces_of_what_refines_are_legal(record_property: Callable[[str, object
 
 
 def test_a_signal_that_only_the_other_has_is_hidden() -> None:
-    """Two events without names on the wire do not share a name."""
     opens = edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { shut = "open" }')
     bare = edited(opens, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"')
     text = edited(opens, "[event.warp]", "[event.shrink]")
@@ -224,10 +208,7 @@ refuses = { still = "NO" }
 @pytest.mark.parametrize("kind", ["signal", "hidden"])
 @pytest.mark.parametrize("its", ["signal", "hidden"])
 def test_a_signal_is_compared_only_where_it_is_one_in_both(kind: str, its: str) -> None:
-    """An event is compared as a signal only if it is a signal in both machines.
-
-    If the event is hidden in one machine, it is treated as hidden in both.
-    """
+    """An event counts as a signal only if it is one in both machines, and as hidden if it is hidden in either."""
     once, other = BELL.replace("KIND", kind), machine_of(BELL.replace("KIND", its))
     often = edited(once, 'cannot = ["rung"]', 'ignores = ["rung"]')
 

@@ -54,7 +54,7 @@ SHOWN = {
     "plugin-container": EVENTS.shown or (),
     "plugin-pod": EVENTS.shown or (),
 }
-"""For each machine, the signals that recordings show to its judge; the events of a plugin are outputs."""
+"""The signals that recordings show to the judge of each machine. The events of a plugin are outputs."""
 
 
 def door(*, level: str = "MUST", kind: str = "hidden") -> Specification[Machine]:
@@ -63,7 +63,6 @@ def door(*, level: str = "MUST", kind: str = "hidden") -> Specification[Machine]
 
 
 def test_a_silent_cell_behind_a_hidden_event_is_reported() -> None:
-    """The text and the JSON output name the cell and the hidden event that leads to it."""
     examined = examine(door())
 
     assert examined.washed_out == (("push", "broken", "wear"),)
@@ -78,13 +77,11 @@ def test_a_silent_cell_behind_a_hidden_event_is_reported() -> None:
 
 @pytest.mark.parametrize("specification", [door(level="MAY"), door(kind="signal")], ids=["left open", "observed"])
 def test_one_that_is_meant_or_seen_is_not(specification: Specification[Machine]) -> None:
-    """The report omits a cell that is silent on purpose, and a cell that can be reached only by an observed event."""
     assert examine(specification).washed_out == ()
     assert "nothing is specified" not in text([examine(specification)])
 
 
 def test_an_unobserved_event_that_is_silent_washes_out_by_itself() -> None:
-    """Every silent cell of an unobserved event is reported."""
     found = washed_out(load("stats-collector"), ["start"])
 
     assert found
@@ -93,7 +90,6 @@ def test_an_unobserved_event_that_is_silent_washes_out_by_itself() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_no_hidden_event_washes_out_what_is_known(name: str) -> None:
-    """In shipped models, no hidden event leads to a silent cell, under any profile."""
     machine = load(name)
 
     assert [washed_out(machine.under(profile)) for profile in (None, *machine.profiles)] == [
@@ -103,7 +99,6 @@ def test_no_hidden_event_washes_out_what_is_known(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_nothing_that_a_recording_leaves_out_does(name: str) -> None:
-    """A signal that is missing from a recording does not lead to a silent cell."""
     machine = load(name)
     unseen = [event.name for event in machine.events.values() if event.kind != "call" and event.name not in SHOWN[name]]
 

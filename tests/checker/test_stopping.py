@@ -1,4 +1,4 @@
-"""A search that must stop reports its progress, and claims that were already decided stay decided."""
+"""A search that has to stop says how far it got, and the claims that it has already decided stay decided."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ def system() -> System:
 
 
 def cones(system: System, claim: str, *, packed: bool) -> Cones:
-    """Return the cones for *claim*. If *packed* is true, states are packed in small portions."""
     found = Cones(system=system)
     stepping = found.stepping(stated_of(system, claim).claim)
     stepping.packed = None
@@ -81,7 +80,6 @@ def cones(system: System, claim: str, *, packed: bool) -> Cones:
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
 @pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
 def test_a_search_that_is_stopped_tells_how_far_it_came(claim: str, system: System, *, packed: bool) -> None:
-    """A stopped search reports its states, frontier and depth; an unstopped search reaches its end."""
     stated = stated_of(system, claim)
     first, later, never = Ending(1), Ending(3), Ending(1 << 60)
 
@@ -98,7 +96,6 @@ def test_a_search_that_is_stopped_tells_how_far_it_came(claim: str, system: Syst
 
 
 def test_what_was_decided_stays_decided(system: System) -> None:
-    """If time runs out, earlier claims keep their verdicts; the current claim and all later claims are unknown."""
     stated = [stated_of(system, claim) for claim in CLAIMS.values()]
     first = Ending(1 << 60)
     decide(stated[0], Cones(system=system), ending=first)
@@ -112,7 +109,6 @@ def test_what_was_decided_stays_decided(system: System) -> None:
 
 
 def test_what_was_not_begun_is_not_counted(system: System) -> None:
-    """The report of a stopped search does not include the size of the system."""
     of = specification_of(system, CLAIMS["one condition"])
 
     stopped, whole = examine(of, ending=Ending(2)), examine(of)
@@ -124,7 +120,6 @@ def test_what_was_not_begun_is_not_counted(system: System) -> None:
 
 @pytest.mark.parametrize("wrong", [False, True])
 def test_sizes_are_compared_only_if_every_claim_was_decided(*, wrong: bool) -> None:
-    """A stopped check does not compare sizes; a complete check reports a wrong expected size."""
     parts = COUNTERS.replace("[event]", '[part.alone]\nmachine = "counter"\n[event]')
     apart = system_of(
         f'{parts}more = {{ kind = "call", about = "M", steps = ["alone.add"] }}\n', {"counter": counter(to=7)}
@@ -149,7 +144,7 @@ def test_sizes_are_compared_only_if_every_claim_was_decided(*, wrong: bool) -> N
 
 
 def test_what_the_system_refuses_ends_a_search(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the state table cannot grow because memory is refused, the search ends as unknown."""
+    """If the system refuses the memory that the state table needs to grow, the search ends as unknown."""
     stated = stated_of(system, CLAIMS["one condition"])
     packed = cones(system, CLAIMS["one condition"], packed=True)
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def counterexamples(name: str, profile: str | None) -> Iterator[tuple[Machine | System, Run]]:
-    """Yield the model under *profile* with the run of each property that fails there."""
     stated = claims(name)
     for each in examine(stated, profile).checked:
         if isinstance(each.verdict, Refuted) and each.verdict.run is not None:
@@ -31,7 +30,6 @@ def counterexamples(name: str, profile: str | None) -> Iterator[tuple[Machine | 
 
 
 def is_possible(machine: Machine, cell: UsedCell) -> bool:
-    """Return whether *machine* has the outcome and the clause of *cell*."""
     step = cell.step
     ways = machine.step(step.source, step.event, ends=step.ends)
     if ways is None:
@@ -43,10 +41,6 @@ def is_possible(machine: Machine, cell: UsedCell) -> bool:
 
 @pytest.mark.parametrize("profile", [None, "containerd-1.6"])
 def test_each_step_of_a_machine_rests_on_its_cell(profile: str | None) -> None:
-    """Each step of a machine is explained by a cell that allows it.
-
-    The cell names a deviation if only the profile permits the step.
-    """
     found = [
         (machine, cell)
         for machine, run in counterexamples("container-status", profile)
@@ -64,8 +58,6 @@ def test_each_step_of_a_machine_rests_on_its_cell(profile: str | None) -> None:
 
 
 def at(states: Mapping[int, str]) -> Callable[[Atom], Callable[[None], bool]]:
-    """Return a function that evaluates an atom while the copies are in *states*."""
-
     def of_atom(atom: Atom) -> Callable[[None], bool]:
         assert isinstance(atom, At)
         found = [states[copy] in atom.states for copy in atom.copies]
@@ -77,10 +69,6 @@ def at(states: Mapping[int, str]) -> Callable[[Atom], Callable[[None], bool]]:
 
 @pytest.mark.parametrize("name", ["nri-setup", "shared-ids", "pod-records"])
 def test_each_step_of_a_system_rests_on_cells_and_conditions(name: str) -> None:
-    """Each step of a system is explained by conditions that hold, and by cells whose outcomes the parts have taken.
-
-    The conditions hold before or during the event.
-    """
     conditions = 0
     for system, run in counterexamples(name, None):
         assert not isinstance(system, Machine)

@@ -37,7 +37,6 @@ STATED = [
 
 
 def test_a_run_that_stops_for_want_of_fairness(tmp_path: Path) -> None:
-    """The report explains fairness, and shows a line that would make the property hold."""
     alone = fsm("check", door(tmp_path, 'leads-to = "ajar"\nfrom = "shut"'), "--profile", "none")
     (fair,) = re.findall(r"fair = \[.*\]", alone.stdout)
     (tmp_path / "fair").mkdir()
@@ -52,7 +51,6 @@ def test_a_run_that_stops_for_want_of_fairness(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("claim", "code", "said"), STATED, ids=[each[2][:7] for each in STATED])
 def test_what_is_said_and_the_exit_code(claim: str, code: int, said: str, tmp_path: Path) -> None:
-    """The command prints the text and returns the exit code for each possible status of a property."""
     ran = fsm("check", door(tmp_path, claim), "--profile", "none")
 
     assert ran.returncode == code, ran.stdout + ran.stderr
@@ -60,7 +58,6 @@ def test_what_is_said_and_the_exit_code(claim: str, code: int, said: str, tmp_pa
 
 
 def test_a_counterexample_is_told_step_by_step(tmp_path: Path) -> None:
-    """Each step is printed with its reply, its source and its target."""
     ran = fsm("check", door(tmp_path, 'never = "open then gone"'), "--profile", "none")
 
     assert "starts shut\n" in ran.stdout
@@ -69,7 +66,6 @@ def test_a_counterexample_is_told_step_by_step(tmp_path: Path) -> None:
 
 
 def test_another_size_fails(tmp_path: Path) -> None:
-    """The check fails if the machine does not have the expected size, although every property holds."""
     ran = fsm("check", door(tmp_path, CLAIM, "expect = { states = 5, transitions = 1, depth = 2 }\n"), "-p", "none")
 
     assert ran.returncode == 1
@@ -77,7 +73,6 @@ def test_another_size_fails(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_no_pass(tmp_path: Path) -> None:
-    """A property is unknown if the search reaches its limit; the limit is reported, and the exit code is 3."""
     ran = fsm("check", door(tmp_path, CLAIM), "--limit", "2", "-p", "none")
 
     assert ran.returncode == 3
@@ -85,7 +80,6 @@ def test_a_limit_is_no_pass(tmp_path: Path) -> None:
 
 
 def test_what_a_program_reads(tmp_path: Path) -> None:
-    """The JSON output has every key, and includes the steps of the counterexample."""
     ran = fsm("check", door(tmp_path, 'never = "open then gone"'), "--format", "json")
     document: Any = json.loads(ran.stdout)
 
@@ -124,7 +118,6 @@ cannot = ["*"]
 
 
 def started(folder: Path, *claims: str) -> str:
-    """Write the machine :data:`JOB` and a file with *claims*, numbered from 0; return the path of that file."""
     for name in ("models", "properties"):
         (folder / name).mkdir()
     (folder / "models" / "job.toml").write_text(JOB, encoding="utf-8")
@@ -137,7 +130,6 @@ def started(folder: Path, *claims: str) -> str:
 
 
 def test_what_overlap_limits_is_told(tmp_path: Path) -> None:
-    """Each conclusion that depends on the maximum number of calls is marked; the output counts the configurations."""
     path = started(
         tmp_path,
         'never = "lose and starting"',
@@ -172,10 +164,6 @@ def test_nothing_is_said_of_overlap_where_no_call_takes_time(tmp_path: Path) -> 
 
 
 def test_an_end_that_is_not_written_is_named(tmp_path: Path) -> None:
-    """The property is unknown, because it depends on an unspecified end of a call.
-
-    The output names the call and the state, and the JSON output has the run with this end.
-    """
     path = started(tmp_path, 'never = "lost and start replies ok"')
     ran = fsm("check", path)
     (machine,) = json.loads(fsm("check", path, "--format", "json").stdout)["machines"]
@@ -209,7 +197,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
 def test_wrong_input(arguments: list[str], said: str) -> None:
-    """The message has a remedy, the exit code is 2, and nothing is printed on standard output."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -218,7 +205,6 @@ def test_wrong_input(arguments: list[str], said: str) -> None:
 
 
 def test_a_mistake_in_the_file(tmp_path: Path) -> None:
-    """An error in a property file is reported with its file and line."""
     path = door(tmp_path, 'never = "opne"')
     ran = fsm("check", path)
 
@@ -243,7 +229,6 @@ def test_whatever_is_shipped_is_as_stated() -> None:
 
 
 def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
-    """The progress bar is shown on a terminal and not in a pipe."""
     path = door(tmp_path, CLAIM)
     terminal = Terminal("check", path)
 

@@ -1,4 +1,4 @@
-"""The command: exit codes, pipes, terminals and signals. A test of these runs it in a separate process."""
+"""The command as a whole: exit codes, pipes, terminals and signals. Tests of these run it in a separate process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ def without_privileges() -> list[str]:
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a legal trace of more than 4 MiB."""
     path = tmp_path_factory.mktemp("large") / "large.jsonl"
     path.write_text(
         fsm("simulate", "container-status", "--length", "60000", "--entities", "30").stdout, encoding="utf-8"
@@ -102,7 +101,7 @@ def test_what_most_tests_call_is_what_people_run(line: str, tmp_path: Path) -> N
 
 
 def test_every_command_was_run_in_a_process() -> None:
-    """The test above covers every command, including new ones."""
+    """Commands that are added later must take part in the test above, too."""
     (lines,) = [mark.args[1] for mark in test_what_most_tests_call_is_what_people_run.pytestmark if mark.args]  # type: ignore[attr-defined]
 
     assert {*commands()} <= {line.partition(" ")[0] for line in lines}
@@ -144,7 +143,6 @@ def test_every_command_was_run_in_a_process() -> None:
     ids=lambda value: " ".join(Path(each).name for each in value) if isinstance(value, list) else str(value),
 )
 def test_exit_code(arguments: list[str], code: int) -> None:
-    """The exit code is 0 for "holds", 1 for "fails" and 3 for "unknown"; standard error is empty."""
     ran = fsm(*arguments)
 
     assert (code, "") == (ran.returncode, ran.stderr)
@@ -153,7 +151,6 @@ def test_exit_code(arguments: list[str], code: int) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_exit_code_is_the_same_in_every_format(form: str) -> None:
-    """A recording that fails has exit code 1 in each format."""
     ran = fsm("judge", "--format", form, FAILING)
 
     assert (1, "") == (ran.returncode, ran.stderr)
@@ -162,10 +159,6 @@ def test_the_exit_code_is_the_same_in_every_format(form: str) -> None:
 
 @pytest.mark.parametrize(("form", "level"), [("text", ""), ("text", "observed"), ("json", ""), ("json", "observed")])
 def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path: Path) -> None:
-    """A violation of an ``observed`` clause makes the verdict fail only with ``--fail-on observed``.
-
-    Without that option it is reported as a surprise.
-    """
     trace = tmp_path / "odd.jsonl"
     trace.write_text('{"entity": "c1", "event": "create", "reply": "ok"}\n' * 2, encoding="utf-8")
     options = ["--fail-on", level] if level else []
@@ -232,7 +225,6 @@ def test_wrong_input(arguments: list[str], said: str, tmp_path: Path) -> None:
 
 
 def test_every_wrong_file_is_told_at_once(tmp_path: Path) -> None:
-    """Every unusable file is reported in the same run."""
     ran = fsm("judge", "a.log", HOLDING, "b.log", cwd=tmp_path)
 
     assert 2 == ran.returncode
@@ -241,7 +233,6 @@ def test_every_wrong_file_is_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_wrong_file_does_not_hide_what_is_found_in_others(form: str, tmp_path: Path) -> None:
-    """The usable files are judged, the others are reported, and the exit code is 2."""
     ran = fsm("judge", "--format", form, "gone.log", FAILING, str(tmp_path), HOLDING, cwd=tmp_path)
 
     assert 2 == ran.returncode
@@ -252,7 +243,6 @@ def test_a_wrong_file_does_not_hide_what_is_found_in_others(form: str, tmp_path:
 
 
 def test_a_log_of_the_runtime_alone() -> None:
-    """The verdict on a log that mentions no container is unknown."""
     ran = fsm("judge", "-", stdin=b'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.24\n')
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -261,7 +251,6 @@ def test_a_log_of_the_runtime_alone() -> None:
 
 
 def test_an_unreadable_file(tmp_path: Path) -> None:
-    """If a file is unreadable, the message has the reason, "permission denied"."""
     secret = tmp_path / "secret.log"
     secret.write_text("", encoding="utf-8")
     secret.chmod(0)
@@ -282,7 +271,6 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_to_judge(form: str, data: bytes) -> None:
-    """The verdict on an empty, binary or damaged file is unknown."""
     ran = fsm("judge", "--format", form, "-", stdin=data)
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -290,7 +278,6 @@ def test_nothing_to_judge(form: str, data: bytes) -> None:
 
 
 def test_an_empty_recording_is_told_in_a_line() -> None:
-    """An empty recording is reported as empty, and a recording of one unrecognized line is not."""
     ran, twin = fsm("judge", "-", stdin=b""), fsm("judge", "-", stdin=b"\n")
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -302,7 +289,6 @@ def test_an_empty_recording_is_told_in_a_line() -> None:
 
 @pytest.mark.parametrize("line", [b"", b'{"level": "info", "msg": "order paid", "order": 7}', b"2026-11-20 paid 7"])
 def test_a_log_of_ones_own_is_told_of_the_trace_format(line: bytes) -> None:
-    """The report on a log in an unknown format links to the trace format; the report on a known format does not."""
     address = documented("reference/trace-format")
 
     assert address in fsm("judge", "-", stdin=line + b"\n").stdout
@@ -310,7 +296,6 @@ def test_a_log_of_ones_own_is_told_of_the_trace_format(line: bytes) -> None:
 
 
 def test_a_trace_without_a_machine() -> None:
-    """A trace that does not name its machine is refused, and the message mentions ``--model``."""
     ran = fsm("judge", "-", stdin=b'{"entity": "c1", "event": "stop"}\n')
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -318,7 +303,6 @@ def test_a_trace_without_a_machine() -> None:
 
 
 def test_a_model_with_mistakes(tmp_path: Path) -> None:
-    """Errors in a model are reported with file, line and code, in the style of a compiler."""
     model = tmp_path / "door.toml"
     shipped = (home() / "models" / "cri-pod.toml").read_text(encoding="utf-8")
     model.write_text(
@@ -344,7 +328,7 @@ def test_into_head(command: str) -> None:
 
 
 def test_a_reader_that_left_is_told_by_the_exit_code() -> None:
-    """The exit code is 141 if the reader of the output has gone, as for other filters."""
+    """If the reader of its output has gone, the command exits with 141, as other filters do."""
     ran = shell("fsm simulate cri-pod --length 200000 | head -1 > /dev/null; echo ${PIPESTATUS[0]}")
 
     assert ("141\n", "") == (ran.stdout, ran.stderr)
@@ -399,7 +383,6 @@ def test_a_full_disk(command: str) -> None:
 
 
 def test_standard_input_plain_and_compressed() -> None:
-    """A recording on standard input has the same verdict as the file, plain or compressed."""
     data = Path(FAILING).read_bytes()
 
     plain, packed = fsm("judge", "-", stdin=data), fsm("judge", "-", stdin=gzip.compress(data))
@@ -412,7 +395,6 @@ def test_standard_input_plain_and_compressed() -> None:
 
 @pytest.mark.parametrize("twice", [[FAILING, FAILING], ["-", "-"]])
 def test_the_same_file_twice(twice: list[str]) -> None:
-    """A file that is named twice on the command line is judged once."""
     data = Path(FAILING).read_bytes()
 
     assert fsm("judge", twice[0], stdin=data).stdout == fsm("judge", *twice, stdin=data).stdout
@@ -420,7 +402,6 @@ def test_the_same_file_twice(twice: list[str]) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_file_name_that_is_not_utf_8(form: str, tmp_path: Path) -> None:
-    """The report is UTF-8 even if the file name is not."""
     name = os.fsencode(tmp_path) + b"/caf\xe9 \x1b[31m.log"
     shutil.copy(FAILING.encode(), name)
 
@@ -433,14 +414,12 @@ def test_a_file_name_that_is_not_utf_8(form: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json", "junit"])
 def test_a_terminal_that_cannot_show_everything(form: str) -> None:
-    """Machine-readable formats are always UTF-8. Text output replaces characters that the terminal cannot show."""
     ran = process("judge", "--format", form, FAILING, env={"PYTHONIOENCODING": "latin-1"})
 
     assert (1, "") == (ran.returncode, ran.stderr)
 
 
 def test_nothing_is_written_where_it_is_called(tmp_path: Path) -> None:
-    """The command works in a read-only working directory."""
     tmp_path.chmod(0o555)
     ran = subprocess.run(
         [*without_privileges(), FSM, "judge", HOLDING], cwd=tmp_path, capture_output=True, check=False, text=True
@@ -455,7 +434,6 @@ ESCAPE = "\x1b["
 
 
 def test_colour_on_a_terminal_only() -> None:
-    """The output to a pipe is the text of the terminal without its escape sequences."""
     terminal = Terminal("judge", FAILING, env={"COLUMNS": "100"})
 
     assert 1 == terminal.end()
@@ -466,7 +444,7 @@ def test_colour_on_a_terminal_only() -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_colour_when_asked(env: dict[str, str]) -> None:
-    """The output has no escape sequences if NO_COLOR is set (see no-color.org), or if the terminal has no colours."""
+    """Escape sequences are left out if NO_COLOR is set (see no-color.org), or if the terminal has no colours."""
     terminal = Terminal("judge", FAILING, env=env)
 
     assert 1 == terminal.end()
@@ -477,7 +455,6 @@ def test_no_colour_when_asked(env: dict[str, str]) -> None:
     "arguments", [["judge", FAILING, HOLDING], ["list"], ["show", "cri-pod"]], ids=lambda arguments: arguments[0]
 )
 def test_a_narrow_terminal(arguments: list[str]) -> None:
-    """Text is wrapped at forty columns. A longer word gets a line of its own."""
     lines = fsm(*arguments, env={"COLUMNS": "40"}, cwd=RECORDINGS).stdout.splitlines()
 
     assert [] == [
@@ -488,7 +465,6 @@ def test_a_narrow_terminal(arguments: list[str]) -> None:
 
 
 def test_a_code_is_a_link_on_a_terminal() -> None:
-    """On a terminal, a code links to its page. The last line names the offline command once."""
     link = f"\x1b]8;;{about_code('FSM001')}\x1b\\FSM001\x1b]8;;\x1b\\"
     terminal = Terminal("show", "doors")
 
@@ -501,7 +477,6 @@ def test_a_code_is_a_link_on_a_terminal() -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_link_where_a_terminal_does_not_know_it(env: dict[str, str]) -> None:
-    """A terminal without links gets the same text as a pipe."""
     terminal = Terminal("show", "doors", env=env)
 
     assert 2 == terminal.end()
@@ -510,7 +485,6 @@ def test_no_link_where_a_terminal_does_not_know_it(env: dict[str, str]) -> None:
 
 @pytest.mark.slow
 def test_progress_on_a_terminal_for_a_large_file(large: str) -> None:
-    """The progress bar reaches its end, and the report follows it."""
     terminal = Terminal("judge", large)
 
     assert 0 == terminal.end()
@@ -531,7 +505,6 @@ def test_no_progress_for_a_small_file_or_in_a_pipe(large: str) -> None:
 
 
 def started(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
-    """Start the command with pipes for its three streams."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [FSM, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env=PLAIN | {"TMPDIR": str(cwd)}, cwd=cwd
@@ -539,7 +512,6 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
 
 
 def test_interrupting_judge(tmp_path: Path) -> None:
-    """An interrupted command prints only "interrupted", exits with 130, and leaves no file."""
     process = started("judge", "-", cwd=tmp_path)
     assert process.stdin is not None
     process.stdin.write(Path(HOLDING).read_bytes() * 30)  # more than a pipe holds, so judging begins early
@@ -553,7 +525,6 @@ def test_interrupting_judge(tmp_path: Path) -> None:
 
 
 def test_a_property_is_of_those_that_have_it() -> None:
-    """A property is judged only for models that have it. It is an error if no model has it."""
     files = [str(RECORDINGS / name) for name in ("nri-events-2.1.9.jsonl", "cri-calls-2.1.9.jsonl")]
     ran = fsm("judge", "-P", "stop-is-idempotent", *files)
 
@@ -564,12 +535,10 @@ def test_a_property_is_of_those_that_have_it() -> None:
 
 
 def test_a_file_that_is_missing_is_an_error_in_json() -> None:
-    """If a file is missing, the verdict in the JSON output is ``error`` and not ``unknown``."""
     assert json.loads(fsm("judge", "--format", "json", "missing.log").stdout)["verdict"] == "error"
 
 
 def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
-    """A terminated command exits with 130, and deletes its temporary copy of the recording."""
     calls = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
     running = subprocess.Popen(
         [FSM, "mutate", "--recording", calls, "--limit", "0"],
@@ -590,7 +559,6 @@ def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_while_modules_are_imported(number: int, tmp_path: Path) -> None:
-    """An interrupt in the first moments of a command does not print a traceback."""
     (tmp_path / "click.py").write_text("import time\nprint(flush=True)\ntime.sleep(60)\n", encoding="utf-8")
     pipe = subprocess.PIPE
     running = subprocess.Popen([FSM, "list"], stdout=pipe, stderr=pipe, env=PLAIN | {"PYTHONPATH": str(tmp_path)})
@@ -604,7 +572,7 @@ def test_an_interrupt_while_modules_are_imported(number: int, tmp_path: Path) ->
 
 
 def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
-    """If SIGHUP was ignored when the command started, as under nohup, it does not end the command."""
+    """If SIGHUP was ignored when the command started, as under nohup, it stays ignored."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         process = started("simulate", "cri-pod", "--length", "100000000", cwd=tmp_path)
@@ -638,7 +606,6 @@ def test_an_interrupt_that_cannot_be_reported_is_one(closed: str, module: str, c
 @pytest.mark.slow
 @pytest.mark.parametrize(("length", "code"), [(1, 130), (None, 0)])
 def test_an_interrupt_that_is_lost_gives_no_verdict(length: int | None, code: int, tmp_path: Path) -> None:
-    """Even if the tested code catches the interrupt and continues, the exit code is 130."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "hard.py").write_text(
         f"""\
@@ -667,7 +634,6 @@ class Hearing(carpenter.Door):
 
 @pytest.mark.slow
 def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
-    """An error in fsm itself prints one line without a traceback, and the exit code is 70."""
     code = "raise LookupError('lost\\n::error:: its \\x1b[31mway')\n"
     (tmp_path / "junitparser.py").write_text(code, encoding="utf-8")
     command = ("judge", "--format", "junit", HOLDING)
@@ -686,7 +652,6 @@ def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
-    """If a library is missing that every command needs, even to parse its options, the command returns no verdict."""
     (tmp_path / "click.py").write_text("raise ImportError('too old')\n", encoding="utf-8")
 
     ran = process("list", env={"PYTHONPATH": str(tmp_path)})
@@ -710,7 +675,6 @@ def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
 def test_what_is_tested_cannot_end_the_command_with_a_verdict(
     raised: str, code: int, said: str, tmp_path: Path
 ) -> None:
-    """Some exceptions in the tested code end the command itself, but never with a verdict."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "carpenter.py").write_text(IMPLEMENTATION, encoding="utf-8")
     raising = f"class Door(carpenter.Door):\n    def do(self, event):\n        raise {raised}\n"
@@ -724,7 +688,6 @@ def test_what_is_tested_cannot_end_the_command_with_a_verdict(
 
 
 def test_interrupting_simulate(tmp_path: Path) -> None:
-    """The output of an interrupted simulation begins with complete lines, and no file is left."""
     process = started("simulate", "cri-pod", "--length", "100000000", cwd=tmp_path)
     assert process.stdout is not None
     assert json.loads(process.stdout.readline())
@@ -738,7 +701,6 @@ def test_interrupting_simulate(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
-    """After an interrupt, the terminal shows its cursor again."""
     waiting = tmp_path / "waiting.log"
     os.mkfifo(waiting)
     terminal = Terminal("judge", large, str(waiting))
@@ -792,7 +754,6 @@ def test_help_mentions(arguments: list[str], mentioned: str) -> None:
 
 
 def test_without_a_command() -> None:
-    """Without a command, fsm prints its help on standard error, and exits with the code for wrong input."""
     ran = fsm()
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -814,7 +775,6 @@ def test_what_is_simulated_holds(name: str, options: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "profile"), PROFILES)
 def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str) -> None:
-    """A trace that was simulated under a profile holds under that profile."""
     made = fsm("simulate", name, "--length", "200", "--entities", "3", "--profile", profile)
     ran = fsm("judge", "--profile", profile, "-", stdin=made.stdout.encode())
 
@@ -822,7 +782,6 @@ def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str)
 
 
 def test_what_is_simulated_is_judged_through_a_pipe() -> None:
-    """The pipeline that the help shows works."""
     ran = shell("fsm simulate cri-pod --seed 7 --length 2000 --entities 3 | fsm judge -")
 
     assert (0, "") == (ran.returncode, ran.stderr)
@@ -830,10 +789,6 @@ def test_what_is_simulated_is_judged_through_a_pipe() -> None:
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:
-    """The same seed yields the same trace, and another seed yields another trace.
-
-    Both traces have at least the requested length.
-    """
     one, again, other = (fsm("simulate", "cri-pod", "--seed", seed, "--length", "2500").stdout for seed in "113")
 
     assert one == again != other
@@ -842,7 +797,6 @@ def test_the_same_seed_gives_the_same_trace() -> None:
 
 
 def test_schema_is_a_json_schema_of_every_shipped_model() -> None:
-    """The schema is a valid JSON Schema, and every shipped model matches it."""
     schema = json.loads(fsm("schema").stdout)
 
     Draft202012Validator.check_schema(schema)
@@ -857,7 +811,6 @@ def test_schema_is_a_json_schema_of_every_shipped_model() -> None:
 
 
 def test_list_names_every_model_and_profile() -> None:
-    """Both the text and the JSON output list every model and every profile."""
     told, data = fsm("list").stdout, json.loads(fsm("list", "--format", "json").stdout)
 
     assert list(roles().items()) == [(each["name"], each["role"]) for each in data]
@@ -867,7 +820,6 @@ def test_list_names_every_model_and_profile() -> None:
 
 
 def test_list_separates_what_models_are_for() -> None:
-    """The list has contracts first and parts last, each group under its own heading."""
     found: dict[str, list[str]] = {}
     for line in fsm("list", env={"COLUMNS": "100"}).stdout.splitlines():
         if line and not line.startswith(" "):
@@ -888,17 +840,12 @@ def test_list_separates_what_models_are_for() -> None:
 
 
 def test_the_module_is_the_command() -> None:
-    """``python -m fsm`` runs the command even if its script is not on the path."""
     ran = subprocess.run([sys.executable, "-m", "fsm", "--version"], capture_output=True, check=True, text=True)
 
     assert fsm("--version").stdout == ran.stdout
 
 
 def test_show_lists_the_outcomes_that_can_be_arranged() -> None:
-    """Each outcome that can be arranged is listed with its stage and the states that have alternatives.
-
-    The list is also available as JSON and for a profile.
-    """
     ran = fsm("show", "cri-container", "--outcomes", "--event", "remove")
     found = json.loads(fsm("show", "cri-container", "--outcomes", "--state", "exited", "--format", "json").stdout)
     under = fsm("show", "container-status", "--outcomes", "--profile", "containerd-1.6", "--state", "absent")

@@ -59,7 +59,6 @@ OFFERED = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the user types."""
     folder = tmp_path_factory.mktemp("completion")
     (folder / "door.toml").write_text(DOOR, encoding="utf-8")
     (folder / "broken.toml").write_text("[machine]", encoding="utf-8")
@@ -68,7 +67,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(where: str, line: str, folder: Path) -> list[str]:
-    """Return the lines that the command prints for the shell named *where*."""
     words = line.split(" ")
     current = words[-1] if where == "fish" else str(len(words) - 1)
     env = {"_FSM_COMPLETE": f"{where}_complete", "COMP_WORDS": line, "COMP_CWORD": current}
@@ -81,7 +79,6 @@ def asked(where: str, line: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(("line", "offered"), OFFERED)
 @pytest.mark.parametrize("where", ["bash", "zsh", "fish"])
 def test_names_are_offered(where: str, line: str, offered: list[str], folder: Path) -> None:
-    """Candidates are commands, options, and names that suit the rest of the line. The list may be empty."""
     lines = asked(where, line, folder)
 
     found = {"bash": [each.removeprefix("plain,") for each in lines], "zsh": lines[1::3], "fish": _fish(lines)}[where]
@@ -89,10 +86,7 @@ def test_names_are_offered(where: str, line: str, offered: list[str], folder: Pa
 
 
 def _fish(lines: list[str]) -> list[str]:
-    """Return the words of the candidates for fish.
-
-    Each candidate has three lines; older releases of click print it on one line.
-    """
+    """Return the candidates for fish, which take three lines each; older releases of click print them on one."""
     if lines and lines[0] == "plain":
         return lines[1::3]
     return [each.removeprefix("plain,").partition("\t")[0] for each in lines]
@@ -108,7 +102,6 @@ def test_files_are_left_to_the_shell(line: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("where", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell(where: str) -> None:
-    """The command prints the script for a shell even if the shell is not installed."""
     assert f"_FSM_COMPLETE={where}_complete" in fsm(env={"_FSM_COMPLETE": f"{where}_source"}).stdout
 
 
@@ -153,7 +146,6 @@ class Bash:
 
 @pytest.fixture(scope="module")
 def bash(folder: Path) -> Iterator[Bash]:
-    """A bash that is shared by all tests of this module."""
     bash = Bash(folder)
     yield bash
     bash.close()
@@ -173,7 +165,6 @@ def bash(folder: Path) -> Iterator[Bash]:
     ],
 )
 def test_in_bash_itself(bash: Bash, line: str, completed: str) -> None:
-    """Tab completes the line."""
     shown = bash.type(f"{line}\t", until=completed)
     bash.type("\x15", until="")  # delete the line
 

@@ -24,11 +24,9 @@ CALLS = [str(RECORDINGS / f"cri-calls-{version}.jsonl") for version in ("1.6.20"
 LOG = str(RECORDINGS / "containerd-2.1.9.log")
 MACHINES = ("cri-container", "cri-pod", "container-status", "pod-sandbox")
 HOSTILE: Final = "a <b>&amp; \"'|`*[x](http://example.org).jsonl"
-"""A file name with markup."""
 
 
 def covered(*arguments: str) -> dict[str, Any]:
-    """Return the JSON output of the command."""
     ran = fsm("cover", "--format", "json", *arguments)
     assert (ran.returncode, ran.stderr) == (0, "")
     document: dict[str, Any] = json.loads(ran.stdout)
@@ -36,7 +34,6 @@ def covered(*arguments: str) -> dict[str, Any]:
 
 
 def cells(document: dict[str, Any], standing: str, machine: str = "") -> set[tuple[str, str, str]]:
-    """Return the cells whose status is *standing*, in *machine* or in all machines."""
     return {
         (each["machine"], row["event"], row["state"])
         for each in document["machines"]
@@ -46,7 +43,6 @@ def cells(document: dict[str, Any], standing: str, machine: str = "") -> set[tup
 
 
 def test_the_union_is_covered() -> None:
-    """Each cell has a separate count for each recording. A machine covers the cells of all recordings together."""
     document = covered(*CALLS, LOG)
 
     met = {
@@ -68,12 +64,10 @@ def test_the_union_is_covered() -> None:
 
 
 def test_a_recording_twice_is_one() -> None:
-    """A file that is named twice counts once."""
     assert covered(CALLS[0], CALLS[0]) == covered(CALLS[0])
 
 
 def played(machine: Machine, texts: dict[str, str]) -> str:
-    """Return a trace of *machine* in which each entity performs its own list of steps."""
     lines = [json.dumps({"trace": 1, "machine": machine.name})]
     for entity, text in texts.items():
         sut = Simulated(machine)
@@ -90,7 +84,6 @@ def played(machine: Machine, texts: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_what_is_proposed_covers_what_is_missing(name: str, tmp_path: Path) -> None:
-    """The proposed steps cover every missing cell that clients can cover, and a recording of the steps holds."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(played(load(name), {"e": "status"}))
     before = covered(str(trace))
@@ -121,7 +114,6 @@ def test_without_its_proposal_a_cell_is_missing(cell: str, tmp_path: Path) -> No
 
 
 def test_two_sets_are_compared() -> None:
-    """For each of two sets of recordings, a cell lists the recordings that cover it."""
     document = covered(CALLS[2], "--against-suite", CALLS[0], "--against-suite", CALLS[1])
     alone = {name: cells(covered(name), "covered") for name in CALLS}
 
@@ -138,7 +130,6 @@ def test_two_sets_are_compared() -> None:
 
 
 def test_a_set_of_other_machines() -> None:
-    """Machines that occur only in the second set are listed. The first set covers none of their cells."""
     document = covered(CALLS[0], "--against-suite", LOG)
 
     assert [each["machine"] for each in document["machines"]] == list(MACHINES)
@@ -147,14 +138,13 @@ def test_a_set_of_other_machines() -> None:
 
 
 def test_what_recordings_of_calls_do_not_show() -> None:
-    """Recordings of calls cannot show an exit, because it is not a call. A log can show one, but need not."""
+    """Recordings of calls cannot show an exit, which is not a call. A log can, but need not."""
     assert ("cri-container", "exit", "running") in cells(covered(*CALLS), "beyond calls")
     assert ("cri-container", "exit", "running") in cells(covered(*CALLS, "-m", "cri-container", LOG), "not shown")
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "json", "sh"])
 def test_the_shell_reads_the_lines(form: str, tmp_path: Path) -> None:
-    """Every format has one preamble and shell lines for each missing cell, and a shell can parse the script."""
     target = tmp_path / "out"
     ran = fsm("cover", "--format", form, "-o", str(target), *CALLS)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -197,7 +187,6 @@ class _Reader(HTMLParser):
 
 
 def read(document: str) -> _Reader:
-    """Read *document* to its end."""
     reader = _Reader()
     reader.feed(document)
     reader.close()
@@ -205,7 +194,6 @@ def read(document: str) -> _Reader:
 
 
 def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
-    """The page has no scripts, links or requests, and shows markup in a file name as text."""
     hostile = tmp_path / HOSTILE.replace("/", "_")
     hostile.write_bytes(Path(CALLS[0]).read_bytes())
 
@@ -223,7 +211,6 @@ def test_a_page_that_asks_is_found(markup: str) -> None:
 
 
 def test_markdown_has_no_markup_of_a_name(tmp_path: Path) -> None:
-    """A file name with markup cannot create a link or code, or end a column of the table."""
     hostile = tmp_path / HOSTILE.replace("/", "_")
     hostile.write_bytes(Path(CALLS[0]).read_bytes())
 
@@ -237,7 +224,6 @@ def test_markdown_has_no_markup_of_a_name(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_judged(tmp_path: Path) -> None:
-    """Missing files, unsuitable files and unknown profiles are errors. No output file is written."""
     (tmp_path / "notes.txt").write_text("nothing of interest\n")
     missing, notes, output = (str(tmp_path / name) for name in ("missing.log", "notes.txt", "out.html"))
 
@@ -256,7 +242,6 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
 
 
 def test_what_breaks_off_is_unknown(tmp_path: Path) -> None:
-    """A truncated compressed recording is counted up to its end, and its verdict is unknown."""
     cut = tmp_path / "cut.jsonl.gz"
     packed = gzip.compress(Path(CALLS[1]).read_bytes())
     cut.write_bytes(packed[: len(packed) // 2])
@@ -268,7 +253,6 @@ def test_what_breaks_off_is_unknown(tmp_path: Path) -> None:
 
 
 def test_a_profile_changes_the_cells() -> None:
-    """The total number of cells is the same under a profile."""
     plain, old = (covered(LOG, *options) for options in ((), ("--profile", "containerd-1.6")))
 
     assert [each["cells"] for each in plain["machines"]] == [each["cells"] for each in old["machines"]]
@@ -276,7 +260,6 @@ def test_a_profile_changes_the_cells() -> None:
 
 
 def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
-    """On a terminal, progress is shown for a large recording, and the report has colours."""
     large = tmp_path / "large.jsonl"
     large.write_bytes(Path(CALLS[0]).read_bytes() + b"x" * (4 << 20))
     terminal = Terminal("cover", str(large))
@@ -287,7 +270,6 @@ def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
 
 
 def test_machines_of_other_calls() -> None:
-    """Steps for the events of a plugin have names of the model and no shell lines, because they are not CRI calls."""
     document = covered(str(RECORDINGS / "nri-events-2.1.9.jsonl"))
     said = fsm("cover", str(RECORDINGS / "nri-events-2.1.9.jsonl")).stdout
 
@@ -301,7 +283,6 @@ def test_machines_of_other_calls() -> None:
 
 @pytest.mark.parametrize(("at_least", "code"), [("5", 0), ("50", 1)])
 def test_recordings_that_meet_too_little_fail(at_least: str, code: int) -> None:
-    """The option ``--at-least`` applies to the coverage of all recordings together."""
     ran = fsm("judge", "-m", "cri-pod", *CALLS, "--profile", "containerd-1.6", "--at-least", at_least)
 
     assert (code, "verdict: holds" in ran.stdout) == (ran.returncode, True), ran.stderr

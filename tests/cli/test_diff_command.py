@@ -24,20 +24,17 @@ if TYPE_CHECKING:
 
 
 def run(*arguments: object) -> Result:
-    """Run the command and return its result."""
     return CliRunner().invoke(command, [str(each) for each in arguments], standalone_mode=False)
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A source file with a drawing in a comment."""
     path = tmp_path / "status.py"
     path.write_text(CONTAINER, encoding="utf-8")
     return path
 
 
 def test_a_drawing_that_shows_the_machine(source: Path) -> None:
-    """If the drawing shows the machine, the output says so and lists what is not drawn. The exit code is 0."""
     ran = run("container-status", source)
 
     assert 0 == ran.return_value
@@ -47,7 +44,6 @@ def test_a_drawing_that_shows_the_machine(source: Path) -> None:
 
 
 def test_a_drawing_that_differs(source: Path) -> None:
-    """Each difference is listed with its line and column, and the exit code is 1."""
     source.write_text(CONTAINER.replace("Exit/Stop", "Exit/Halt").replace("LogReopen", "         "), encoding="utf-8")
 
     ran = run("container-status", source)
@@ -61,14 +57,12 @@ def test_a_drawing_that_differs(source: Path) -> None:
 
 
 def test_a_drawing_that_cannot_be_read(source: Path) -> None:
-    """An unreadable drawing is wrong input, and not a difference."""
     source.write_text(CONTAINER.replace("-----v-----+\n#       +", "-----------+\n#       +"), encoding="utf-8")
 
     assert isinstance(run("container-status", source).exception, InputError)
 
 
 def test_as_data(source: Path) -> None:
-    """The JSON output lists every state and every move, with its place and the side that has it."""
     source.write_text(CONTAINER.replace("Load", "Lade"), encoding="utf-8")
 
     ran = run("container-status", source, "--format", "json")
@@ -97,7 +91,6 @@ def test_as_data(source: Path) -> None:
 
 
 def test_as_a_picture(source: Path, tmp_path: Path) -> None:
-    """The picture colours elements that only one side has, and dots elements that are not drawn."""
     source.write_text(CONTAINER.replace("Start |", "Stort |"), encoding="utf-8")
 
     text = run("container-status", source, "--format", "dot").output
@@ -114,7 +107,6 @@ def test_as_a_picture(source: Path, tmp_path: Path) -> None:
 
 
 def test_without_dot_there_are_other_formats(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If ``dot`` is missing, the message names a format that works without it."""
     monkeypatch.setenv("PATH", "")
 
     ran = run("container-status", source, "--format", "svg")
@@ -123,7 +115,6 @@ def test_without_dot_there_are_other_formats(source: Path, monkeypatch: pytest.M
 
 
 def test_versions_of_a_model() -> None:
-    """Two profiles of a model can be compared, or a profile with the model itself."""
     ran = run("container-status", "--profile", "containerd-1.6", "--profile", "containerd-2.1")
 
     assert 1 == ran.return_value
@@ -135,7 +126,6 @@ def test_versions_of_a_model() -> None:
 
 
 def test_behaviour(tmp_path: Path) -> None:
-    """The output has a shortest trace that only one of two models allows."""
     (tmp_path / "old.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "new.toml").write_text(edited(DOOR, 'emits = ["Bang"]', 'emits = ["Bing"]'), encoding="utf-8")
 
@@ -155,7 +145,6 @@ def test_behaviour(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["digraph {}", "stateDiagram-v2\n\n", "strict digraph x { node [shape=box] }"])
 def test_a_drawing_of_nothing_equals_nothing(text: str, tmp_path: Path) -> None:
-    """A drawing without states is refused, although a drawing may leave out states of the machine."""
     (tmp_path / "drawing").write_text(text, encoding="utf-8")
 
     ran = fsm("diff", str(tmp_path / "drawing"), "cri-pod")
@@ -165,7 +154,6 @@ def test_a_drawing_of_nothing_equals_nothing(text: str, tmp_path: Path) -> None:
 
 
 def test_several_drawings_in_a_file(source: Path) -> None:
-    """If a file has several drawings, the one that matches the machine is chosen, or the one at the given line."""
     source.write_text(f"{CONTAINER}\n{POD}", encoding="utf-8")
 
     ran = run("pod-sandbox", source)
@@ -196,14 +184,12 @@ MISUSES = [
 
 @pytest.mark.parametrize(("arguments", "said"), MISUSES)
 def test_misuse_says_what_to_do(arguments: list[str], said: str, source: Path) -> None:
-    """The message about a wrong argument contains a remedy."""
     ran = run(*(each.replace("FILE", str(source)) for each in arguments))
 
     assert said in str(ran.exception) + str(getattr(ran.exception, "message", ""))
 
 
 def test_a_sketch_is_complete_on_request(tmp_path: Path) -> None:
-    """With ``--complete``, everything that the drawing leaves out is a difference."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "door.mmd").write_text("stateDiagram\nCLOSED --> OPEN: push\n", encoding="utf-8")
 
@@ -212,7 +198,6 @@ def test_a_sketch_is_complete_on_request(tmp_path: Path) -> None:
 
 
 def test_a_terminal_is_given_no_png(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A PNG is not written to a terminal, and the message suggests a file. Text is written to the terminal."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
     with pytest.raises(click.UsageError, match=r"--output FILE\.png"):

@@ -11,7 +11,6 @@ from fsm.language.codes import FAMILIES, RULES
 
 @pytest.mark.parametrize("code", RULES)
 def test_every_code_is_explained(code: str) -> None:
-    """The page of a code has the finding, the reason, and a wrong and a right example. A pipe gets no colour."""
     ran = fsm("explain", code, env={"COLUMNS": "300"})
     rule = RULES[code]
 
@@ -24,14 +23,12 @@ def test_every_code_is_explained(code: str) -> None:
 
 
 def test_several_at_once_in_any_case() -> None:
-    """Codes may be written in lower case, and a blank line separates their pages."""
     one, other = fsm("explain", "FSM004").stdout, fsm("explain", "FSM104").stdout
 
     assert f"{one}\n{other}" == fsm("explain", "fsm004", "Fsm104").stdout
 
 
 def test_without_a_code_all_are_listed() -> None:
-    """The list groups the codes by subject, and every group has codes."""
     lines = fsm("explain", env={"COLUMNS": "300"}).stdout.splitlines()
 
     assert list(RULES) == [line.split()[0] for line in lines if line.startswith("  FSM")]
@@ -68,7 +65,6 @@ def test_help_alone_is_the_help_of_all() -> None:
 
 
 def test_help_of_an_unknown_command_has_a_hint() -> None:
-    """For an unknown command, the message suggests a known one, and the exit code is 2."""
     ran = fsm("help", "jugde")
 
     assert (2, "") == (ran.returncode, ran.stdout)

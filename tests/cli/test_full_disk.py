@@ -9,11 +9,11 @@ import pytest
 from commands import FAILING, FSM, PLAIN
 
 ROOM = 4_096
-"""Limit of a file's size in bytes. The system writes up to the limit and refuses the rest, as on a full disk."""
+"""The limit of a file's size in bytes. As on a full disk, the system writes up to it and refuses the rest."""
 
 
 def limited(folder: Path, *arguments: str, room: int = ROOM, unbuffered: str = "") -> tuple[int, str, int]:
-    """Run the command with a file as its output. Return the exit code, the messages, and the bytes written."""
+    """Run the command with its output going to a file; return the exit code, the messages and the bytes written."""
     with (folder / "stdout").open("wb") as out:
         ran = subprocess.run(
             ["prlimit", f"--fsize={room}:{room}", FSM, *arguments],  # noqa: S607
@@ -46,7 +46,6 @@ def test_output_that_was_cut_is_no_success(command: str, unbuffered: str, tmp_pa
 
 
 def test_what_is_unbuffered_is_written_whole(tmp_path: Path) -> None:
-    """Twin: if there is enough space, the output is complete."""
     code, said, size = limited(tmp_path, "show", "cri-pod", room=1 << 20, unbuffered="1")
 
     assert (0, "") == (code, said)
@@ -70,7 +69,6 @@ def test_files_are_there_whole_or_not_at_all(command: str, tmp_path: Path) -> No
 
 
 def test_folders_that_were_there_stay(tmp_path: Path) -> None:
-    """If a command fails on a full disk, an existing folder keeps its old files and gets no new ones."""
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "old.txt").write_text("old", encoding="utf-8")
     code, said, _ = limited(tmp_path, "draw", "cri-pod", "-f", "mermaid", "-f", "dot", "-o", "made/", room=ROOM)

@@ -1,7 +1,7 @@
-"""For any input file, a command answers or explains the error, and writes nothing that endangers a terminal.
+"""Whatever is in an input file, a command answers or explains the error, and spares the terminal.
 
-``tests/support/hostile.py`` lists the readers of files. For each reader, the folder ``corpus`` contains files that
-were once answered wrongly.
+``tests/support/hostile.py`` lists the readers of files. For each of them, the folder ``corpus`` holds files that were
+once answered wrongly.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from thorough import TIMES, amount
 
 CORPUS = Path(__file__).with_name("corpus")
 FIRST = 0 if TIMES == 1 else random.SystemRandom().randrange(1 << 32)
-"""Number of the first input; at night it is random."""
+"""The number of the first input, which is random at night."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_inputs_are_answered(name: str, tmp_path: Path) -> None:
-    """Each answer to a damaged file is prompt, bounded and without control characters. Most files pass the parser."""
     refused: Counter[str] = Counter()
     count = amount(READERS[name].quick, night=150 * READERS[name].quick)
     for number in range(FIRST, FIRST + count):
@@ -36,7 +35,6 @@ def test_damaged_inputs_are_answered(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", sorted(CORPUS.glob("*/*")), ids=lambda file: f"{file.parent.name}-{file.name}")
 def test_what_was_answered_wrongly_once_is_answered(file: Path, tmp_path: Path) -> None:
-    """The command that once failed on the file now answers it."""
     name = file.parent.name
     seed = seeds(name)[0]
     place(tmp_path, seed.beside | {seed.name: file.read_bytes()})

@@ -1,4 +1,4 @@
-"""Errors in imported files, and ``fsm import``."""
+"""The errors that imported files can cause, and the command ``fsm import``."""
 
 from __future__ import annotations
 
@@ -179,7 +179,6 @@ WRONG: list[tuple[str | bytes, str, int, str]] = [
 
 
 def problems_of(data: str | bytes, form: ToolFormat | None = None) -> list[tuple[str, int, str]]:
-    """Return the errors in *data*: code, line and message."""
     with pytest.raises(InputError) as caught:
         imported(data.encode() if isinstance(data, str) else data, path="lamp", form=form)
     return [(each.code, each.line, each.what) for each in caught.value.problems]
@@ -189,7 +188,6 @@ def problems_of(data: str | bytes, form: ToolFormat | None = None) -> list[tuple
     ("data", "code", "line", "message"), WRONG, ids=[f"{case[1]} {case[3]}"[:50] for case in WRONG]
 )
 def test_each_mistake_is_reported(data: str | bytes, code: str, line: int, message: str) -> None:
-    """The error in an imported file is reported with its code, its line and a message."""
     found = problems_of(data)
 
     assert [(code, line)] == [(each[0], each[1]) for each in found if message in each[2]][:1], found
@@ -206,7 +204,6 @@ def test_without_mistakes_nothing_is_reported(text: str) -> None:
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
-    """All errors in an imported file are reported together, sorted by line."""
     text = edited(edited(LAMP, "initial: off", "initial: of"), "[press, off, on]", "[press, off, no]").replace(
         "source: on, ", ""
     )
@@ -215,7 +212,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
 
 
 def test_names_are_proposed_and_not_too_many() -> None:
-    """The hint lists at most twenty names, because a file may cause thousands of messages."""
+    """A hint lists at most twenty names, because a file may cause thousands of such messages."""
     many = {"states": [f"s{n}" for n in range(25)], "transitions": [["go", "s0", "s111"]]}
     with pytest.raises(InputError) as caught:
         imported(json.dumps(many).encode(), path="lamp.json")
@@ -313,13 +310,11 @@ def test_damaged_state_charts_are_refused_or_read(at: int, length: int, instead:
 
 
 def fsm(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    """Run ``fsm`` with *arguments*."""
     return commands.fsm(*arguments, stdin=given.encode())
 
 
 @pytest.mark.parametrize("text", [LAMP, DEFINITION, CHART])
 def test_what_is_imported_is_shown(text: str, tmp_path: Path) -> None:
-    """The output file has the same text as standard output, and can be loaded as a model."""
     path, model = tmp_path / "lamp.txt", tmp_path / "lamp.toml"
     path.write_text(text, encoding="utf-8")
     printed, written = fsm("import", str(path)), fsm("import", str(path), "-o", str(model))
@@ -330,7 +325,6 @@ def test_what_is_imported_is_shown(text: str, tmp_path: Path) -> None:
 
 
 def test_standard_input_and_outcomes() -> None:
-    """A machine that fsm exported can be imported through a pipe, and keeps its outcomes."""
     ran = fsm("import", "-", "--outcomes", "--from", "transitions", given=transitions(door()))
 
     assert ran.returncode == 0
@@ -338,7 +332,6 @@ def test_standard_input_and_outcomes() -> None:
 
 
 def test_a_whole_round_trip(tmp_path: Path) -> None:
-    """States and outcomes are the same after an export to SCXML and an import of the result."""
     model, chart = tmp_path / "door.toml", tmp_path / "door.scxml"
     model.write_text(DOOR, encoding="utf-8")
     assert fsm("export", str(model), "--to", "scxml", "-o", str(chart)).returncode == 0

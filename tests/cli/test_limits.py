@@ -1,4 +1,4 @@
-"""Limits of a command for any input: seconds of computing and memory, measured in a separate process."""
+"""Whatever the input, a command stays within its limits of time and memory. It runs in a separate process here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MEMORY: Final = 500 << 20
 COMPUTING: Final = 60
-"""Limits of a process under test in bytes and seconds. They are generous, but unbounded work exceeds them."""
+"""The limits of a process under test, in bytes and seconds: generous, but too low for unbounded work."""
 
 OUT_OF_TIME: Final = (
     "unknown: the command ran out of time; 'fsm --seconds N COMMAND ...' allows more seconds of computing"
@@ -39,7 +39,6 @@ class Ended(NamedTuple):
 
 
 def bounded(*arguments: str, stdin: Iterable[bytes] = (), cwd: Path | None = None) -> Ended:
-    """Run the command; the system kills it if it exceeds :data:`MEMORY` or :data:`COMPUTING`."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -60,7 +59,6 @@ def bounded(*arguments: str, stdin: Iterable[bytes] = (), cwd: Path | None = Non
 
 
 def large(folder: Path, size: int, properties: int) -> str:
-    """Write a machine of *size* states and events, and a file with claims that hold. Return the path of that file."""
     states = "".join(f's{each} = {{ about = "" }}\n' for each in range(size))
     events = "".join(
         f'[event.e{each}]\nkind = "call"\nabout = ""\nmoves."*" = "s{each * 7 % size}"\n' for each in range(size)
@@ -80,7 +78,7 @@ def large(folder: Path, size: int, properties: int) -> str:
 
 
 def test_out_of_time_a_command_ends_as_unknown(tmp_path: Path) -> None:
-    """The time limit applies to the whole command: every property alone takes less than the limit."""
+    """The time limit applies to the whole command, since each property alone takes less."""
     ended = bounded("--seconds", "1", "check", large(tmp_path, 100, 2_000))
 
     assert 3 == ended.code
@@ -97,7 +95,6 @@ def test_every_command_ends_in_time(command: tuple[str, ...]) -> None:
 
 
 def test_out_of_time_a_line_says_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
-    """At its time limit, the command prints its progress. After an interrupt by the user, it prints none."""
     for why in ("", "out of time"):
         with pytest.raises(KeyboardInterrupt), progress("checking", 1_500) as bar:  # noqa: PT012  (it must pass through)
             bar.advance()
@@ -107,14 +104,12 @@ def test_out_of_time_a_line_says_how_far_it_came(capsys: pytest.CaptureFixture[s
 
 
 def test_in_time_nothing_is_said() -> None:
-    """A command that stays within its limits prints nothing on standard error."""
     ended = bounded("--seconds", "50", "judge", HOLDING)
 
     assert (0, "") == (ended.code, ended.err)
 
 
 def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
-    """If memory is refused, the command prints neither a traceback nor a verdict."""
     ended = bounded("--memory", "110", "check", large(tmp_path, 700, 1))
 
     assert (3, "") == (ended.code, ended.out)
@@ -129,7 +124,6 @@ def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
 def test_a_page_of_a_model_whose_claims_were_not_all_tried_is_unknown(
     over: str, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """If time runs out, the page is still written, but the exit code is 3."""
     monkeypatch.setattr(Interruption, "softly", lambda _self: nullcontext(lambda: over))
     page = tmp_path / "page.html"
 
@@ -144,7 +138,6 @@ def test_a_page_of_a_model_whose_claims_were_not_all_tried_is_unknown(
 
 
 def test_a_billion_blank_lines_are_counted() -> None:
-    """Blank lines are counted: after a sixteenth of a billion of them, the next line has the right number."""
     last = b'{"entity": "a", "event": "nonsense"}\n'
     blank = [b"\n" * (1 << 20), b" \r\n" * (1 << 18)] * 32
 
@@ -190,7 +183,6 @@ MODELS: Final[dict[str, Callable[[Path], object]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
 def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
-    """A file that is not a model is refused or given up at the limit, with a message of bounded size."""
     path = tmp_path / "model.toml"
     made(path)
 
@@ -204,7 +196,6 @@ def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_
 
 @pytest.mark.parametrize(("source", "code"), [(Path("/bin/true"), 2), (Path(__file__), 3)], ids=["binary", "text"])
 def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> None:
-    """A binary file is refused. The twin is a text file without any known line: its verdict is unknown."""
     path = tmp_path / "node.log"
     path.write_bytes(source.read_bytes())
 
@@ -216,7 +207,6 @@ def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("made", [_twice, _one_line, Path.mkdir])
 def test_a_file_that_is_no_recording_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
-    """A file that is not a recording is refused, or its verdict is unknown."""
     path = tmp_path / "recording.log"
     made(path)
 
@@ -235,7 +225,6 @@ def test_a_file_that_is_no_recording_is_refused(made: Callable[[Path], object], 
     ids=lambda each: "-".join(each)[:24],
 )  # fmt: skip
 def test_what_never_ends_or_is_huge_is_refused(arguments: tuple[str, ...]) -> None:
-    """Endless files and huge arguments are refused with a short message."""
     ended = bounded("--seconds", "20", *arguments)
 
     assert 2 == ended.code
@@ -244,14 +233,13 @@ def test_what_never_ends_or_is_huge_is_refused(arguments: tuple[str, ...]) -> No
 
 @pytest.mark.slow
 def test_zeros_without_end_are_judged_until_time_is_over() -> None:
-    """An endless file of zeros is a single line. The command stores a bounded part of it and stops at its limit."""
+    """Zeros without end are a single line, of which the command keeps a bounded part until it reaches its limit."""
     ended = bounded("--seconds", "1", "judge", "/dev/zero")
 
     assert (3, "", OUT_OF_TIME) == (ended.code, ended.out, ended.err.splitlines()[-1])
 
 
 def test_a_full_disk_is_no_verdict() -> None:
-    """The exit code is the same for an output file on a full disk as for standard output on a full disk."""
     ended = bounded("export", "cri-pod", "--to", "dot", "-o", "/dev/full")
 
     assert (74, "") == (ended.code, ended.out)
@@ -259,7 +247,6 @@ def test_a_full_disk_is_no_verdict() -> None:
 
 
 def test_one_may_stop_waiting_for_a_pipe(tmp_path: Path) -> None:
-    """An interrupt ends a command that is waiting for a pipe without a writer."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     process = subprocess.Popen([FSM, "judge", str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN)
@@ -274,7 +261,6 @@ def test_one_may_stop_waiting_for_a_pipe(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_names_and_entities_may_be_many_or_long() -> None:
-    """A recording may have 100,000 entities, or an id with a million characters."""
     many = [f'{{"entity": "e{each}", "event": "run", "reply": "ok"}}\n'.encode() for each in range(100_000)]
     long = b'{"entity": "%s", "event": "run", "reply": "NOT_FOUND"}\n' % (b"x" * 1_000_000)
 

@@ -56,7 +56,6 @@ def _metrics(name: str, *, profile: str | None = None, fail_on: Level = "MUST") 
 
 
 def test_what_is_followed_is_scraped() -> None:
-    """Metrics are served while a recording is followed, and they agree with the verdict."""
     with (
         open(FAILING, "rb") as log,  # noqa: PTH123  (a recording)
         subprocess.Popen(
@@ -95,10 +94,7 @@ def test_what_is_followed_is_scraped() -> None:
 
 
 def test_a_scraper_that_has_gone_does_not_end_what_follows() -> None:
-    """If a client of the metrics disconnects, the command continues.
-
-    The server's thread blocks SIGPIPE, which would end the process.
-    """
+    """The command survives a client that disconnects, because the server's thread blocks SIGPIPE."""
     before = {*threading.enumerate()}
     with serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0):
         (thread,) = {*threading.enumerate()} - before
@@ -109,7 +105,6 @@ def test_a_scraper_that_has_gone_does_not_end_what_follows() -> None:
 
 
 def test_a_recording_that_holds_has_no_violations() -> None:
-    """If a recording holds, no metric of violations, surprises or deviations has a sample."""
     samples = _metrics(HOLDING)
 
     assert _sum(samples, "fsm_observations_total") > 0
@@ -117,7 +112,6 @@ def test_a_recording_that_holds_has_no_violations() -> None:
 
 
 def test_tolerated_deviations() -> None:
-    """Deviations that a profile tolerates have their own metric."""
     samples = _metrics(FAILING, profile="containerd-1.6")
 
     assert _sum(samples, "fsm_tolerated_deviations_total", profile="containerd-1.6") == 28
@@ -126,7 +120,6 @@ def test_tolerated_deviations() -> None:
 
 @pytest.mark.parametrize(("fail_on", "name"), [("MUST", "fsm_surprises_total"), ("SHOULD", "fsm_violations_total")])
 def test_what_is_below_the_level_asked_for_is_a_surprise(fail_on: Level, name: str) -> None:
-    """A violation of a weaker clause is counted as a surprise, and not as a violation."""
     (found,) = judge(FAILING, models=["container-status"]).judgements
     assert isinstance(found.verdict, Illegal)
     violation = found.verdict.findings[0].first[0]
@@ -148,7 +141,6 @@ def test_labels_are_words_of_models() -> None:
 
 
 def test_a_port_in_use_is_refused() -> None:
-    """A port in use, an unusable address and a missing --follow are errors with exit code 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         used = fsm("judge", "--follow", "--metrics", str(port), "-")
@@ -165,7 +157,6 @@ def test_a_port_in_use_is_refused() -> None:
 
 @pytest.mark.slow
 def test_idle_scrapers_keep_nobody_away(capsys: pytest.CaptureFixture[str]) -> None:
-    """Idle connections do not keep other clients away. The oldest ones are closed without a message."""
     before = threading.active_count()
     with serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0) as port, ExitStack() as stack:
         clients = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(60)]

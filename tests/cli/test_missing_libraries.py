@@ -9,7 +9,7 @@ import sys
 import pytest
 
 WITHOUT = "import sys; sys.modules[{!r}] = None; from fsm.__main__ import main; main()"
-"""Python program that runs the command as if a certain library were not installed."""
+"""A program that runs the command as if the library filled in here were not installed."""
 
 
 @pytest.mark.slow
@@ -25,7 +25,6 @@ WITHOUT = "import sys; sys.modules[{!r}] = None; from fsm.__main__ import main; 
     ],
 )
 def test_a_library_is_missing(library: str, extra: str, arguments: list[str]) -> None:
-    """The exit code is 2, and the message names the missing library and the command that installs it."""
     command = [sys.executable, "-c", WITHOUT.format(library), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 

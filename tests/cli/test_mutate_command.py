@@ -44,7 +44,6 @@ reachable = ["turn and head", "turn and tail"]
 
 
 def coin(at: Path, properties: str = TURNS) -> str:
-    """Write the model of a coin and a file with *properties*, and return the path of that file."""
     for folder, text in (("models", COIN), ("properties", properties)):
         (at / folder).mkdir()
         (at / folder / "coin.toml").write_text(text, encoding="utf-8")
@@ -52,7 +51,6 @@ def coin(at: Path, properties: str = TURNS) -> str:
 
 
 def test_holds_if_no_mutant_survives(tmp_path: Path) -> None:
-    """The verdict is "holds" if no mutant survives, and the output has the number of kills of each property."""
     ran = fsm("mutate", coin(tmp_path))
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -79,7 +77,6 @@ refines = "coin"
 
 
 def test_a_property_that_fails_without_a_mutation_kills_nothing(tmp_path: Path) -> None:
-    """A property that fails on the original is reported, and the verdict is "fails" although no mutant survives."""
     claims = coin(tmp_path, TURNS + STAYS)
     ran, data = fsm("mutate", claims), json.loads(fsm("mutate", claims, "--format", "json").stdout)
     (machine,) = data["machines"]
@@ -93,10 +90,6 @@ def test_a_property_that_fails_without_a_mutation_kills_nothing(tmp_path: Path) 
 
 
 def test_a_property_that_was_never_asked_is_said_to_be_so(tmp_path: Path) -> None:
-    """The output says if a property was never tried, because other properties killed all mutants.
-
-    In the twin it is the only property, and it kills mutants.
-    """
     (tmp_path / "both").mkdir()
     both = fsm("mutate", coin(tmp_path / "both", TURNS + REFINES), cwd=tmp_path / "both").stdout
     alone = fsm("mutate", coin(tmp_path, 'machine = "coin"' + REFINES), cwd=tmp_path).stdout
@@ -107,10 +100,6 @@ def test_a_property_that_was_never_asked_is_said_to_be_so(tmp_path: Path) -> Non
 
 
 def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
-    """The verdict is "fails" if a mutant survives.
-
-    The output has a score, and lists the surviving mutants of a cell together with file and line.
-    """
     ran = fsm("mutate", door(tmp_path, CLAIM))
     line = next(number for number, each in enumerate(DOOR.splitlines(), 1) if each.startswith('ignores = ["open"]'))
 
@@ -123,7 +112,6 @@ def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
 
 
 def test_the_summary_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
-    """The summary takes two lines on a narrow terminal and one line on a wide one."""
     claims = door(tmp_path, CLAIM)
     narrow, wide = (fsm("mutate", claims, env={"COLUMNS": width}).stdout.splitlines() for width in ("60", "120"))
 
@@ -132,7 +120,6 @@ def test_the_summary_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
 
 
 def test_tells_what_is_asked_for(tmp_path: Path) -> None:
-    """The option ``--list`` prints every mutant with its result, or only mutants equivalent to the machine."""
     path = door(tmp_path, CLAIM)
     everything, alike = (fsm("mutate", path, "--list", each).stdout for each in ("all", "equivalent"))
 
@@ -147,10 +134,6 @@ def test_tells_what_is_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "other"), [("cri-pod", "containerd-main"), ("nri-locks", "mended")])
 def test_what_is_wrong_with_one_of_several_profiles(name: str, other: str) -> None:
-    """The message names the profile that is unknown, or the two profiles that conflict.
-
-    The message is the same for machines and for systems.
-    """
     wrong, conflicting = (fsm("mutate", name, "-p", "containerd-1.7.24", "-p", each) for each in ("old-9.9.9", other))
 
     assert (wrong.returncode, wrong.stdout) == (conflicting.returncode, conflicting.stdout) == (2, "")
@@ -163,7 +146,6 @@ def test_what_is_wrong_with_one_of_several_profiles(name: str, other: str) -> No
 
 
 def test_a_mutant_of_a_version(tmp_path: Path) -> None:
-    """If the given version has fixed a deviation, the deviation is not part of the mutated machine."""
     path = coin(tmp_path)
     profiles = """
 [event.turn.clauses.other-side]
@@ -193,7 +175,6 @@ about = "Of two tails."
 
 
 def test_by_one_property_only(tmp_path: Path) -> None:
-    """If only one property is selected, the mutants that other properties would kill survive."""
     path = coin(tmp_path)
     ran = fsm("mutate", path, "--property", "turned", "--format", "json")
     document: Any = json.loads(ran.stdout)
@@ -203,7 +184,6 @@ def test_by_one_property_only(tmp_path: Path) -> None:
 
 
 def test_under_a_profile(tmp_path: Path) -> None:
-    """Deviations of the profile are mutated like other cells."""
     path = door(tmp_path, CLAIM)
     ran = fsm("mutate", path, "--profile", "old", "--list", "all")
 
@@ -212,7 +192,6 @@ def test_under_a_profile(tmp_path: Path) -> None:
 
 
 def test_what_a_program_reads(tmp_path: Path) -> None:
-    """The JSON output has the place and the killers of every mutant, and its numbers are consistent."""
     ran = fsm("mutate", door(tmp_path, CLAIM), "--format", "json")
     document: Any = json.loads(ran.stdout)
     (machine,) = document["machines"]
@@ -229,7 +208,6 @@ CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def test_edits_of_a_recording() -> None:
-    """The output counts illegal edits by kind and by cell, the edits that the judge noticed, and its false alarms."""
     ran = fsm("mutate", "--recording", CALLS, "--profile", "containerd-2.1", "--limit", "40", "--seed", "3")
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -241,7 +219,6 @@ def test_edits_of_a_recording() -> None:
 
 
 def test_edits_of_a_recording_for_a_program() -> None:
-    """For every illegal edit, the JSON output has the line, the reason, and the judge's answer."""
     ran = fsm("mutate", "--recording", CALLS, "--limit", "40", "--format", "json")
     document: Any = json.loads(ran.stdout)
     (recording,) = document["recordings"]
@@ -252,10 +229,7 @@ def test_edits_of_a_recording_for_a_program() -> None:
 
 
 def test_a_recording_that_is_accused_fails() -> None:
-    """The exit code is 1 for a recording that has violations before any edit.
-
-    This recording is of containerd 1.6, and is judged without its profile.
-    """
+    """The recording is of containerd 1.6, and judged without its profile, so it has violations before any edit."""
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
 
     assert fsm("mutate", "--recording", name, "--limit", "1").returncode == 1
@@ -279,7 +253,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
 def test_wrong_input(arguments: list[str], said: str) -> None:
-    """The message has a remedy, the exit code is 2, and nothing is printed on standard output."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -289,7 +262,6 @@ def test_wrong_input(arguments: list[str], said: str) -> None:
 
 
 def test_a_mistake_in_the_file(tmp_path: Path) -> None:
-    """An error in a property file is reported with its file and line."""
     path = coin(tmp_path, edited(TURNS, 'when = "turn"', 'when = "trun"'))
     ran = fsm("mutate", path)
 
@@ -298,7 +270,6 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
 
 
 def test_lines_fit(tmp_path: Path) -> None:
-    """The output is wrapped at the width of the terminal, except for headings and places."""
     ran = fsm("mutate", door(tmp_path, CLAIM), "--list", "all", env={"COLUMNS": "40"})
 
     assert all(
@@ -308,7 +279,6 @@ def test_lines_fit(tmp_path: Path) -> None:
 
 
 def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
-    """The progress bar is shown on a terminal and not in a pipe."""
     path = coin(tmp_path)
     terminal = Terminal("mutate", path)
 
@@ -336,7 +306,6 @@ def test_what_would_be_ignored_is_refused(arguments: tuple[str, ...], what: str)
 
 
 def test_false_alarms_without_a_profile() -> None:
-    """Without a profile, a note says that known deviations are the likely cause of false alarms."""
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
     ran = fsm("mutate", "-r", name, "--limit", "1", "--seed", "6")
 
@@ -347,7 +316,6 @@ def test_false_alarms_without_a_profile() -> None:
 
 
 def test_the_table_is_as_wide_as_the_terminal() -> None:
-    """Long names of cells are wrapped at the width of the terminal."""
     ran = fsm("mutate", "-r", CALLS, "--limit", "12", "-p", "containerd-2.1", env={"COLUMNS": "60"})
 
     assert "cell" in ran.stdout

@@ -1,6 +1,6 @@
-"""Output files: they are complete or absent, and have the expected permissions.
+"""Output files are complete or absent, have the usual permissions, and leave nothing else in the folder.
 
-A write keeps symbolic links, and leaves nothing else in the folder.
+A write through a symbolic link keeps the link.
 """
 
 from __future__ import annotations
@@ -69,7 +69,6 @@ def test_a_file_that_is_there_keeps_its_rights(folder: Path, rights: int) -> Non
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_symbolic_link_is_followed_and_stays(folder: Path, *, there: bool) -> None:
-    """A write follows a symbolic link and keeps the link; its target may be missing or in another folder."""
     (folder / "elsewhere").mkdir()
     target = folder / "elsewhere" / "b.svg"
     if there:
@@ -140,7 +139,7 @@ def test_without_proc_a_file_is_written_by_its_name(tmp_path: Path, monkeypatch:
 
 
 def killed(*arguments: str) -> tuple[list[str], list[str]]:
-    """Return all system calls of a write, and the system calls at which a kill leaves another file in the folder."""
+    """Trace a write, and return all its system calls and those at which a kill leaves another file in the folder."""
     program("strace")
     command = [sys.executable, leftovers.__file__, *arguments]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -151,7 +150,6 @@ def killed(*arguments: str) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("file", ["new", "old"])
 def test_a_kill_leaves_nothing_beside_the_file(file: str) -> None:
-    """A kill leaves no temporary file, except during the system call that renames the complete file."""
     calls, left = killed(file)
 
     assert len(calls) > 10
@@ -159,5 +157,5 @@ def test_a_kill_leaves_nothing_beside_the_file(file: str) -> None:
 
 
 def test_a_file_that_has_a_name_is_left_by_a_kill() -> None:
-    """If the temporary file is named, a kill at several system calls leaves it, so the test above can fail."""
+    """Twin of the test above, to show that it can fail: a kill leaves a temporary file that has a name."""
     assert len(killed("old", "named")[1]) > 3

@@ -68,7 +68,6 @@ def test_a_time(trace: str, options: list[str], lines: list[int], verdict: str) 
 
 
 def test_where_nothing_was_observed_the_times_of_the_recording_are_told(trace: str) -> None:
-    """If the selected time has no observations, the output has the first and the last time of the recording."""
     old, twin = (" ".join(fsm("judge", "--since", since, trace).stdout.split()) for since in ("1h", "2026-11-20"))
 
     said = "nothing was observed in the requested time: the first observation is of 2026-11-20T10:"
@@ -78,7 +77,6 @@ def test_where_nothing_was_observed_the_times_of_the_recording_are_told(trace: s
 
 
 def test_the_state_before_the_time_is_known(tmp_path: Path) -> None:
-    """A stop is illegal because of an earlier removal; if the earlier lines are missing, the verdict is unknown."""
     lines = TRACE.splitlines(keepends=True)
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     whole.write_text("".join(lines[:5]), encoding="utf-8")
@@ -91,7 +89,6 @@ def test_the_state_before_the_time_is_known(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [FAILING, CALLS])
 def test_two_times_have_what_the_whole_has(name: str) -> None:
-    """If a recording is divided at some time, each violation is in its first or in its second part."""
     whole = _judged("--all", name)
     moments = sorted(each["at"] for each in _violations(whole))
     middle = moments[len(moments) // 2]
@@ -109,7 +106,7 @@ def _violations(recording: dict[str, Any]) -> Iterable[dict[str, Any]]:
 def test_a_time_without_an_offset_is_local(
     trace: str, zone: str, lines: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A time without an offset is in the time zone of the process, so east of Greenwich it is earlier in UTC."""
+    """A time without an offset is in the time zone of the process, and east of Greenwich that is earlier in UTC."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
@@ -140,7 +137,6 @@ def test_what_is_no_part_is_refused(options: list[str], what: str) -> None:
 
 
 def test_the_story_of_an_entity() -> None:
-    """The story of an entity has its observations in order with the states after each, and exactly its violations."""
     whole = judge(FAILING, every=True)
     found = [each for machine in whole.judgements for each in machine.verdict.findings]  # type: ignore[union-attr]
     entity = found[0].first[0].observation.entity
@@ -161,7 +157,6 @@ def test_the_story_of_an_entity() -> None:
 
 
 def test_a_story_by_name_as_text() -> None:
-    """The story of a pod is selected by the name of the pod; the recording has no violations."""
     done = fsm("judge", "--entity", "d/p0", HOLDING)
 
     assert done.returncode == 0
@@ -171,7 +166,6 @@ def test_a_story_by_name_as_text() -> None:
 
 
 def test_tolerated_steps_are_marked() -> None:
-    """The mark of a tolerated step names the deviation."""
     done = fsm("judge", "--entity", "d/p1/c0", "--profile", "containerd-1.6", FAILING)
 
     assert done.returncode == 0
@@ -188,14 +182,12 @@ def test_tolerated_steps_are_marked() -> None:
     ],
 )
 def test_an_entity_that_is_none_or_several(trace: str, entity: str, code: int, what: str) -> None:
-    """An unknown entity is an error. An ambiguous prefix is an error, too, and the message lists the candidates."""
     done = fsm("judge", "--entity", entity, trace)
 
     assert (code, True) == (done.returncode, what in done.stdout + done.stderr)
 
 
 def test_what_is_followed_has_a_part() -> None:
-    """If a followed recording has a selected entity, its story is printed at the end."""
     with open(FAILING, "rb") as log:  # noqa: PTH123  (a recording)
         done = fsm(
             "judge", "--follow", "--entity", "d/p1/c0", "--since", "2026-11-20T11:03:20.9Z", "-", stdin=log.read()

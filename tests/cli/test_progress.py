@@ -24,7 +24,6 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(("often", "lines"), [(0.5, 1), (PAUSE / 8, 0)], ids=["now and then", "at once"])
 def test_states_rate_and_memory_are_shown(often: float, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Progress shows the rate of the current search. An update immediately after another one is not shown."""
     seconds = iter(often * each for each in range(9))
     file = Terminal()
     monkeypatch.setattr(sys, "stderr", file)
@@ -39,7 +38,6 @@ def test_states_rate_and_memory_are_shown(often: float, lines: int, monkeypatch:
 
 
 def test_a_search_that_must_stop_learns_why() -> None:
-    """The reason to stop a search is returned even if no progress is shown."""
     assert "out of time" == search_ending(CommandProgress("checking", 0), lambda: OUT_OF_TIME)(Explored(1, 0, 1))
 
 
@@ -49,7 +47,6 @@ def test_a_search_that_must_stop_learns_why() -> None:
 def test_work_that_takes_long_is_reported_every_few_seconds(
     monkeypatch: pytest.MonkeyPatch, shown: str, *, terminal: bool
 ) -> None:
-    """A pipe gets lines and a terminal gets a clock, even while a single piece of work takes long."""
     monkeypatch.setattr(output, "REPORTING", 0.02)
     for size in (7, 0):
         file = Terminal() if terminal else io.StringIO()

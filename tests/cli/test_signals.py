@@ -28,11 +28,10 @@ def hook(event, arguments, own=os.getpid()):
 
 sys.addaudithook(hook)
 """
-"""A module that Python imports before fsm. It sends signals during an import, or lists the imported modules."""
+"""A module that Python imports before fsm, which sends signals during an import or lists the imports."""
 
 
 def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the command in a process that first executes *code*."""
     (folder / "sitecustomize.py").write_text(code, encoding="utf-8")
     environment = PLAIN | {"PYTHONPATH": str(folder)}
     return subprocess.run([FSM, *arguments], capture_output=True, env=environment, check=False)
@@ -41,10 +40,7 @@ def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.Comple
 def signalled(
     folder: Path, module: str | None, numbers: Iterable[int], *arguments: str, code: str = ""
 ) -> tuple[int, bytes, list[bytes]]:
-    """Run a command that gets the signals *numbers* when it imports *module*.
-
-    Return exit code, output and messages.
-    """
+    """Run a command that is sent the signals *numbers* while it imports *module*."""
     code += HOOK.format(module=module, numbers=[int(each) for each in numbers])
     ran = run_with_hook(folder, code, *arguments)
     return ran.returncode, ran.stdout, ran.stderr.split()
@@ -85,7 +81,6 @@ def test_ctrl_c_before_signals_are_handled(module: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_signal_during_any_import(tmp_path: Path) -> None:
-    """Signals are sent during the import of every third module, with different signals in turn."""
     pairs = [(INT,), (INT, TERM), (HUP, INT), (TERM, TERM)]
     modules = imported(tmp_path)
     modules = modules[modules.index("fsm.interruption") :: 3]
@@ -111,12 +106,11 @@ sys.late = Late()
 if {early}:
     atexit.register(os.kill, os.getpid(), {number})
 """
-"""Sends a signal in an exit handler, and again when Python frees the modules and has reset the signal handlers."""
+"""Sends a signal in an exit handler, and another when Python frees the modules and has reset the handlers."""
 
 
 @pytest.mark.parametrize(("number", "early"), [(INT, True), (TERM, False)])
 def test_a_signal_after_the_verdict(number: int, early: bool, tmp_path: Path) -> None:  # noqa: FBT001
-    """A signal that arrives after the output does not change the exit code."""
     ran = run_with_hook(tmp_path, LATE.format(number=int(number), early=early), "list")
 
     assert (0, b"") == (ran.returncode, ran.stderr)
@@ -125,6 +119,5 @@ def test_a_signal_after_the_verdict(number: int, early: bool, tmp_path: Path) ->
 
 @pytest.mark.parametrize("number", [INT, TERM])
 def test_a_second_signal_while_an_interrupted_command_ends(number: int, tmp_path: Path) -> None:
-    """A second signal does not change the exit code."""
     code = LATE.format(number=int(number), early=True)
     assert ENDED == signalled(tmp_path, "click", [TERM], "list", code=code)

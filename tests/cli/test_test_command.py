@@ -31,14 +31,12 @@ moves = { ajar = { to = "shut", reply = "STUCK" } }
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Path:
-    """A folder with a model and its implementation."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "carpenter.py").write_text(IMPLEMENTATION, encoding="utf-8")
     return tmp_path
 
 
 def test_a_sut_that_conforms(workshop: Path) -> None:
-    """The exit code is 0 for a SUT that conforms, and the report counts the pairs that the tests have reached."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", cwd=workshop)
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -47,10 +45,6 @@ def test_a_sut_that_conforms(workshop: Path) -> None:
 
 
 def test_a_sut_that_does_not(workshop: Path) -> None:
-    """The exit code is 1 for a SUT that does not conform.
-
-    The output has the shortest failing test, the reason, and a command that repeats the test.
-    """
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", "--fail-on", "observed", cwd=workshop)
 
     assert ran.returncode == 1
@@ -76,7 +70,7 @@ def test_a_sut_that_does_not(workshop: Path) -> None:
     ],
 )
 def test_steps_that_the_machine_does_not_have_are_not_taken(workshop: Path, steps: str, hint: str) -> None:
-    """A misspelt step is an error; if it were accepted, it would arrange nothing."""
+    """A misspelt step is an error, because it would otherwise silently arrange nothing."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", "--replay", steps, cwd=workshop)
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -111,12 +105,10 @@ POD = ("test", "nri-pod", "--against", f"exec:sh {SUTS / 'nri_pod.sh'} {{}}", "-
 
 
 def pod(variant: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Test the properties of ``nri-pod`` on a *variant* of a shell script."""
     return fsm(*(each.format(variant) for each in POD), *options)
 
 
 def test_a_sut_that_has_the_properties() -> None:
-    """Each property has a status. A property that no test has exercised does not count as holding."""
     ran = pod("", "--format", "json")
 
     found = json.loads(ran.stdout)
@@ -127,7 +119,6 @@ def test_a_sut_that_has_the_properties() -> None:
 
 
 def test_a_sut_that_has_not() -> None:
-    """If the SUT breaks a property, the output has the shortest test that breaks it."""
     ran = pod("forgets-stops")
 
     assert (1, "") == (ran.returncode, ran.stderr)
@@ -146,7 +137,6 @@ def test_one_property_alone() -> None:
 
 
 def test_a_weak_property_is_a_surprise_where_more_is_asked() -> None:
-    """The option ``--fail-on`` applies to properties in the same way as to clauses."""
     ran = pod("forgets-stops", "--property", "one-stop-per-run", "--fail-on", "MUST")
 
     assert 0 == ran.returncode
@@ -169,7 +159,6 @@ def test_what_does_not_go_with_properties(options: tuple[str, ...], what: str) -
 
 
 def test_what_cannot_be_tested_does_not_pass(workshop: Path) -> None:
-    """If nothing could be tested, the verdict is unknown and the exit code is 3."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Nothing", cwd=workshop)
 
     assert ran.returncode == 3
@@ -177,7 +166,6 @@ def test_what_cannot_be_tested_does_not_pass(workshop: Path) -> None:
 
 
 def test_races_need_random_tests(workshop: Path) -> None:
-    """Only random tests search for races, so ``--threads`` without random tests is refused."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Slow", "--threads", "2", "-n", "0", cwd=workshop)
 
     assert 2 == ran.returncode
@@ -185,7 +173,7 @@ def test_races_need_random_tests(workshop: Path) -> None:
 
 
 def test_races_are_looked_for_when_asked(workshop: Path) -> None:
-    """The race is found: a thread that checks first and acts later restores a door that was removed in between."""
+    """A thread that checks first and acts later brings back a door that was removed in between."""
     command = ("test", "door.toml", "--against", "python:carpenter:Slow", "--examples", "20")
 
     alone = fsm(*command, "--replay", "push; remove", cwd=workshop)
@@ -198,7 +186,6 @@ def test_races_are_looked_for_when_asked(workshop: Path) -> None:
 
 
 def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:
-    """A violation of a weaker clause is reported as a surprise, and the exit code is 0."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", "--fail-on", "MUST", cwd=workshop)
 
     assert ran.returncode == 0
@@ -206,10 +193,7 @@ def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:
 
 
 def _profiles(model: str) -> list[str]:
-    """Return the profiles to test.
-
-    For a system these are every profile and none. For a machine it is only the last recorded release.
-    """
+    """Return the profiles to test: all of a system and none, but of a machine only the last recorded release."""
     if is_system(model):
         return ["", *load_system(model).profiles]
     recorded = [name for name in load(model).profiles if name in {"containerd-1.7", "containerd-2.1"}]
@@ -221,7 +205,6 @@ def _profiles(model: str) -> list[str]:
     ("model", "profile"), [(model, profile) for model in references() for profile in _profiles(model)]
 )
 def test_the_reference_conforms(model: str, profile: str) -> None:
-    """Tests of the reference implementation reach every cell and find no violation."""
     tolerant = ["--profile", profile] if profile else []
     ran = fsm("test", model, "--against", "reference", "--examples", "5", "--format", "json", *tolerant)
 
@@ -251,7 +234,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("sut", "says", "hint"), WRONG)
 def test_what_cannot_be_tested_is_refused(workshop: Path, sut: str, says: str, hint: str) -> None:
-    """If something cannot be tested, the message has the reason and a remedy, and the exit code is 2."""
     ran = fsm("test", "door.toml", "--against", sut, cwd=workshop)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -261,7 +243,6 @@ def test_what_cannot_be_tested_is_refused(workshop: Path, sut: str, says: str, h
 
 
 def test_a_system_that_is_too_large_is_refused() -> None:
-    """A system that is too large is refused, and the message suggests testing one of its parts."""
     ran = fsm("test", "node", "--against", "reference")
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -276,7 +257,6 @@ def test_every_rule_of_systems_has_a_case() -> None:
 
 
 def test_a_system_is_tested_as_one_machine() -> None:
-    """A system is tested as the product of its parts. A profile with fixes changes the behaviour of the product."""
     same = fsm("test", "plugin-sync", "--against", "model:plugin-sync", "-n", "0")
     other = fsm("test", "plugin-sync", "--profile", "mended", "--against", "model:plugin-sync", "-n", "0")
     wrong = fsm("test", "plugin-sync", "--profile", "mendet", "--against", "model:plugin-sync")
@@ -303,7 +283,6 @@ def test_wrong_arguments_are_told_of(workshop: Path, arguments: list[str], says:
 
 
 def test_a_program_reads_it(workshop: Path) -> None:
-    """The JSON output has the failing test, its clause, and the steps to repeat it."""
     options = ("--format", "json", "--fail-on", "observed")
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", *options, cwd=workshop)
 
@@ -316,7 +295,6 @@ def test_a_program_reads_it(workshop: Path) -> None:
 
 
 def test_progress_is_shown_on_a_terminal_only(workshop: Path) -> None:
-    """Progress is shown on a terminal and not in a pipe."""
     command = ["test", str(workshop / "door.toml"), "--against", "model:cri-pod"]
     piped = fsm(*command)
     terminal = Terminal("test", "cri-pod", "--against", "model:cri-pod", "-n", "10")
@@ -327,7 +305,6 @@ def test_progress_is_shown_on_a_terminal_only(workshop: Path) -> None:
 
 
 def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
-    """A process that hangs is given up after the requested timeout."""
     (workshop / "slow.sh").write_text('echo \'{"fsm": 1, "can": []}\'; read x; sleep 60\n', encoding="utf-8")
 
     ran = fsm("test", "door.toml", "--against", "exec:sh slow.sh", "--timeout", "0.2", cwd=workshop)
@@ -339,7 +316,6 @@ def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
 
 @pytest.mark.parametrize("caught", ["", "Exception"])
 def test_code_in_python_that_hangs_is_given_up(workshop: Path, caught: str) -> None:
-    """Python code that hangs is given up, even if it catches the interruption."""
     code = f"""\
 import contextlib, threading, carpenter
 
@@ -361,7 +337,6 @@ class Stuck(carpenter.Door):
 
 @pytest.mark.slow
 def test_nothing_is_left_behind(workshop: Path) -> None:
-    """A test leaves no new files in the working directory or in the directory for temporary files."""
     (workshop / "temporary").mkdir()
     before = sorted(workshop.rglob("*"))
     environment = {"TMPDIR": str(workshop / "temporary"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -375,7 +350,6 @@ def test_nothing_is_left_behind(workshop: Path) -> None:
 
 
 def test_nothing_heavy_is_imported_for_help() -> None:
-    """The libraries Hypothesis, transitions and importlib.metadata are imported only when they are needed."""
     code = (
         "import sys, fsm.cli; print({'hypothesis', 'transitions', 'pytest', 'importlib.metadata'} & set(sys.modules))"
     )

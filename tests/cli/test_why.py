@@ -32,7 +32,6 @@ def trace(tmp_path: Path) -> str:
 
 
 def told(*arguments: str, code: int) -> str:
-    """Return the output as one line without repeated spaces."""
     done = fsm("judge", *arguments)
     assert done.returncode == code, done.stderr
     return " ".join(done.stdout.split())
@@ -44,10 +43,6 @@ def stories(*arguments: str) -> list[dict[str, Any]]:
 
 
 def test_the_chain_of_beliefs_up_to_a_violation() -> None:
-    """Each observation is listed with its line and the reasons for each possible state.
-
-    The last observation is illegal in all states.
-    """
     text = told("--entity", "d1d12d2e084c", "--why", "14", FAILING, code=1)
 
     for said in (
@@ -65,7 +60,6 @@ def test_the_chain_of_beliefs_up_to_a_violation() -> None:
 
 
 def test_an_observation_before_is_explained_with_the_same_exit_code() -> None:
-    """An earlier observation can be explained: it rules out states in which the call had not ended or had failed."""
     text = told("--entity", "d1d12d2e084c", "--why", "10", FAILING, code=1)
 
     assert "created: RemoveContainer would reply any error [remove-ends-it]" in text
@@ -74,7 +68,6 @@ def test_an_observation_before_is_explained_with_the_same_exit_code() -> None:
 
 
 def test_the_profile_that_permits_it_is_named() -> None:
-    """The output names the profile and the deviation without which the observation is illegal."""
     text = told("--entity", "d1d12d2e084c", "--why", "14", "--profile", "containerd-1.6", FAILING, code=0)
 
     assert "stop in absent (deviation stop-of-removed of containerd-1.6) [stop-is-idempotent]" in text
@@ -82,7 +75,6 @@ def test_the_profile_that_permits_it_is_named() -> None:
 
 
 def test_an_assumed_restart_is_named(tmp_path: Path) -> None:
-    """The output has the effect of the assumed restart, without which the observation is illegal."""
     lines = [
         '{"trace": 1, "machine": "cri-container", "fresh": true}',
         '{"entity": "c1", "event": "create", "reply": "ok"}',
@@ -99,7 +91,6 @@ def test_an_assumed_restart_is_named(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_client_and_of_a_plugin_have_files() -> None:
-    """The lines of two files can be explained. If both have a line of that number, the file must be named."""
     chosen = ("--entity", "35ad797d7248", EVENTS, "--with", CALLS)
     text = told(*chosen, "--why", f"{CALLS}:214", code=1)
 
@@ -109,14 +100,12 @@ def test_lines_of_a_client_and_of_a_plugin_have_files() -> None:
 
 
 def test_outputs_of_a_plugin_are_observed() -> None:
-    """If a plugin's output is observed, the event that emits it is not reported as unobserved."""
     text = told("--entity", "35ad797d7248", "--why", "118", EVENTS, code=0)
 
     assert ":118 StopContainer after halted: stop-container in created → halted [stopped-once]" in text
 
 
 def test_json_has_what_the_text_has() -> None:
-    """In the JSON output, each possible state has a derivation, and each state that was ruled out has a reason."""
     (story,) = stories("--entity", "d1d12d2e084c", "--why", "14", FAILING)
     first, last = story["steps"][0], story["steps"][-1]
     ((one,), (broken,)) = first["why"], last["why"]
@@ -131,9 +120,9 @@ def test_json_has_what_the_text_has() -> None:
 
 
 def test_a_call_without_a_reply(trace: str) -> None:
-    """If a call has no reply, a state that is shown later can prove that the call has acted.
+    """A state that is shown later can prove that a call without a reply has acted.
 
-    States in which the call has not acted are ruled out.
+    States in which it has not acted are then ruled out.
     """
     text = told("--entity", "c1", "--why", "5", trace, code=1)
 
@@ -143,7 +132,6 @@ def test_a_call_without_a_reply(trace: str) -> None:
 
 
 def test_several_recordings(trace: str, tmp_path: Path) -> None:
-    """The recording that mentions the entity is used. If several recordings do, the line needs a file name."""
     other = tmp_path / "other.jsonl"
     other.write_text(TRACE.replace('"c1"', '"c9"'), encoding="utf-8")
     alone = fsm("judge", "--entity", "c1", "--why", "5", trace, str(other))
@@ -178,7 +166,6 @@ def test_what_is_no_line_of_the_entity_is_refused(trace: str, options: list[str]
 
 
 def test_a_name_that_is_nearly_right_is_suggested() -> None:
-    """A similar id or name is suggested; if no name is similar, none is suggested."""
     for asked, meant in (("d1d12d2e08ff", "d1d12d2e084c"), ("p1/c00", "p1/c0")):
         assert f"did you mean '{meant}'?" in fsm("judge", "--entity", asked, FAILING).stderr
     assert "did you mean" not in fsm("judge", "--entity", "qqqqqq", FAILING).stderr
@@ -186,7 +173,6 @@ def test_a_name_that_is_nearly_right_is_suggested() -> None:
 
 @pytest.mark.parametrize("columns", [60, 80])
 def test_it_fits_a_narrow_terminal(columns: int) -> None:
-    """On a terminal, only a word without spaces may be wider than the terminal. A pipe gets no colour."""
     log = str(RECORDINGS / "2.1.9-contexts.log.gz")
     done = fsm("judge", "--entity", "55edca5ff989", "--why", "182", log, env={"COLUMNS": str(columns)})
 
@@ -197,7 +183,6 @@ def test_it_fits_a_narrow_terminal(columns: int) -> None:
 
 
 def test_a_recording_that_holds_is_explained_too() -> None:
-    """Lines of a recording without violations can be explained, too."""
     story = stories("--entity", "d/p0", HOLDING)[0]
     line = str(story["steps"][-1]["line"])
 
@@ -205,7 +190,6 @@ def test_a_recording_that_holds_is_explained_too() -> None:
 
 
 def test_check_explains_a_step() -> None:
-    """The explanation of a step has its cell, the clause with its level, and the deviation."""
     chosen = ("check", "container-status", "--profile", "containerd-1.6", "--property", "stop-is-idempotent")
     done = fsm(*chosen, "--why", "2")
     (found,) = json.loads(fsm(*chosen, "--why", "2", "--format", "json").stdout)["machines"][0]["properties"]
@@ -220,7 +204,6 @@ def test_check_explains_a_step() -> None:
 
 
 def test_check_explains_a_joint_step() -> None:
-    """The explanation of a joint step has the clauses and the step of the joint event."""
     text = " ".join(fsm("check", "shared-ids", "--profile", "none", "--why", "1").stdout.split())
 
     assert re.search(r"step 1 [\w.-]+ .*?\[", text)

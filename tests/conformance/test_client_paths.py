@@ -1,4 +1,4 @@
-"""Client paths: steps that reach a cell of a machine; no shorter path exists."""
+"""Client paths: the shortest sequences of steps by which a client can reach each cell of a machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Cell = tuple[str, str]
 
 
 def _met(judge: Oracle, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
-    """Return, for each of *steps*, the cells that this step is the first to reach on a simulated implementation."""
+    """Return, for each of *steps*, the cells that it is the first to reach on a simulated implementation."""
     table = judge.plan.table
     execution = Execution(judge, Simulated(table.machine))
     met: list[set[Cell]] = []
@@ -41,7 +41,6 @@ def _met(judge: Oracle, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_steps_meet_the_cell(name: str) -> None:
-    """The last step of a path reaches its cell, and no earlier step does."""
     machine = load(name)
     judge = oracle(machine)
     for cell, path in client_paths(machine).items():
@@ -52,7 +51,6 @@ def test_the_steps_meet_the_cell(name: str) -> None:
 
 
 def test_without_the_last_but_one_step_it_is_another_cell() -> None:
-    """Twin: if the step before the last one is left out, the last step reaches another cell."""
     machine = load("cri-container")
     path = client_paths(machine)["start", "exited"]
 
@@ -62,7 +60,7 @@ def test_without_the_last_but_one_step_it_is_another_cell() -> None:
 
 
 def _nearest(machine: Machine) -> dict[Cell, int]:
-    """Return the number of calls to each cell, computed from the model only. Every call takes its first way."""
+    """Return the number of calls to each cell according to the model alone, if calls have their first outcome."""
     calls = [
         event
         for event in machine.events.values()
@@ -97,7 +95,6 @@ def _nearest(machine: Machine) -> dict[Cell, int]:
 
 @pytest.mark.parametrize("name", MACHINES[:4])
 def test_no_path_is_shorter(name: str) -> None:
-    """A plain search of the model finds the same cells after the same numbers of steps."""
     machine = load(name)
 
     assert _nearest(machine) == {
@@ -120,12 +117,10 @@ def test_no_path_is_shorter(name: str) -> None:
     ],
 )
 def test_what_a_cell_needs(name: str, cell: Cell, needs: list[Need]) -> None:
-    """The needs of a cell list everything that a client cannot bring about by calls alone."""
     assert list(client_paths(load(name))[cell].needs) == needs
 
 
 def test_a_state_that_nothing_leads_to() -> None:
-    """A cell in an unreachable state has no path. It has a need that explains why."""
     machine = load("cri-pod")
     states = {**machine.states, "nowhere": replace(machine.states["stopped"], name="nowhere")}
     events = {

@@ -73,9 +73,9 @@ class Locked(Simulated):
 
 
 class Adjacent(Locked):
-    """A container in which two calls check the state on one line and change it on the next line.
+    """A container in which two calls check the state on one line and change it on the next.
 
-    The parameter *unlocked* names a call without a lock; if another word follows, the call has a separate lock.
+    *unlocked* names a call that takes no lock. If another word follows, the call takes a lock of its own instead.
     """
 
     def __init__(self, unlocked: str = "") -> None:
@@ -124,7 +124,6 @@ class Staged(Simulated):
 
 
 def race(machine: Machine, sut: object) -> Race:
-    """Return the race found in *sut*."""
     found = concurrently(machine, lambda: sut).race  # type: ignore[arg-type,return-value]
     assert found is not None
     return found
@@ -159,7 +158,6 @@ def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None
 @pytest.mark.parametrize("yields", [True, False])
 @pytest.mark.parametrize("chance", range(5))
 def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bool) -> None:
-    """A lost update is found with any seed, even if the code never yields to other threads."""
     found = concurrently(counter(), lambda: Tally(nullcontext(), yields=yields), chance=chance, events=["add"]).race
 
     assert found is not None
@@ -172,7 +170,6 @@ def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bo
 @pytest.mark.parametrize("unlocked", ["create", "start alone"])
 @pytest.mark.parametrize("chance", range(4 * TIMES))
 def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> None:
-    """A check without a lock is found with any seed, even if only one of two concurrent calls lacks the lock."""
     found = concurrently(load("container-status"), lambda: Adjacent(unlocked), threads=2, chance=chance).race
 
     assert found is not None
@@ -187,14 +184,9 @@ def test_a_check_on_the_line_before_with_a_lock_passes(chance: int) -> None:
 
 
 def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
-    """An output that is emitted twice is a race, although every reply is right.
-
-    Each of two concurrent stops notifies the plugins and replies ok.
-    """
+    """Two concurrent stops both notify the plugins, which is a race although both replies are right."""
 
     class Forgetful(Locked):
-        """A machine whose stop releases the lock between its check and its output."""
-
         def do(self, event: str) -> str:
             if event != "stop-container":
                 return super().do(event)
@@ -218,7 +210,7 @@ def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
 
 
 def test_a_lock_that_is_taken_too_late_is_caught() -> None:
-    """A race is found if the lock is taken too late: both starts reply ok, although one of them should be refused."""
+    """The lock is taken too late, so both starts reply ok although one of them should be refused."""
 
     class Late(Staged):
         def do(self, event: str) -> str:
@@ -240,7 +232,6 @@ def test_a_lock_that_is_taken_too_late_is_caught() -> None:
 
 
 def test_a_lost_update_is_caught_among_all_that_can_be_done() -> None:
-    """The shortest race has two concurrent calls, and at most one call before them."""
     found = race(counter(), Tally(nullcontext()))
 
     assert [len(each) for each in found.programme.threads] == [1, 1]
@@ -345,7 +336,7 @@ class Noting(Locked):
 
 @pytest.mark.slow
 def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_is_left_out() -> None:
-    """The test requests no exits, because there may be no process, and no restarts, because they end all calls."""
+    """Exits are not requested, because there may be no process, and neither are restarts, which end all calls."""
     machine = load("container-status")
     sut = Noting(machine)
 

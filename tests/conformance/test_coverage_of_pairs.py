@@ -62,7 +62,7 @@ cannot = ["new", "connecting", "closed", "never"]
 """
 
 MACHINE = machine_of(CONNECTION)
-"""This machine has 17 pairs. In 6 of them the state is unreachable or the signal cannot happen."""
+"""A machine with 17 pairs; in 6 of them the state is unreachable or the signal cannot happen."""
 
 
 def named(found: Tested, obstacle: Obstacle) -> set[str]:
@@ -78,7 +78,6 @@ class Whole(Simulated):
 
 
 def test_what_can_be_reached_is_the_same_for_the_judge_and_for_tests() -> None:
-    """The set of reachable pairs does not depend on the abilities of the SUT."""
     table = tabulate(MACHINE)
     pairs = {(table.rows[row].name, table.states[state]) for row, state in reachable_pairs(table)}
 
@@ -95,7 +94,6 @@ def test_all_that_the_machine_can_is_reached_if_it_plays_itself() -> None:
 
 
 def test_what_needs_begin_and_end_is_named() -> None:
-    """Pairs that need ``begin`` and ``end`` are reachable and reported, but the verdict does not require them."""
     found = conform(MACHINE, lambda: Whole(MACHINE), examples=0)
 
     assert isinstance(found.verdict, Holds)
@@ -105,11 +103,6 @@ def test_what_needs_begin_and_end_is_named() -> None:
 
 
 def test_what_the_environment_chooses_is_named() -> None:
-    """If the SUT has no ``arrange``, the pairs after other outcomes of a connection are not required.
-
-    The report names them.
-    """
-
     class Fails(Whole):
         arrange = None  # type: ignore[assignment]
 
@@ -140,7 +133,6 @@ def test_what_is_not_supported_is_named() -> None:
 
 
 def test_a_pair_that_is_owed_and_missed_makes_it_unknown() -> None:
-    """If a filter shortens the plan, some required pairs are missed, and the verdict is unknown."""
     aimed = conform(MACHINE, lambda: Simulated(MACHINE), examples=0, aimed=lambda edge: edge.step.event != "drop")
 
     assert isinstance(aimed.verdict, Unknown)
@@ -177,8 +169,6 @@ refuses = { head = "DONE", tail = "DONE" }
 
 @pytest.mark.parametrize("arranges", [True, False])
 def test_a_state_that_is_not_known_is_not_reached(*, arranges: bool) -> None:
-    """Both sides of the coin look alike, so a pair counts as reached only if the test has arranged the side."""
-
     class Coin(Simulated):
         def arrange(self, event: str, outcome: str) -> bool:
             return arranges and super().arrange(event, outcome)
@@ -192,7 +182,7 @@ def test_a_state_that_is_not_known_is_not_reached(*, arranges: bool) -> None:
 
 @pytest.mark.parametrize(("at_least", "answer"), [(100, ExitCode.FAILS), (70, ExitCode.HOLDS)])
 def test_less_than_is_asked_for_fails(at_least: float, answer: ExitCode) -> None:
-    """The test fails if fewer pairs are reached than required: eight of eleven reachable pairs are only 72.7 %."""
+    """Eight of the eleven reachable pairs are only 72.7 %, which is less than the test asks for."""
     found = conform(MACHINE, lambda: Whole(MACHINE), examples=0)
 
     assert conformance_report.answer(found, "MUST", at_least) is answer
@@ -210,8 +200,6 @@ class Mute(Simulated):
 
 @pytest.mark.parametrize("near", [True, False])
 def test_outputs_that_are_not_compared_leave_it_unknown(*, near: bool) -> None:
-    """The report names the missing method for outputs, and a method of the SUT with a similar name."""
-
     class Quiet(Simulated):
         outputs = None  # type: ignore[assignment]
 
@@ -224,10 +212,7 @@ def test_outputs_that_are_not_compared_leave_it_unknown(*, near: bool) -> None:
 
 
 def test_a_property_about_outputs_is_unknown_without_them() -> None:
-    """A property about outputs is unknown if the SUT cannot report outputs.
-
-    A repeated call with an output would look the same as a repeated call without one.
-    """
+    """Without outputs, a repeated call that emits something would look the same as one that does not."""
     claim = Idempotent(event="close")
     stated = Property(name="p", says="S.", level="MUST", source="s", link="", claim=claim)
 

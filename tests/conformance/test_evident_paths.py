@@ -1,4 +1,4 @@
-"""Evident paths: after their steps, a recording proves that the cell was reached."""
+"""Evident paths: steps after which a recording proves that the cell was reached."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ CALLS = frozenset({"restart"})
 
 
 def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS) -> str:
-    """Return the events of the steps after which a recording proves that the cell was reached."""
     machine = load(name)
     steps = client_paths(machine)[event, state].steps
     return " ".join(step.event for step in EvidentPaths(machine, seen=seen).of((event, state), steps))
@@ -32,7 +31,7 @@ def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS
     ],
 )
 def test_what_a_recording_shows(name: str, cell: tuple[str, str], steps: str) -> None:
-    """The container may exit unobserved, so the recording must show its state.
+    """The container may exit unobserved, so the recording has to show its state.
 
     To be certain that the container is absent, the steps create and remove it.
     """
@@ -40,6 +39,5 @@ def test_what_a_recording_shows(name: str, cell: tuple[str, str], steps: str) ->
 
 
 def test_what_shows_every_exit_shows_more() -> None:
-    """Twin: if every exit is recorded, a call after a start is certain to act on a running container."""
     assert shown("container-status", "stop", "running") == ""
     assert shown("container-status", "stop", "running", seen=None) == "create start stop"

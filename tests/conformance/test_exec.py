@@ -40,7 +40,6 @@ RUDE: Final = str(SUTS / "rude.py")
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The path of the compiled C implementation of a container."""
     made = tmp_path_factory.mktemp("suts") / "container"
     headers_of_c()
     subprocess.run([program("gcc"), "-Wall", "-Wextra", "-Werror", "-o", made, SUTS / "container.c"], check=True)
@@ -48,7 +47,6 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def rude(manners: str, *more: object, timeout: float = 30.0, grace: float = 0.2) -> Child:
-    """Return a child that breaks the protocol in the way named *manners*."""
     return child([sys.executable, "-S", RUDE, manners, *map(str, more)], timeout=timeout, grace=grace)
 
 
@@ -56,12 +54,10 @@ def rude(manners: str, *more: object, timeout: float = 30.0, grace: float = 0.2)
 
 
 def found(model: str, *command: str, examples: int = 5) -> Tested:
-    """Test *command* as an implementation of *model*, with the planned tests and with *examples* random tests."""
     return conform(load(model), lambda: child(command), examples=examples)
 
 
 def shown(tested: Tested) -> list[str]:
-    """Return the steps of each failing test as text."""
     return ["; ".join(map(str, each.steps)) for each in tested.failures]
 
 
@@ -74,7 +70,6 @@ def test_a_pod_in_shell_is_right(shell: str) -> None:
 
 
 def test_a_container_in_c_is_right(compiled: str) -> None:
-    """The tests of the implementation in C reach every cell, except cells with a call in progress."""
     tested = found("container-status", compiled)
 
     assert (shown(tested), tested.missed, tested.unarranged) == ([], (), ())
@@ -130,7 +125,6 @@ def test_a_container_in_node_that_is_wrong_is_noticed(wrong: str, test: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["container-status", "nri-container"])
 def test_nothing_is_lost_on_the_way(name: str) -> None:
-    """A simulated machine reaches the same cells and outcomes in this process as in a child process."""
     machine = load(name)
     here = conform(machine, lambda: Simulated(machine), examples=5)
 
@@ -147,10 +141,6 @@ TALLY: Final = (sys.executable, "-S", str(SUTS / "tally.py"))
 
 
 def test_a_lost_update_is_found_in_a_process() -> None:
-    """Without a lock, an addition may overwrite a concurrent call, and the race is found.
-
-    With a lock, there is none.
-    """
     wrong = conform(counter(), lambda: child([*TALLY, "unlocked"]), examples=5, threads=2)
     right = conform(counter(), lambda: child([*TALLY]), examples=5, threads=2)
 
@@ -162,7 +152,6 @@ def test_a_lost_update_is_found_in_a_process() -> None:
 
 
 def test_a_process_that_takes_one_request_at_a_time_is_refused_several_threads() -> None:
-    """The error comes before any test starts, and its hint shows the greeting that allows several threads."""
     for test in (conform, concurrently):
         with pytest.raises(InputError, match=r"tally.py serial: the system answers one request at a time") as refused:
             test(counter(), lambda: child([*TALLY, "serial"]), threads=2)
@@ -170,7 +159,6 @@ def test_a_process_that_takes_one_request_at_a_time_is_refused_several_threads()
 
 
 def test_a_request_that_waits_gets_its_own_answer() -> None:
-    """Answers may arrive in a different order than the requests. In that case the state is requested again."""
     code = """\
 echo '{"fsm":1,"can":["parallel"]}'
 read -r line; echo '{"id":1}'
@@ -237,7 +225,7 @@ def test_a_process_that_forgets_is_noticed(wrong: str, test: str, says: str) -> 
 
 
 def test_a_record_that_is_left_out_is_broken() -> None:
-    """An answer without the record is an error; it would look as if the record had not changed."""
+    """An answer without the record is an error, because it would look as if the record had not changed."""
     code = 'echo \'{"fsm":1,"can":["record"]}\'; read -r a; echo \'{"id":1}\'; read -r b; echo \'{"id":2,"shows":"a"}\''
     made = child(["sh", "-c", code])
     made.reset()
@@ -252,7 +240,7 @@ def test_a_record_that_is_left_out_is_broken() -> None:
 
 
 def test_to_die_where_it_may_not_is_a_violation() -> None:
-    """If the process dies, this counts as the reply PANIC, which the machine in this test does not allow."""
+    """The death of the process counts as the reply PANIC, which this machine does not allow."""
     strict = MORTAL.replace('reply = "PANIC"', 'reply = "BAD"')
 
     found = replay(machine_of(strict), lambda: child(PURSE_SUT), steps("knit; bad-coin"))
@@ -274,7 +262,6 @@ ABILITIES: Final = {
     "can", [(), ("arrange",), ("fields",), ("outputs",), ("overlap",), ("overlap", "outputs", "arrange")]
 )
 def test_it_can_what_it_says(can: tuple[str, ...]) -> None:
-    """The object for a child process has optional methods for exactly the capabilities that the child announces."""
     listed = ",".join(f'"{each}"' for each in can)
     made = child(["sh", "-c", f'echo \'{{"fsm":1,"can":[{listed}]}}\'; read -r line'])
     made.close()
@@ -283,7 +270,6 @@ def test_it_can_what_it_says(can: tuple[str, ...]) -> None:
 
 
 def test_what_is_shown_is_asked_for_only_where_it_was_not_told() -> None:
-    """The state of a child is requested only if its last answer did not contain it."""
     code = """\
 echo '{"fsm":1}'
 for extra in '' ',"shows":"a"' ',"shows":"b"' '' ',"shows":"c"' ',"unsupported":true'; do
@@ -303,7 +289,6 @@ done
 
 @pytest.mark.parametrize(("by", "clauses"), [("wind", []), ("", ["pushed-is-signed"])])
 def test_the_fields_that_a_process_shows_are_judged(by: str, clauses: list[str]) -> None:
-    """The fields that a process shows are checked after each event against the requirements of the machine."""
     fields = (
         '[fields]\ntext = ["by"]\n\n[requires.pushed-is-signed]\nsays = "Who did it is known."\nMUST = "handbook"\n'
     )
@@ -345,7 +330,6 @@ def test_what_cannot_be_run_is_refused(command: str, error: type[Exception]) -> 
 
 
 def test_what_cannot_be_executed_says_so(tmp_path: Path) -> None:
-    """If a script names an interpreter that does not exist, the error contains this reason."""
     script = tmp_path / "door"
     script.write_text("#!/not/there\n")
     script.chmod(0o755)
@@ -397,7 +381,6 @@ LATE: Final = {
     ids=[*BAD, *LATE],
 )
 def test_whatever_is_no_answer_is_told(manners: str, says: str, timeout: float) -> None:
-    """The error has the request, the wrong answer, and a correct answer. After a reset the child works again."""
     made = rude(manners)
     made.reset()
     made._talk._timeout = timeout  # noqa: SLF001  (to start may take longer on a busy machine)
@@ -511,13 +494,12 @@ def test_one_that_hangs_is_a_finding() -> None:
 
 
 def ours() -> tuple[int, set[str]]:
-    """Return the number of open files of this process, and the ids of its children."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
     return len(list(Path("/proc/self/fd").iterdir())), set(children.split())
 
 
 def alive(process: int) -> bool:
-    """Return whether a process has not ended.  A zombie has ended."""
+    """Return whether a process is still running. A zombie is not."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -527,7 +509,6 @@ def alive(process: int) -> bool:
 
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
-    """Assert that the test leaves no open file and no child process behind."""
     before = ours()
     yield
     assert before == ours()
@@ -549,7 +530,6 @@ def test_no_file_stays_open_and_nobody_unburied(manners: str) -> None:
 
 
 def test_heirs_do_not_outlive_it(tmp_path: Path) -> None:
-    """The descendants of a child are killed, whatever their process group, session or parent is."""
     made = rude("heirs", tmp_path / "ids")
     made.reset()
     made.do("it")
@@ -597,7 +577,7 @@ sys.stdin.read()
 
 
 def left_by(how: signal.Signals, ids: Path) -> list[int]:
-    """End a parent with the signal *how*, and return its descendants that are still alive after a while."""
+    """End a parent with the signal *how*, and return those of its descendants that are still alive a while later."""
     command = [sys.executable, "-c", PARENT, sys.executable, "-S", RUDE, "heirs", str(ids)]
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere) as parent:
@@ -614,12 +594,10 @@ def left_by(how: signal.Signals, ids: Path) -> list[int]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nobody_outlives_us(how: signal.Signals, tmp_path: Path) -> None:
-    """The descendants of a child end even if this process is killed and cannot clean up."""
     assert left_by(how, tmp_path / "ids") == []
 
 
 def test_one_that_is_interrupted_can_be_used_again() -> None:
-    """A child can be used again after an interrupted request; the answer to that request is dropped."""
     made = rude("hang")
     made.reset()
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -639,7 +617,6 @@ def test_one_that_is_interrupted_can_be_used_again() -> None:
 
 
 def test_a_line_comes_in_pieces() -> None:
-    """A line of the protocol may arrive in pieces, and may have any length up to the limit."""
     talking = Process(["sh", "-c", 'read -r a; printf \'%s\' "$a"; read -r b; echo "$b"'], grace=1.0)
     talking.write(b"a" * 200_000 + b"\n", timeout=30)
     talking.write(b"b\n", timeout=30)

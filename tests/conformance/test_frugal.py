@@ -21,7 +21,7 @@ COSTLY = {"restart"}
 
 
 class Slow(Simulated):
-    """A pod with costly restarts. It counts the runs of consecutive restarts."""
+    """A pod whose restarts are costly. It counts the runs of consecutive restarts."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -55,7 +55,6 @@ def toured(kind: type[Slow], machine: Machine = POD) -> tuple[Tested, int]:
 
 
 def test_a_state_that_no_step_leaves_ends_a_route() -> None:
-    """If no step leaves a state, the route ends there, and the next route begins in the initial state."""
     machine = load("runtime-handlers")
 
     assert isinstance(suite.conform(machine, lambda: Slow(machine), examples=0).verdict, Holds)
@@ -80,7 +79,6 @@ def test_costly_steps_are_seldom_in_random_tests_too() -> None:
 
 @pytest.mark.parametrize("event", ["restart", "stop"])
 def test_a_mistake_is_found(event: str) -> None:
-    """A wrong target of *event* in one state is found, even if the event is costly."""
     row = POD.events[event]
     state = next(
         each for each, cell in row.cells.items() if isinstance(cell, Moves) and cell.outcomes[0].to != POD.initial
@@ -111,7 +109,6 @@ class Astray(Slow):
 
 
 def test_what_leads_out_of_the_plan_ends_no_tour() -> None:
-    """After a step leads out of the plan, the tour continues from the initial state."""
     tested, _ = toured(Astray)
 
     assert isinstance(tested.verdict, Holds)

@@ -45,12 +45,10 @@ PROFILES = [(name, profile) for name in names() for profile in (None, *load(name
 
 
 def outcome(machine: Machine, sut: Callable[[], SUT] | None = None, *, examples: int = 0) -> Tested:
-    """Return the result of testing *sut*, which defaults to a simulation of *machine*."""
     return conform(machine, sut or (lambda: Simulated(machine)), examples=examples)
 
 
 def shown(found: Tested) -> list[str]:
-    """Return the steps of each failing test as text."""
     return ["; ".join(map(str, each.steps)) for each in found.failures]
 
 
@@ -61,7 +59,6 @@ def shown(found: Tested) -> list[str]:
     ("name", "profile"), [pytest.param(*each, marks=[pytest.mark.slow] * bool(each[1])) for each in PROFILES]
 )
 def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: str | None) -> None:
-    """The simulation of each shipped machine passes, and the tests miss no reachable cell."""
     machine = load(name)
     playing = machine.under(profile)
 
@@ -85,7 +82,6 @@ def test_random_machines_cover_what_can_be_reached(machine: Machine) -> None:
 
 
 def naively_reached(machine: Machine) -> set[tuple[int, int]]:
-    """Return the cells that clients can reach with at most one other call in progress, by a naive search."""
     table = tabulate(machine)
     met: set[tuple[int, int]] = set()
     points = {(table.initial, -1)}
@@ -166,7 +162,6 @@ def _ways(cell: object) -> tuple[Outcome, ...]:
 
 
 def test_what_a_plain_sut_cannot_be_asked_is_told() -> None:
-    """If the SUT has no ``begin`` and ``end``, the cells that need a call in progress are reported."""
     machine = job()
     overlapping = outcome(machine)
 
@@ -197,11 +192,6 @@ def test_what_a_sut_does_not_have_is_missed() -> None:
 
 
 def test_what_a_sut_does_not_have_in_one_state_is_tested_in_the_others() -> None:
-    """An event that the SUT does not support in one state is tested in the other states.
-
-    The report has the state and the reason.
-    """
-
     class Stiff(Simulated):
         def do(self, event: str) -> str:
             if event == "push" and self.shows() == "OPEN":
@@ -268,11 +258,6 @@ ignores = ["*"]
 
 @pytest.mark.parametrize("locked", [{"OUTSIDE"}, {"OUTSIDE", "HALL"}])
 def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[str]) -> None:
-    """If one of two ways to the room is locked, tests take the other way.
-
-    If both ways are locked, the pairs in the room are missed.
-    """
-
     class Locked(Simulated):
         def do(self, event: str) -> str:
             shows = self.shows()
@@ -292,14 +277,14 @@ def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[s
 # -- defects ---------------------------------------------------------------------
 
 NOTHING_ELSE = (": dropped", ": silent", ": cannot")
-"""Names of mutants that allow no more than the machine, if the SUT follows the machine in its silent cells."""
+"""Mutants with these names allow no more than the machine, if the SUT follows the machine in its silent cells."""
 
 
 @pytest.mark.parametrize("name", ["nri-pod", "nri-container"])
 def test_whoever_differs_is_noticed(name: str) -> None:
-    """Every mutant with different behaviour fails a test, which is as short as a distinguishing trace.
+    """Every mutant that behaves differently fails a test that is no longer than a distinguishing trace.
 
-    Both machines show everything observable in every state.
+    Both machines show everything that can be observed in every state.
     """
     machine = load(name)
     chance = random.Random(3)
@@ -325,7 +310,7 @@ def test_a_mutant_that_can_do_less_is_no_violation() -> None:
 
 
 class Worn(Simulated):
-    """A door that jams after it has been pushed open three times; its machine does not count pushes."""
+    """A door that jams after three pushes. Its machine does not count them."""
 
     def reset(self) -> None:
         super().reset()
@@ -339,9 +324,9 @@ class Worn(Simulated):
 
 
 def test_what_shows_late_only_is_found_at_random_and_shrunk() -> None:
-    """Only random tests find a defect that shows after three pushes, because no state of the machine counts pushes.
+    """Only random tests find a bug that shows after three pushes, because no state of the machine counts them.
 
-    The failing test is shrunk to three pushes.
+    The failing test is shrunk to the three pushes.
     """
     machine = door()
 
@@ -360,8 +345,6 @@ def test_the_same_seed_finds_the_same() -> None:
 
 
 def test_what_was_promised_is_kept() -> None:
-    """A SUT fails if it promises one outcome and takes another, even if the other outcome is legal."""
-
     class Deaf(Simulated):
         def arrange(self, event: str, outcome: str) -> bool:
             return super().arrange(event, "opened") or bool(outcome)
@@ -374,7 +357,6 @@ def test_what_was_promised_is_kept() -> None:
 
 
 def test_every_method_of_a_sut_has_its_time() -> None:
-    """Every method of a SUT has a time limit, except ``close`` and the attribute ``serial``."""
     protocols = [each for each in vars(sut).values() if isinstance(each, type) and getattr(each, "_is_protocol", False)]
     methods = {name for each in protocols for name in vars(each) if not name.startswith("_")}
 
@@ -382,7 +364,7 @@ def test_every_method_of_a_sut_has_its_time() -> None:
 
 
 def test_the_stage_of_an_outcome_is_said() -> None:
-    """The SUT is told the stage of an outcome, because a removal can fail both when it begins and when it ends."""
+    """The SUT is told the stage of an outcome, since a removal can fail both when it begins and when it ends."""
 
     class Staged(Simulated):
         asked: list[tuple[str, str, str]]
@@ -409,7 +391,6 @@ def test_the_stage_of_an_outcome_is_said() -> None:
 
 
 def test_how_it_ended_instead_is_left_out_where_it_is_not_known() -> None:
-    """If two other outcomes look alike, the report does not say which of them happened."""
     alike = edited(DOOR, '"STUCK" }]', '"STUCK" }, { name = "swung", to = "open", emits = ["Creak"] }]')
 
     class Deaf(Simulated):
@@ -456,10 +437,6 @@ class Partial(Bare):
 
 
 def test_outcomes_that_never_came_are_told() -> None:
-    """The report lists outcomes that never occurred.
-
-    It adds the states if an outcome occurred in other states, and marks outcomes that cannot be arranged.
-    """
     machine = door()
 
     bare, some, lax, able = (outcome(machine, partial(kind, machine)) for kind in (Bare, Partial, Lax, Simulated))
@@ -474,10 +451,6 @@ def test_outcomes_that_never_came_are_told() -> None:
 
 
 def test_a_step_says_which_outcome_came() -> None:
-    """If a step has another outcome than planned, the report shows the actual outcome.
-
-    The step with this outcome can be replayed.
-    """
     machine = door()
 
     class Wrong(Bare):
@@ -552,7 +525,6 @@ class Gone(Simulated):
 
 
 def place(method: Callable[..., object], after: int) -> str:
-    """Return the file and the number of the line that is *after* lines below the ``def`` of *method*."""
     code = method.__code__
     file = Path(code.co_filename)
     near = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
@@ -608,10 +580,6 @@ def test_an_exception_is_told_with_the_line_of_the_users_code_and_is_one_failure
 
 
 def test_without_a_line_of_the_users_code_it_is_the_innermost() -> None:
-    """A failure names the innermost line of user code in the traceback.
-
-    If the traceback has no user code, the failure names the innermost line.
-    """
     with pytest.raises(json.JSONDecodeError) as error:
         json.loads("{")
     found = error.value
@@ -636,7 +604,7 @@ class Mute(Simulated):
 
 
 def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
-    """A missing reply fails with a hint. In the twin, the call may still be in progress, so there is no hint."""
+    """A missing reply fails with a hint; in the twin there is none, because the call may still be in progress."""
     machine = door()
     found = outcome(machine, lambda: Mute(machine))
     assert "hint       do('push') returned None; a call must return its reply, such as 'ok'" in describe(found)
@@ -651,7 +619,7 @@ def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
 
 
 class Moody(Simulated):
-    """A door that fails only once: at its first call after 500 events."""
+    """A door that fails only once, at its first call after 500 events."""
 
     done = 0
 
@@ -665,10 +633,6 @@ class Moody(Simulated):
 
 
 def test_a_failure_that_does_not_come_again_is_a_finding_with_how_often_it_did() -> None:
-    """A failure that does not recur is reported as flaky, with the number of times that it occurred.
-
-    The twin fails every time and is not flaky.
-    """
     machine = door()
     Moody.done = 0
 
@@ -704,7 +668,6 @@ class Twice(Simulated):
 
 
 def test_a_failure_that_came_twice_by_chance_is_no_steady_one() -> None:
-    """The shrunk test is repeated once more; if it passes this time, the failure is reported as flaky."""
     machine = door()
     Twice.left = 2
 
@@ -714,7 +677,6 @@ def test_a_failure_that_came_twice_by_chance_is_no_steady_one() -> None:
 
 
 def test_a_failure_is_shrunk_to_one_of_its_kind() -> None:
-    """While a failure is shrunk, failures in other states are listed beside it and do not replace it."""
     machine = door()
 
     class Stubborn(Simulated):
@@ -731,7 +693,6 @@ def test_a_failure_is_shrunk_to_one_of_its_kind() -> None:
 
 
 def test_a_test_that_stops_says_so() -> None:
-    """If the tests stop at the maximum number of failures, the report says so."""
     machine = load("cri-pod")
     stopped = conform(machine, lambda: Erring(machine), examples=0, most=2)
     whole = conform(machine, lambda: Erring(machine), examples=0, most=1_000)
@@ -743,7 +704,6 @@ def test_a_test_that_stops_says_so() -> None:
 
 @pytest.mark.parametrize(("cell", "broken"), [('silent  = ["*"]', 0), ('refuses = { "*" = "error" }', 1)])
 def test_where_the_specification_is_silent_no_reply_is_a_reply(cell: str, broken: int) -> None:
-    """A missing reply is a failure only where the specification requires a reply."""
     machine = machine_of(
         DOOR
         + f"""
@@ -780,10 +740,7 @@ def test_a_test_can_be_repeated() -> None:
 
 @pytest.mark.parametrize("step", ["crash@1 push=opened,kept", "end push"])
 def test_a_step_that_cannot_be_taken_is_not_lost(step: str) -> None:
-    """A step that the SUT cannot take is reported as left out.
-
-    In these cases the SUT cannot crash, or no call is in progress.
-    """
+    """A step that the SUT cannot take is reported as left out: here it cannot crash, or no call is in progress."""
     machine = door()
     found = replay(machine, lambda: Simulated(machine), steps(f"{step}; push=opened"))
 

@@ -25,10 +25,7 @@ HELD = [
     if stated.expected(None) is None and not untestable(stated) and not isinstance(stated.claim, Requires)
 ]
 EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HELD))]
-"""Number of random tests of each property.
-
-By day only every fifth property has any, but targeted tests always run.
-"""
+"""How many random tests each property gets. By day, four out of five rely on targeted tests alone."""
 
 
 @pytest.mark.slow
@@ -63,7 +60,6 @@ CAUGHT = [
 def test_what_a_property_catches_in_the_model_it_catches_in_an_implementation(
     name: str, stated: Property, mutant: Mutant
 ) -> None:
-    """Targeted tests are enough to detect a mutant. The failing test ends with the steps that break the property."""
     machine = specification(name).machine
     result = run_property_test(machine, stated, lambda: Simulated(mutant.machine), examples=0)
 

@@ -1,4 +1,4 @@
-"""The record that a SUT keeps beside its state: each law about records is broken by a planted defect."""
+"""Each law about the record that a SUT keeps beside its state is broken by a SUT with a planted bug."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ class Purse:
         return died
 
     def effect(self) -> None:
-        """Raise ``DeadError`` if the process is to die before this effect."""
         if self.effects == 0:
             raise DeadError
         self.effects -= 1
@@ -139,10 +138,7 @@ class Remembers(Purse):
 
 
 def test_who_dies_before_it_pays_and_is_then_torn_has_not_paid() -> None:
-    """If the process dies before a payment takes effect, the record may be the one from before the payment.
-
-    This is so even if the file is torn afterwards.
-    """
+    """If the process dies before a payment takes effect, the earlier record may remain, even if the file is torn."""
     found = conform(machine_of(PURSE), Remembers, examples=0)
 
     assert found.failures == ()
@@ -163,7 +159,7 @@ class LendsPart(Purse):
 
 
 class Hasty(Purse):
-    """A purse that counts a dropped coin."""
+    """A purse that counts a coin even if it was dropped."""
 
     def pay(self, *, dropped: bool) -> str:
         super().pay(dropped=False)
@@ -230,7 +226,6 @@ PLANTED = [
 
 @pytest.mark.parametrize(("kind", "says", "test"), PLANTED, ids=lambda each: getattr(each, "__name__", ""))
 def test_what_is_wrong_is_noticed(kind: type[Purse], says: str, test: str) -> None:
-    """For each defective purse, the shortest failing test is shown, and fails again when it is replayed."""
     machine = machine_of(PURSE)
 
     found = conform(machine, kind, examples=0)

@@ -31,10 +31,7 @@ class Forgetful(Simulated):
 
 @pytest.mark.parametrize("runs", [0, 1])
 def test_a_short_way_to_where_a_long_test_failed_is_tried_first(runs: int) -> None:
-    """The short way to the failing state is tried first.
-
-    The long test is repeated only if the short way does not fail.
-    """
+    """The short way to the failing state is tried first, and the long test is repeated only if that passes."""
     machine = load("cri-pod")
     sut = Forgetful(machine)
     judge = oracle(machine, overlaps=False, sut=sut)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG = 30.0
-"""Maximum number of seconds to wait for something that must happen."""
+"""How many seconds to wait for something that has to happen."""
 
 
 def by_turns(chance: int, *work: Callable[[], object]) -> bool:
-    """Run all functions in *work* in threads that take turns. Return whether every function has returned."""
+    """Run *work* in threads that take turns, and return whether all of it has finished."""
     shared, start = Turns(len(work), random.Random(chance)), threading.Barrier(len(work))
 
     def run(number: int, does: Callable[[], object]) -> None:
@@ -37,7 +37,6 @@ def by_turns(chance: int, *work: Callable[[], object]) -> bool:
 
 
 def order(chance: int) -> str:
-    """Return the order in which two threads take their three actions each."""
     done = []
 
     def work(name: str) -> None:
@@ -72,7 +71,7 @@ def test_who_waits_for_another_one_in_a_loop_lets_it_run(chance: int) -> None:
 
 @pytest.mark.parametrize("chance", range(5))
 def test_who_is_blocked_lets_others_run(chance: int) -> None:
-    """Other threads run while one is blocked by a lock of a thread whose turn has ended, or by something unknown."""
+    """Other threads run while one is blocked, be it by a lock of another thread or by something unknown."""
     lock, done = threading.Lock(), threading.Event()
     count: list[int] = []
 
@@ -89,8 +88,7 @@ def test_who_is_blocked_lets_others_run(chance: int) -> None:
 def test_a_debugger_or_coverage_tool_traces_again_afterwards() -> None:
     seen = []
 
-    def tool(_frame: object, _what: str, _arg: object) -> None:
-        """A trace function that traces no lines."""
+    def tool(_frame: object, _what: str, _arg: object) -> None: ...
 
     def work() -> None:
         sys.settrace(tool)

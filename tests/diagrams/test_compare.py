@@ -1,4 +1,4 @@
-"""Differences between lifecycles are named; a part that a drawing may leave out is not a difference."""
+"""Differences between lifecycles are named, and what a drawing may leave out is not one of them."""
 
 from __future__ import annotations
 
@@ -40,11 +40,9 @@ CHANGES = [(model, change) for model, text in OWN for change in changes(text, LA
 
 
 ONE = (Where.FIRST, Where.SECOND)
-"""The side of an element that only one of the two lifecycles has."""
 
 
 def differences(found: Comparison) -> list[str]:
-    """Return the differences as text: the element, and the side that has it."""
     states = [f"{each.where.value}: {each.name}" for each in found.states if each.where in ONE]
     return states + [f"{each.where.value}: {_move(each)}" for each in found.moves if each.where in ONE]
 
@@ -58,7 +56,6 @@ def _move(each: ComparedMove) -> str:
 
 @pytest.mark.parametrize(("model", "text"), OWN)
 def test_a_drawing_shows_its_machine(model: str, text: str) -> None:
-    """Drawing and machine have no differences, in either order."""
     machine, drawing = load(model), drawing_of(text)
 
     assert [] == differences(compare(machine, drawing))
@@ -66,14 +63,12 @@ def test_a_drawing_shows_its_machine(model: str, text: str) -> None:
 
 
 def test_there_are_enough_changes() -> None:
-    """A single drawing can be changed in more than a hundred ways."""
     assert 100 < len([change for model, change in CHANGES if model == "container-status"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "change"), CHANGES, ids=lambda part: part if isinstance(part, str) else part.what)
 def test_every_single_change_is_named(model: str, change: Change) -> None:
-    """A changed or missing label, name, line or arrowhead in a drawing causes a difference or an error."""
     (found,) = parse(change.text, "changed.txt")
 
     if found.problems:
@@ -92,7 +87,6 @@ def test_every_single_change_is_named(model: str, change: Change) -> None:
 
 
 def called(model: str, what: str) -> set[str]:
-    """Return all names that the model has for the changed element, in lower case."""
     old = what.split()[-1 if what.startswith(("no head", "no line")) else 0]
     meant = drawing.LabelMeanings(load(model)).meant([old])
     events = {meaning.event for _, meaning in meant if meaning}
@@ -103,7 +97,6 @@ def called(model: str, what: str) -> set[str]:
 
 
 def test_what_may_be_left_out_is_listed() -> None:
-    """If the model does not list omissions, everything that the drawing leaves out is a difference."""
     machine, drawing = load("container-status"), drawing_of(CONTAINER)
     undrawn = {move.event for move in compare(machine, drawing).moves if move.where is Where.UNDRAWN}
 
@@ -157,18 +150,15 @@ NAMED: list[tuple[Drawing, list[str]]] = [
 
 @pytest.mark.parametrize(("drawing", "expected"), NAMED)
 def test_names_match_through_the_model_only(drawing: Drawing, expected: list[str]) -> None:
-    """A drawing must use the model's exact names for states, events and outcomes, but it may be a sketch."""
     assert expected == differences(compare(door(), drawing))
 
 
 def test_complete_compares_all_of_a_sketch() -> None:
-    """In a complete comparison, everything that a sketch leaves out is a difference."""
     assert ["first: gone"] == differences(compare(door(), doors(without="gone"), complete=True))[:1]
     assert ["first: OPEN slam CLOSED"] == differences(compare(door(), doors(without="slam"), complete=True))
 
 
 def test_gives_the_reason() -> None:
-    """Each difference has its reason, such as an unknown event, a missing label, or another initial state."""
     drawing = doors("[*] --> OPEN", "OPEN --> CLOSED", "OPEN --> X: slam", "OPEN --> CLOSED: huh", push="push/stuck")
 
     assert [Why.OUTCOME, Why.INITIAL, Why.UNLABELLED, Why.STATE, Why.EVENT, None] == [
@@ -184,10 +174,6 @@ STATED = edited(
 
 
 def test_a_model_may_list_what_drawings_leave_out() -> None:
-    """If the model lists what drawings leave out, everything else must be drawn.
-
-    Several states drawn as one may be left out only if all of them are listed.
-    """
     machine = machine_of(STATED)
 
     assert [] == differences(compare(machine, doors()))
@@ -204,10 +190,6 @@ ALIASED = (
 
 
 def test_aliases_are_names() -> None:
-    """A state, event or outcome may have an alias.
-
-    A state that is drawn by its alias is separate from other states.
-    """
     machine = machine_of(ALIASED)
 
     drawing = doors("Zu --> gone: Weg", "Zu --> Zu: Push (jams)", closed="Zu")
@@ -220,7 +202,6 @@ def test_aliases_are_names() -> None:
 
 
 def test_labels_along_a_line_are_one_name() -> None:
-    """Several labels along a line are one name; a single one of them is not the name."""
     machine = machine_of(ALIASED)
     way = "+----+\n| Zu +--+ Lift\n|    |  |\n|    |  |\n|    |  | Pull\n|    <--+\n+----+\n"
     drawing = drawing_of(way)
@@ -234,7 +215,6 @@ def test_labels_along_a_line_are_one_name() -> None:
 
 @pytest.mark.parametrize(("old", "new", "shown"), [("RemoveDoor", "DeleteDoor", "DeleteDoor"), ("slam", "push", "<")])
 def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
-    """The place of a difference is that of the label, or that of the arrowhead if the arrow itself is wrong."""
     text = drawn(outline(door())).replace(old, new)
     lines = text.split("\n")
 
@@ -246,7 +226,6 @@ def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
 
 
 def test_a_call_that_takes_time_may_be_drawn_either_way() -> None:
-    """A call that takes time may be drawn as several moves through the states in between, or as a single move."""
     through = "waiting --> starting: start\nstarting --> checking: start\nchecking --> running: start"
     shown = "WAITING --> RUNNING: StartJob"
     rest = "[*] --> absent\nabsent --> {}: make\n{} --> {}: exit\n"
@@ -260,10 +239,6 @@ def test_a_call_that_takes_time_may_be_drawn_either_way() -> None:
 
 
 def test_interrupting_events_may_have_no_source() -> None:
-    """An arrow without a source may be drawn for an interrupting event, and means that it occurs in every state.
-
-    For other events, the arrow starts in the initial state.
-    """
     base = "[*] --> absent\n[*] --> WAITING: make\nWAITING --> RUNNING: start\nRUNNING --> ENDED: exit\n"
 
     crash = base + "[*] --> WAITING: crash\n[*] --> ENDED: crash\n"
@@ -280,14 +255,12 @@ def test_interrupting_events_may_have_no_source() -> None:
 
 
 def read(machine: Machine, text: str, *, complete: bool = True) -> list[str]:
-    """Return the differences between *machine* and the drawing in *text*."""
     return differences(compare(machine, drawing_of(text), complete=complete))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
-    """A drawing by fsm shows exactly its machine, without a profile and under each profile."""
     machine = load(name)
 
     assert [] == read(machine, drawn(outline(machine)))
@@ -345,7 +318,6 @@ def test_random_drawings_with_one_change_differ(machine: Machine, chance: random
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_pictures_are_read_back(name: str) -> None:
-    """Every move in a picture is in the machine, and a full picture has every move of the machine."""
     machine = replace(load(name), omits=None)
     full = picture(machine, show=("outcomes", "stays", "interrupts", "profiles"))
 
@@ -371,7 +343,6 @@ def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], st
 
 
 def test_versions_differ_in_their_cells() -> None:
-    """The two versions differ in the reply of one call, in every state without an entry in the store."""
     machine = load("container-status")
 
     found = compare(machine.under("containerd-1.6"), machine.under("containerd-2.1"))
@@ -394,7 +365,6 @@ TWINS = [
 
 @pytest.mark.parametrize(("old", "new", "expected"), TWINS)
 def test_two_machines(old: str, new: str, expected: set[str]) -> None:
-    """The comparison of two machines covers targets, replies, outputs, silence and names."""
     text = edited(DOOR, old, new) if DOOR.count(old) == 1 else DOOR.replace(old, new)
     other = machine_of(text)
 
@@ -405,7 +375,6 @@ def test_two_machines(old: str, new: str, expected: set[str]) -> None:
 
 
 def test_machines_are_matched_by_any_name_of_theirs() -> None:
-    """Events of two machines match by their names on the wire, and states may match by an alias."""
     renamed = DOOR.replace("[event.push]", "[event.shove]").replace('event    = "push"', 'event    = "shove"')
     renamed = renamed.replace('event = "push"', 'event = "shove"')
     assert [] == differences(compare(door(), machine_of(renamed)))
@@ -423,7 +392,6 @@ def test_machines_are_matched_by_any_name_of_theirs() -> None:
 
 
 def test_two_drawings_are_compared_by_exact_names() -> None:
-    """In the comparison of two drawings, an arrow with two labels equals two arrows."""
     one = drawing_of("stateDiagram\nA --> B: go, stop\nB --> C\n")
     two = drawing_of("digraph {\nA -> B [label=go]\nA -> B [label=stop]\nB -> c\n}\n")
 
@@ -431,7 +399,6 @@ def test_two_drawings_are_compared_by_exact_names() -> None:
 
 
 def test_compares_machines_and_drawings_only() -> None:
-    """An argument that is neither a machine nor a drawing is an error."""
     with pytest.raises(TypeError, match="compare machines or drawings"):
         compare(door(), "door")  # type: ignore[arg-type]
 
@@ -449,10 +416,7 @@ BROKEN = "```\n\nstateDiagram\nx -> y\n"
     [(OTHER + FINE.replace("state", "```\nstate", 1), 6), (STRANGE + OTHER, 7), (BROKEN + "```\n" + FINE, 6)],
 )
 def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None:
-    """If there are several drawings, the one that matches the machine is chosen.
-
-    If none matches, the only one that has a state of the machine is chosen.
-    """
+    """The drawing that matches the machine is chosen, or else the only one that has a state of the machine."""
     found = choose(door(), parse(text, "doors.md"))
 
     assert f"doors.md:{line}" == found.second
@@ -460,7 +424,6 @@ def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None
 
 @pytest.mark.parametrize(("text", "code"), [(OTHER + OTHER, "FSM410"), (OTHER + BROKEN, "FSM408")])
 def test_of_several_drawings_none_is_guessed(text: str, code: str) -> None:
-    """If two drawings are possible, this is an error, and so is an unreadable drawing."""
     with pytest.raises(InputError) as caught:
         choose(door(), parse(text, "doors.md"))
 

@@ -20,8 +20,6 @@ WORDS = ["a", '"b c"', "d", '"e"', "f", '"g" + "h"', "i_1", "2", "-3.5", "é", '
 
 
 def written(random: Random, depth: int = 0) -> str:
-    """Return a random statement, sometimes with groups, defaults, ports, comments or repeated declarations."""
-
     def word() -> str:
         return random.choice(WORDS)
 
@@ -53,7 +51,6 @@ def written(random: Random, depth: int = 0) -> str:
 
 
 def lines(label: str) -> tuple[str, ...]:
-    """Return the lines into which Graphviz splits a label."""
     return tuple(label.replace("<i>", "").replace("</i>", "").split("\\n"))
 
 
@@ -73,14 +70,12 @@ def by_graphviz(graph: dict[str, list[dict[str, str]]]) -> Counter[tuple[str | N
 
 
 def read(drawing: Drawing) -> Counter[tuple[str | None, str, tuple[str, ...]]]:
-    """Return the arrows of a drawing."""
     return Counter(
         (arrow.source, arrow.target, arrow.steps[0].names if arrow.steps else ("",)) for arrow in drawing.arrows
     )
 
 
 def test_arrows_are_those_of_graphviz() -> None:
-    """Every arrow in a random graph has the states and the label that Graphviz finds."""
     random = Random(12)
     texts = [f"digraph {{\n{''.join(written(random) for _ in range(5))}}}\n" for _ in range(200)]
     run = subprocess.run(
@@ -97,7 +92,6 @@ def test_arrows_are_those_of_graphviz() -> None:
 
 @pytest.mark.parametrize("name", ["name", "src", "dst", "obj_dict", "points", "graph_type", "strict_", "parent_graph"])
 def test_attributes_may_have_any_name(name: str) -> None:
-    """An attribute of a node, of an edge or of all nodes may have any name."""
     (found,) = parse(f"digraph {{ node [{name}=x]; a [{name}=b]; a -> c [{name}=d, label=go] }}", "x.dot")
 
     assert not found.problems
@@ -126,7 +120,6 @@ def test_a_graph_of_too_many_arrows_is_refused() -> None:
 
 
 def test_a_mistake_in_one_graph_leaves_the_next() -> None:
-    """After an error in one graph, the next graph is read, although the first has braces in names and comments."""
     texts = ['digraph { a -> { b [label="}"] -> } /* } */ # }\n }', "digraph { c -> d }"]
     first, second = parse("\n".join(texts), "x.dot")
 

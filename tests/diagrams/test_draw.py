@@ -36,12 +36,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="session", autouse=True)
 def _dot() -> None:
-    """Require the program ``dot``, which draws the pictures."""
     program("dot")
 
 
 def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
-    """Return the events on each edge, by the source and the target of the edge."""
     return {(edge.source, edge.target): [label.event for label in edge.labels] for edge in drawing.edges}
 
 
@@ -49,7 +47,6 @@ def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
 
 
 def test_moves_are_drawn_and_the_rest_is_named() -> None:
-    """Two states are joined by one edge, which has a label for each move. Events without moves are listed."""
     drawing = picture(machine_of(DOOR))
 
     assert arrows(drawing) == {
@@ -64,7 +61,6 @@ def test_moves_are_drawn_and_the_rest_is_named() -> None:
 
 
 def test_what_is_the_same_in_every_state_is_drawn_once() -> None:
-    """A move that is the same in every state is drawn once, from "any state"."""
     drawn = arrows(picture(machine_of(DOOR)))
 
     assert drawn[ANY, "gone"] == ["remove"]
@@ -82,7 +78,6 @@ SHOWN = [
 
 @pytest.mark.parametrize(("part", "source", "target", "event"), SHOWN, ids=[each[0] for each in SHOWN])
 def test_the_rest_is_drawn_on_request(part: Any, source: str, target: str, event: str) -> None:  # noqa: ANN401
-    """Each kind of cell without a move is drawn if its option is given."""
     machine = machine_of(DOOR)
 
     assert event not in arrows(picture(machine)).get((source, target), [])
@@ -90,7 +85,6 @@ def test_the_rest_is_drawn_on_request(part: Any, source: str, target: str, event
 
 
 def test_interruptions_are_drawn_on_request() -> None:
-    """A crash is possible in every state, so it is drawn only on request."""
     machine = machine_of(JOB)
 
     assert "crash" in picture(machine).left_out
@@ -99,7 +93,6 @@ def test_interruptions_are_drawn_on_request() -> None:
 
 
 def test_an_error_is_drawn_where_nothing_else_leads() -> None:
-    """An error is drawn if it is the only move between its two states; other errors are drawn only on request."""
     machine = machine_of(edited(JOB, 'name = "too-early", to = "waiting"', 'name = "too-early", to = "starting"'))
     both = ("waiting", "starting")
 
@@ -109,7 +102,6 @@ def test_an_error_is_drawn_where_nothing_else_leads() -> None:
 
 
 def test_short_cuts_are_drawn_on_request() -> None:
-    """An immediate outcome is left out if the call also reaches its target in several steps; an option draws it."""
     at_once = '{ name = "begins", begins = "starting" },\n  { name = "at-once", to = "running" },'
     machine = machine_of(edited(JOB, '{ name = "begins", begins = "starting" },', at_once))
 
@@ -131,7 +123,6 @@ def test_states_that_differ_in_nothing_drawn_are_one() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_what_has_an_arrow_is_not_said_to_have_none(name: str) -> None:
-    """An event with only some of its arrows drawn, such as restart, is listed as partly drawn."""
     drawn = picture(load(name))
     events = {label.event for edge in drawn.edges for label in edge.labels}
     undrawn, _, partly = " ".join(footer(drawn)).partition("not drawn: ")[2].partition(" drawn only to states ")
@@ -153,7 +144,6 @@ def test_states_drawn_as_one_have_the_same_arrows(machine: Machine) -> None:
 
 
 def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str, str]]:
-    """Return the moves from *state* to states that are not in *among*, without replies."""
     found = set()
     for event in machine.events.values():
         for cells in (event.cells, event.ends):
@@ -165,7 +155,6 @@ def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str,
 
 
 def test_deviations_are_always_drawn() -> None:
-    """A deviation is drawn even if it does not change the state."""
     machine = machine_of(DOOR)
     drawing = picture(machine.under("old"))
 
@@ -176,7 +165,6 @@ def test_deviations_are_always_drawn() -> None:
 
 
 def test_only_what_an_event_touches_is_drawn() -> None:
-    """If one event is selected, states without a move of this event are left out."""
     drawing = picture(machine_of(DOOR), events=["slam"])
 
     assert [node.name for node in drawing.nodes] == ["shut", "open"]
@@ -209,7 +197,6 @@ def test_every_move_is_on_an_edge(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_dot_takes_it(name: str) -> None:
-    """Graphviz reads the picture without warnings and finds one node for each state."""
     drawing = picture(load(name))
     ran = subprocess.run(["dot", "-Tjson"], input=dot(drawing).encode(), capture_output=True, check=True)  # noqa: S607
     document: Any = json.loads(ran.stdout)
@@ -222,7 +209,6 @@ def test_dot_takes_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_svg_is_small_and_suits_the_dark(name: str) -> None:
-    """The picture fits a README, has a transparent background, and names its states."""
     drawing = picture(load(name))
     made = svg(drawing)
     root = ET.fromstring(made)  # noqa: S314
@@ -240,7 +226,6 @@ def test_svg_is_small_and_suits_the_dark(name: str) -> None:
 
 
 def test_png_is_sharp_and_opaque() -> None:
-    """The PNG has twice the resolution of the SVG and a white background."""
     drawing = picture(load("cri-pod"))
     made = png(drawing)
     width, depth, kind = int.from_bytes(made[16:20]), made[24], made[25]
@@ -252,7 +237,6 @@ def test_png_is_sharp_and_opaque() -> None:
 
 
 def _parts(made: bytes, kind: bytes) -> Iterator[bytes]:
-    """Yield the contents of the PNG chunks of the given *kind*."""
     start = 8
     while start < len(made):
         size = int.from_bytes(made[start : start + 4])
@@ -262,7 +246,6 @@ def _parts(made: bytes, kind: bytes) -> Iterator[bytes]:
 
 
 def test_every_colour_has_a_dark_one() -> None:
-    """Every colour in a picture with any marks has a replacement for dark pages."""
     counts = {("stop", state): 10**number for number, state in enumerate(load("container-status").states)}
     steps, states = frozenset({("create", "absent", "created")}), frozenset({"created"})
     marks = Marks(counts=counts, steps=steps, states=states, failed=frozenset({"absent"}))
@@ -285,18 +268,15 @@ def test_text_forms_are_the_same_on_every_run(machine: Machine) -> None:
 
 
 ODD = '<b>&"OPEN"\'; state x : #9; %% [*] --> y\\n @enduml } end'
-"""Characters with a special meaning in DOT, Mermaid, PlantUML or XML."""
 
 
 def odd() -> Machine:
-    """Return a door with special characters in every place that the language allows."""
     shown = edited(DOOR, 'shows = "OPEN"', f"shows = {json.dumps(ODD)}")
     titled = edited(shown, 'title   = "A door"', f"title   = {json.dumps(f'{ODD} {ODD}')}")
     return machine_of(titled.replace("ajar", "a-jar").replace("gone", "a_jar").replace("shut", "state"))
 
 
 def test_odd_words_stay_words_to_dot() -> None:
-    """Graphviz shows quotes, angle brackets and similar characters as they are."""
     ran = subprocess.run(["dot", "-Tsvg"], input=dot(picture(odd())).encode(), capture_output=True, check=True)  # noqa: S607
     words = [text.text for text in ET.fromstring(svg(picture(odd()))).iter(f"{SVG}text")]  # noqa: S314
 
@@ -306,7 +286,6 @@ def test_odd_words_stay_words_to_dot() -> None:
 
 @pytest.mark.slow
 def test_mermaid_takes_it() -> None:
-    """Mermaid's parser finds every state and arrow of every model, even with special characters."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
     drawings.append(picture(machine_of(DOOR).under("old"), marks=Marks(states=frozenset({"open"}))))
     found_by_mermaid = read_by_mermaid(list(map(mermaid, drawings)))
@@ -321,7 +300,6 @@ def test_mermaid_takes_it() -> None:
 
 
 def test_words_of_mermaid_can_be_states() -> None:
-    """A keyword of Mermaid is a valid name of a state."""
     words = ("state", "State", "note", "end", "class", "default", "scale", "click", "as", "style", "href", "accTitle")
     drawings = [picture(machine_of(DOOR.replace("shut", word))) for word in words]
 
@@ -331,7 +309,6 @@ def test_words_of_mermaid_can_be_states() -> None:
 
 @pytest.mark.slow
 def test_plantuml_takes_it(tmp_path: Path) -> None:
-    """PlantUML accepts the pictures, and refuses a damaged one."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
 
     read_by_plantuml(tmp_path, list(map(plantuml, drawings)))
@@ -343,7 +320,6 @@ def test_plantuml_takes_it(tmp_path: Path) -> None:
     ("name", "words"), [("container-status", ["restart"] * 2), ("cri-pod", ["any state"]), ("plugin-pod", [])]
 )
 def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None:
-    """In PlantUML, words that are not states have no border. Their style is written only if it is used."""
     written = plantuml(picture(load(name)))
 
     assert words == re.findall(r'^state "(.*)" as \w+ <<word>>$', written, re.MULTILINE)
@@ -352,7 +328,6 @@ def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None
 
 
 def test_the_table_has_every_cell() -> None:
-    """The table has a column for each state, and a second row for each call that takes time."""
     machine = machine_of(JOB)
     rows = [line for line in markdown(machine).splitlines() if line.startswith("|")]
 
@@ -362,10 +337,6 @@ def test_the_table_has_every_cell() -> None:
 
 
 def test_odd_words_do_not_break_the_table() -> None:
-    """Special characters do not break the table.
-
-    All rows have the same number of columns, and Markdown syntax is escaped.
-    """
     wide = machine_of(edited(DOOR, 'shows = "OPEN"', "shows = 'a | <b> *c* \\'"))
     rows = [line for line in markdown(wide).splitlines() if line.startswith("|")]
 
@@ -387,7 +358,6 @@ def test_odd_words_do_not_break_the_table() -> None:
     ],
 )
 def test_to_standard_output(form: str, begins: str) -> None:
-    """The picture is printed in the requested format."""
     ran = fsm("draw", "cri-pod", "--format", form)
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -396,7 +366,6 @@ def test_to_standard_output(form: str, begins: str) -> None:
 
 @pytest.mark.slow
 def test_into_a_folder(tmp_path: Path) -> None:
-    """The folder is created, and every model is drawn in every requested format."""
     ran = fsm("draw", "-o", str(tmp_path / "new"), "-f", "dot", "-f", "png")
 
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -407,7 +376,6 @@ def test_into_a_folder(tmp_path: Path) -> None:
 
 
 def test_the_suffix_selects_the_format(tmp_path: Path) -> None:
-    """An unknown suffix is an error, and no file is written."""
     assert fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.mmd")).returncode == 0
     assert (tmp_path / "pod.mmd").read_text(encoding="utf-8").startswith("stateDiagram-v2")
     ran = fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.gif"))
@@ -436,7 +404,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
 def test_wrong_input(arguments: list[str], message: str) -> None:
-    """For wrong input, the message has a remedy, and the exit code is 2."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -445,10 +412,6 @@ def test_wrong_input(arguments: list[str], message: str) -> None:
 
 
 def test_without_dot(tmp_path: Path) -> None:
-    """If ``dot`` is missing, the hint to install Graphviz is printed once.
-
-    Formats without ``dot`` are still written.
-    """
     env = {**os.environ, "PATH": str(tmp_path)}
     alone, every = fsm("draw", "cri-pod", env=env), fsm("draw", "-o", str(tmp_path / "out"), env=env)
 
@@ -464,7 +427,6 @@ def test_without_dot(tmp_path: Path) -> None:
 
 
 def test_when_dot_fails(tmp_path: Path) -> None:
-    """If ``dot`` fails, its message is part of the error."""
     (tmp_path / "dot").write_text("#!/bin/sh\necho it has no such format >&2; exit 1\n", encoding="utf-8")
     (tmp_path / "dot").chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -475,7 +437,6 @@ def test_when_dot_fails(tmp_path: Path) -> None:
 
 
 def test_a_run_in_a_log_is_marked() -> None:
-    """The steps of the log's first container are marked."""
     ran = fsm("draw", "container-status", "-f", "dot", "--highlight", HOLDING)
     marked = re.findall(r'"?([\w-]+)"? -> "?([\w -]+?)"? \[.*color="#0969da"', ran.stdout)
 
@@ -485,7 +446,6 @@ def test_a_run_in_a_log_is_marked() -> None:
 
 
 def test_where_a_run_failed_is_marked() -> None:
-    """If a run failed, the illegal observation and the state in which it is illegal are red."""
     ran = fsm("draw", "container-status", "-f", "dot", "--highlight", FAILING)
     failed = [line for line in ran.stdout.splitlines() if "#cf222e" in line]
 
@@ -499,7 +459,6 @@ def test_where_a_run_failed_is_marked() -> None:
 
 
 def test_a_counterexample_is_marked(tmp_path: Path) -> None:
-    """The run to mark can be read from the JSON output of ``fsm check``."""
     for folder, text in (
         ("models", DOOR),
         (
@@ -534,7 +493,7 @@ def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_can_come_through_a_pipe() -> None:
-    """A run can be read from a pipe, which can be read only once. An endless pipe is refused at a limit."""
+    """A pipe can be read only once, which is enough for a run. An endless pipe is refused at a limit."""
     command = "fsm draw container-status -f dot --highlight"
     drawn = [shell(f"{command} {each}", FAILING) for each in ('"$1"', '<(cat "$1")')]
     endless = shell(f"{command} /dev/zero")
@@ -548,7 +507,6 @@ def test_a_run_can_come_through_a_pipe() -> None:
 
 
 def test_coverage_shades_visited_states() -> None:
-    """Shades in a picture show the summed counts of several recordings, and the table shows the counts, too."""
     drawn = fsm("draw", "container-status", "-f", "dot", "--coverage", HOLDING, "--coverage", FAILING).stdout
     table = fsm("draw", "container-status", "-f", "markdown", "--coverage", HOLDING).stdout
 

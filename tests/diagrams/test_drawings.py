@@ -13,20 +13,16 @@ from fsm.language.codes import RULES
 
 
 def arrows(drawing: Drawing) -> list[str]:
-    """Return the arrows as text in order: ``source label target``, with a dot if there is no source."""
+    """Return the arrows as text, in the form ``source label target``, with a dot for a missing source."""
     return [f"{arrow.source or '.'} {'|'.join(arrow.labels) or '-'} {arrow.target}" for arrow in drawing.arrows]
 
 
 def picture(text: str) -> str:
-    """Return *text* without the indentation of the test."""
     return dedent(text).lstrip("\n")
 
 
 def test_a_drawing_in_a_comment_with_its_flaws() -> None:
-    """A drawing in a comment is read in spite of its flaws.
-
-    A corner is missing, a loop is on the right, a trunk has branches, and a target has no box.
-    """
+    """A drawing is read in spite of its flaws: a missing corner, a loop on the right, a target without a box."""
     assert [
         ". Create CREATED",
         ". Load CREATED",
@@ -42,11 +38,6 @@ def test_a_drawing_in_a_comment_with_its_flaws() -> None:
 
 
 def test_an_arrow_has_all_labels_along_it() -> None:
-    """An arrow has all labels along its line.
-
-    In this drawing a trunk branches and crosses another trunk. Its labels have several lines, remarks and a repeated
-    word.
-    """
     assert [
         ". Create(Run) then Start(Run) READY",
         ". Load READY",
@@ -62,7 +53,6 @@ def test_an_arrow_has_all_labels_along_it() -> None:
 
 
 def test_places_are_those_of_the_file() -> None:
-    """Lines and columns of a drawing are counted from one in its file, including tabs and comment marks."""
     drawing = drawing_of("\t// +---+ go +---+\n\t// | A +----> B |\n\t// +---+    +---+\n")
 
     assert [("A", 2, 7), ("B", 2, 16)] == [(name, place.line, place.column) for name, place in drawing.states.items()]
@@ -241,7 +231,6 @@ DRAWN = {
 
 @pytest.mark.parametrize("case", [case for case in DRAWN if DRAWN[case][1] is not None])
 def test_reads(case: str) -> None:
-    """Each example of a drawing is read."""
     text, expected = DRAWN[case]
 
     assert expected == arrows(drawing_of(picture(text)))
@@ -252,14 +241,12 @@ MARKS = ["// ", "# ", " * ", "-- ", ";; ", "% ", "> ", "\t//", "    "]
 
 @pytest.mark.parametrize("mark", MARKS)
 def test_reads_in_comments_of_all_kinds(mark: str) -> None:
-    """The comment marks at the beginning of the lines are not part of the drawing."""
     text = "".join(f"{mark}{line}\n" for line in picture(DRAWN["plain"][0]).splitlines())
 
     assert ["A go B"] == arrows(drawing_of(text))
 
 
 def test_sentences_around_a_drawing_are_none_of_it() -> None:
-    """Text directly above and below a drawing is ignored, even if it contains arrows."""
     text = "It goes a -> b, as x <- y:\n" + picture(DRAWN["plain"][0]) + "Then c -> d, and that | is | all.\n"
 
     assert ["A go B"] == arrows(drawing_of(text))
@@ -285,7 +272,6 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_refuses_what_could_be_misread(case: str) -> None:
-    """A drawing that could be misread is refused with a code, a place and a remedy."""
     code, text, what = WRONG[case]
 
     (found,) = parse(text, "wrong.txt")
@@ -296,14 +282,14 @@ def test_refuses_what_could_be_misread(case: str) -> None:
 
 
 def squeezed(text: str) -> str:
-    """Return *text* with each run of blanks reduced to one, as on some web pages."""
+    """Return *text* with each run of blanks squeezed into one, as some web pages do."""
     return "\n".join(" ".join(line.split()) for line in text.split("\n"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", range(6, 31))
 def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
-    """If a line has lost a blank anywhere, a single error is reported, and not an error for each torn part."""
+    """However a line has lost a blank, one error is reported, rather than one for each torn part."""
     lines = CONTAINER.split("\n")
     written = lines[line - 1]
     first = len(written) - len(written.lstrip("# "))
@@ -317,7 +303,6 @@ def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
 
 @pytest.mark.parametrize("wide", [2, 3, 4])
 def test_tabs_of_another_width_are_named(wide: int) -> None:
-    """The message has the line of the first tab, and the tab width that makes the drawing readable."""
     lines = [line.removeprefix("#").rstrip() for line in CONTAINER.split("\n")]
     pieces = [[line[at : at + wide] for at in range(0, len(line), wide)] for line in lines]
     tabbed = ["".join("\t" if each == " " * wide else each for each in those) for those in pieces]
@@ -345,7 +330,6 @@ def test_tabs_are_named_though_the_drawing_has_another_mistake() -> None:
 
 @pytest.mark.parametrize("text", [CONTAINER, POD])
 def test_a_drawing_without_its_columns_is_recognised(text: str) -> None:
-    """If runs of blanks in a drawing were squeezed, the message says so."""
     with pytest.raises(InputError) as caught:
         parse(squeezed(text), "copy.txt")
 
@@ -364,7 +348,6 @@ NOTHING = {
 
 @pytest.mark.parametrize("code", NOTHING)
 def test_a_text_without_a_drawing_is_an_error(code: str) -> None:
-    """If a text contains no drawing, the hint explains what fsm reads as a drawing."""
     text, what = NOTHING[code]
 
     with pytest.raises(InputError) as caught:
@@ -378,7 +361,6 @@ def test_a_text_without_a_drawing_is_an_error(code: str) -> None:
 
 @pytest.mark.parametrize("head", ["flowchart LR", "graph TD"])
 def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
-    """A Mermaid flowchart is refused with its name, and the equivalent state diagram is read."""
     with pytest.raises(InputError) as caught:
         parse(f"```mermaid\n{head}\n  a -->|go| b\n```\n", "x.md")
     (problem,) = caught.value.problems
@@ -390,7 +372,6 @@ def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
 
 
 def test_a_table_is_no_drawing() -> None:
-    """A table is not read as a drawing, because it has no arrows. A single box is not a drawing, either."""
     for text in ("+---+---+\n| a | b |\n+---+---+\n| c | d |\n+---+---+\n", "+------+\n| NOTE |\n+------+\n"):
         with pytest.raises(InputError):
             parse(text, "table.md")
@@ -426,7 +407,6 @@ Then a --> b.
 
 
 def test_reads_mermaid_between_fences() -> None:
-    """In Mermaid, the text of a state is its name. Notes, titles and colours are skipped."""
     drawing = drawing_of(MERMAID, "states.md")
 
     assert (7, 20) == (drawing.line, drawing.last)
@@ -441,7 +421,6 @@ def test_reads_mermaid_between_fences() -> None:
 
 
 def test_reads_mermaid_in_a_comment() -> None:
-    """A Mermaid diagram in a comment ends where the comment ends."""
     text = "// stateDiagram\n//   A --> B: go\ncode --> is: none\n"
 
     assert ["A go B"] == arrows(drawing_of(text))
@@ -449,7 +428,6 @@ def test_reads_mermaid_in_a_comment() -> None:
 
 @pytest.mark.parametrize("statement", ["state A {", "A -> B: go", "A --> B --> C", "state x <<choice>>", "--"])
 def test_refuses_mermaid_that_is_not_flat(statement: str) -> None:
-    """In Mermaid, nested and unsupported statements are errors with their line."""
     (found,) = parse(f"stateDiagram-v2\n  A --> B: go\n  {statement}\n", "x.mmd")
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
@@ -481,7 +459,6 @@ EXITED --> [*] : Remove
 
 
 def test_reads_plantuml() -> None:
-    """In PlantUML, shapes of arrows, colours, stereotypes, titles and notes are ignored."""
     drawing = drawing_of(PLANTUML, "states.puml")
 
     assert (2, 19) == (drawing.line, drawing.last)
@@ -496,7 +473,6 @@ def test_reads_plantuml() -> None:
 
 
 def test_reads_plantuml_in_a_comment() -> None:
-    """A PlantUML diagram in a comment ends at @enduml. Sequence diagrams are ignored."""
     text = "# @startuml\n# [*] --> A\n#   A --> B: go\n# @enduml\n@startuml\nAlice -> Bob : go\n@enduml\n"
 
     assert [". - A", "A go B"] == arrows(drawing_of(text))
@@ -504,7 +480,6 @@ def test_reads_plantuml_in_a_comment() -> None:
 
 @pytest.mark.parametrize("statement", ["state A {", "state x <<choice>>", "A --> B --> C", "--", "A --> B[H]"])
 def test_refuses_plantuml_that_is_not_flat(statement: str) -> None:
-    """In PlantUML, nested and unsupported statements are errors with their line."""
     (found,) = parse(f"@startuml\n[*] --> A\n{statement}\n@enduml", "x.puml")
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
@@ -525,7 +500,6 @@ strict digraph "a b" {
 
 
 def test_reads_dot() -> None:
-    """In DOT, states have the names that Graphviz displays, and an edge has the line of its statement."""
     drawing = drawing_of(DOT, "x.dot")
 
     assert [
@@ -568,7 +542,6 @@ def test_reads_dot() -> None:
     ],
 )
 def test_refuses_dot_that_is_none(text: str, line: int, what: str) -> None:
-    """In DOT, syntax errors and undirected graphs are errors with their line."""
     (found,) = parse(text, "x.dot")
 
     assert [("FSM409", line)] == [(problem.code, problem.line) for problem in found.problems]
@@ -576,7 +549,6 @@ def test_refuses_dot_that_is_none(text: str, line: int, what: str) -> None:
 
 
 def test_finds_several_in_one_file() -> None:
-    """Drawings of all kinds in one file are found in the order of the file."""
     found = parse(f"{MERMAID}\n{picture(DRAWN['plain'][0])}\n{DOT}\n{CONTAINER}", "all.md")
 
     assert [
@@ -606,7 +578,7 @@ def test_a_file_that_is_no_text(tmp_path: object) -> None:
 
 
 def test_every_code_of_drawings_has_a_case() -> None:
-    """Every code about drawings has a case here, except FSM410: the tests of the command cover it."""
+    """Every code about drawings has a case here except FSM410, which the tests of the command cover."""
     cases = {"FSM401", "FSM403", "FSM408", "FSM409", "FSM410", "FSM411", *NOTHING} | {
         code for code, _, _ in WRONG.values()
     }

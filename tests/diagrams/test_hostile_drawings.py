@@ -45,12 +45,11 @@ SEEDS = [*SMALL, *SMALL, CONTAINER, POD, *SHIPPED]
 PIECES = [*"+-|<>^v.'*\t \0\x1b\x0b\r\u2028\u202e\ufeff停\u0301{}[]\";\\", "-->", "->", "--", "/*", "/", "#", "subgraph {", "\n\n", "```", "% ", "// ", "note left of A\n"]  # fmt: skip
 
 WORK = 400
-"""Maximum number of function calls per character of a text. Typical drawings need half this number."""
+"""The most function calls that a character of a text may cause. Typical drawings need half as many."""
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:  # noqa: C901  (one case for each kind of damage)
-    """Return one or several drawings with lines and words missing, repeated, exchanged, moved, nested or replaced."""
     lines = draw(st.sampled_from(SEEDS)).split("\n")
 
     def at() -> int:
@@ -99,7 +98,6 @@ def damaged(draw: st.DrawFn) -> str:  # noqa: C901  (one case for each kind of d
 
 
 def held(text: str, found: Iterable[Drawing | Problem]) -> None:
-    """Assert that each drawing can be compared, and that each problem has a code, a hint and a line in *text*."""
     machine = load("cri-pod")
     for each in found:
         problems = [each] if isinstance(each, Problem) else each.problems
@@ -119,7 +117,6 @@ def held(text: str, found: Iterable[Drawing | Problem]) -> None:
 
 
 def answered(text: str) -> None:
-    """Read *text*, and assert that its length bounds the number of function calls."""
     calls = 0
 
     def counted(_frame: object, event: str, _of: object) -> None:
@@ -196,5 +193,4 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
     ids=["characters", "arrows", "labels"],
 )
 def test_drawings_of_characters_have_limits(text: str) -> None:
-    """The number of characters, the lengths of arrows, and the possible readings of labels are limited."""
     assert "FSM411" in {problem.code for each in parse(text, "x.txt") for problem in each.problems}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SVG = "{http://www.w3.org/2000/svg}"
 ENOUGH = 4.5
-"""Minimum contrast of text according to the Web Content Accessibility Guidelines, level AA."""
+"""The least contrast of text that the Web Content Accessibility Guidelines accept at level AA."""
 
 NURSED = (
     DOOR.replace('shows = "OPEN"', 'shows = "OPEN", kind = "active"')
@@ -49,7 +49,6 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_letters_stand_out_in_light_and_dark() -> None:
-    """The text of a state has enough contrast to the fill of the state, or to the page."""
     fills = [graphviz.HEAT, (each.fill for each in (text_pictures.UNSTATED, *text_pictures.LOOKS.values()))]
     pairs = [(graphviz.INK, fill) for each in fills for fill in each]
     pages = [(each, "#ffffff") for each in (graphviz.INK, graphviz.DIM, graphviz.RED, graphviz.OTHER, graphviz.BAD)]
@@ -69,13 +68,11 @@ def test_letters_stand_out_in_light_and_dark() -> None:
     ids=["graphviz", "mermaid", "plantuml"],
 )
 def test_kinds_differ_without_colours(lines: list[object]) -> None:
-    """The borders of any two kinds differ. PlantUML uses a symbol for the initial state."""
     assert all(one != other for one, other in combinations(lines, 2))
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_kind_looks_the_same_in_every_picture(name: str) -> None:
-    """A kind of state has one style in each format, and the legend has the kinds that occur in the picture."""
     drawing = picture(load(name))
     met = {node.kind for node in drawing.nodes} - {None}
     written = dot(drawing)
@@ -92,10 +89,6 @@ def test_a_kind_looks_the_same_in_every_picture(name: str) -> None:
 
 
 def test_a_machine_without_kinds_has_no_legend() -> None:
-    """If a machine has no kinds of states, the picture has no legend.
-
-    The mark of the initial state needs no explanation.
-    """
     plain, told = picture(machine_of(DOOR)), picture(machine_of(NURSED))
 
     assert text_pictures.legend(plain) == ()
@@ -118,7 +111,6 @@ ONLY = {
 
 @pytest.mark.parametrize("name", names())
 def test_what_only_a_profile_reaches_is_left_out_or_drawn_so(name: str) -> None:
-    """States that only a profile reaches are left out, and the caption names the profile. An option draws them."""
     machine = load(name)
     only = ONLY.get(name, set())
     drawn, asked = picture(machine), picture(machine, show=["profiles"])
@@ -130,7 +122,6 @@ def test_what_only_a_profile_reaches_is_left_out_or_drawn_so(name: str) -> None:
 
 
 def test_under_the_profile_its_states_are_dotted() -> None:
-    """Under a profile, the states that only this profile reaches have dotted borders and the name of the profile."""
     drawing = picture(load("stats-collector").under("upstream"))
 
     assert {node.name for node in drawing.nodes if node.only} == ONLY["stats-collector"]
@@ -139,7 +130,6 @@ def test_under_the_profile_its_states_are_dotted() -> None:
 
 
 def test_what_was_met_is_drawn() -> None:
-    """A state that a recording has reached is drawn even if only a profile reaches it."""
     marks = Marks(counts={("read", "blocked"): 1})
 
     assert "blocked" in {node.name for node in picture(load("container-events"), marks=marks).nodes}
@@ -153,7 +143,6 @@ def leads(drawing: Picture) -> set[tuple[str, str]]:
 
 
 def test_a_life_can_be_followed() -> None:
-    """The arrows lead from absent through a life back to absent, although every event may occur in every state."""
     life = [("absent", "created"), ("created", "running"), ("running", "stopped"), ("stopped", "absent")]
 
     assert set(life) <= leads(picture(load("nri-container")))
@@ -164,7 +153,6 @@ def test_a_life_can_be_followed() -> None:
 
 @pytest.mark.parametrize(("name", "words"), [("plugin-container", 1), ("nri-container", 1), ("nri-pod", 2)])
 def test_what_leads_from_any_state_is_gathered(name: str, words: int) -> None:
-    """Arrows from any state start at a common word."""
     assert len(re.findall("any state<", dot(picture(load(name))))) == words
     assert mermaid(picture(load(name))).count('"any state"') == words
     assert plantuml(picture(load(name))).count('"any state"') == words
@@ -174,7 +162,7 @@ def test_what_leads_from_any_state_is_gathered(name: str, words: int) -> None:
 
 
 def test_a_call_is_counted_once() -> None:
-    """The count of a call is shown where the call begins. If it has several outcomes, it is shown at the first."""
+    """The count of a call is shown where the call begins, and only at the first of several outcomes."""
     counts = {("start", "created"): 3, ("…start", "starting"): 3, ("stop", "running"): 5}
     drawing = picture(load("container-status"), marks=Marks(counts=counts))
     lines = {line for line in dot(drawing).splitlines() if "×" in line and "->" in line}  # noqa: RUF001  (times)
@@ -185,7 +173,6 @@ def test_a_call_is_counted_once() -> None:
 
 
 def test_several_ways_share_a_number() -> None:
-    """A stop may have led to either of two states, so both arrows are drawn, and they share one count."""
     marks = Marks(counts={("stop", "ready"): 5})
     written = dot(picture(load("cri-pod"), show=["outcomes"], marks=marks))
 
@@ -198,13 +185,11 @@ def test_several_ways_share_a_number() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _dot() -> None:
-    """Require the program ``dot``, which draws the pictures."""
     program("dot")
 
 
 @pytest.mark.parametrize("name", ["container-status", "cri-pod", "nri-container"])
 def test_a_page_finds_every_part(name: str) -> None:
-    """Each state, edge and cell has descriptive attributes, and a unique id that contains the name of the picture."""
     drawing = picture(load(name))
     root = ET.fromstring(svg(drawing))  # noqa: S314
     groups = {each.attrib["id"]: each for each in root.iter() if "id" in each.attrib}
@@ -225,7 +210,6 @@ def test_a_page_finds_every_part(name: str) -> None:
 
 
 def test_the_words_of_an_event_are_its_own() -> None:
-    """The group of a cell contains only the words of this cell, even if they take two lines or share an edge."""
     root = ET.fromstring(svg(picture(load("nri-container"))))  # noqa: S314
     cells = {
         each.attrib["id"]: "".join(each.itertext()) for each in root.iter(f"{SVG}g") if each.get("class") == "cell"
@@ -262,7 +246,6 @@ ignores    = ["broken", "lost"]
 
 
 def test_events_that_are_not_drawn_stand_in_one_line() -> None:
-    """Events that are not drawn share one label, and each of them has its own group."""
     machine = machine_of(LAMP)
     written = svg(picture(machine))
     cells = {each.attrib["id"]: each for each in ET.fromstring(written).iter(f"{SVG}g") if each.get("class") == "cell"}  # noqa: S314
@@ -278,7 +261,7 @@ def test_events_that_are_not_drawn_stand_in_one_line() -> None:
 
 
 def test_an_edge_without_a_cell_is_not_found() -> None:
-    """An edge that no cell has is not found: the door cannot move from open to ajar."""
+    """No edge is drawn for a move that the machine lacks: the door cannot go from open to ajar."""
     written = svg(picture(machine_of(edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "active"')))).decode()
 
     assert 'id="door:edge:shut:open"' in written

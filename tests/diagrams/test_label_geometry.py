@@ -1,6 +1,6 @@
-"""Words in shipped pictures touch neither lines nor other words.
+"""Words in the shipped pictures touch neither lines nor other words.
 
-This is measured with the font, and a renderer draws the pictures.
+Their widths are measured with the font, and a renderer draws the pictures.
 """
 
 from __future__ import annotations
@@ -25,26 +25,22 @@ PICTURES = sorted(DIAGRAMS.glob("*.svg"))
 
 @pytest.fixture(scope="module")
 def pictures() -> dict[str, Drawn]:
-    """The elements of each shipped picture."""
     return {path.stem: drawn(path.read_bytes()) for path in PICTURES}
 
 
 @pytest.fixture(scope="module")
 def wide(pictures: dict[str, Drawn]) -> Mapping[Style, float]:
-    """The widths of all texts, measured in one run."""
     program("dot")
     return widths(style for picture in pictures.values() for style, _, _ in picture.texts)
 
 
 def test_no_label_touches_a_line(pictures: dict[str, Drawn], wide: Mapping[Style, float]) -> None:
-    """Labels touch no arrows, including their own, and no other labels."""
     assert all(picture.texts and picture.lines for picture in pictures.values())
     assert [f"{name}: {each}" for name, picture in pictures.items() for each in touching(picture, wide)] == []
 
 
 @pytest.mark.parametrize("name", ["cri-pod", "plugin-container"])
 def test_a_label_on_a_line_is_found(name: str, pictures: dict[str, Drawn], wide: Mapping[Style, float]) -> None:
-    """A label that has been moved onto a line or onto another label is found."""
     picture = pictures[name]
     (style, at, _), (other, _, _) = picture.texts[0], picture.texts[-1]
     for of, points in picture.lines:
@@ -58,7 +54,6 @@ def test_a_label_on_a_line_is_found(name: str, pictures: dict[str, Drawn], wide:
 
 
 def rendered(picture: bytes, folder: Path) -> tuple[bytes, str]:
-    """Draw *picture* with rsvg-convert, and return the PNG and the messages."""
     made = folder / "picture.png"
     made.unlink(missing_ok=True)
     ran = subprocess.run(
@@ -70,7 +65,6 @@ def rendered(picture: bytes, folder: Path) -> tuple[bytes, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
 def test_a_renderer_draws_it(path: Path, tmp_path: Path) -> None:
-    """The renderer prints no message, the picture has the right size, and words and lines are visible."""
     picture = path.read_bytes()
     whole, said = rendered(picture, tmp_path)
 
@@ -83,7 +77,6 @@ def test_a_renderer_draws_it(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_broken_is_not_drawn(tmp_path: Path) -> None:
-    """Twin: the renderer refuses a truncated picture and prints a message."""
     drawn_, said = rendered(PICTURES[0].read_bytes().replace(b"</svg>", b""), tmp_path)
 
     assert drawn_ == b""

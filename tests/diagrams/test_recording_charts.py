@@ -42,7 +42,6 @@ EVENTS_CALLS = str(RECORDINGS / "2.1.9-forgotten.calls.jsonl.gz")
 
 
 def lines_of(chart: SequenceChart) -> list[int]:
-    """Return, in order, the lines of the recording that the rows of *chart* mention."""
     places = [
         found[1] for row in chart.rows if (found := re.match(r".+?, line (\d+(?: and \d+)*)(?: at|:)", row.whole))
     ]
@@ -50,7 +49,6 @@ def lines_of(chart: SequenceChart) -> list[int]:
 
 
 def messages(chart: SequenceChart) -> list[str]:
-    """Return the messages that Mermaid must find for the rows of a chart."""
     return [" ".join(filter(None, (row.clock, MARKS.get(row.kind), row.text))) for row in chart.rows]
 
 
@@ -61,7 +59,6 @@ def plain(text: object) -> str:
 
 
 def read(charts: list[SequenceChart]) -> None:
-    """Assert that Mermaid finds the participants and the rows of each chart in *charts*, in order."""
     for chart, found in zip(charts, read_by_mermaid([mermaid(each) for each in charts]), strict=True):
         assert [plain(each) for each in found["participants"]] == [
             " ".join(map(str.strip, chart.head(each))) for each in chart.participants
@@ -73,7 +70,6 @@ RELATIVE = {"trace": 1, "clock": "relative"}
 
 
 def trace(*lines: Mapping[str, object], folder: Path) -> str:
-    """Write a trace that consists of *lines*, and return its path."""
     path = folder / "trace.jsonl"
     path.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
     return str(path)
@@ -84,7 +80,6 @@ def trace(*lines: Mapping[str, object], folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def windows() -> dict[str, SequenceChart]:
-    """A chart of a part of each shipped recording, without verdicts."""
     return {path.name: recorded_chart(_window(path), None) for path in FILES}
 
 
@@ -99,7 +94,7 @@ def _window(path: Path) -> ChosenSteps:
 
 @pytest.mark.slow
 def test_every_recording_is_drawn_as_mermaid(windows: dict[str, SequenceChart]) -> None:
-    """Mermaid finds every row of a chart. Because Mermaid is slow, only every fifth chart is read."""
+    """Mermaid is slow, so it reads only every fifth chart."""
     assert len(windows) > 70
     read([*windows.values()][::5])
     for chart in windows.values():
@@ -108,7 +103,6 @@ def test_every_recording_is_drawn_as_mermaid(windows: dict[str, SequenceChart]) 
 
 @pytest.mark.slow
 def test_every_recording_is_drawn_as_svg(windows: dict[str, SequenceChart]) -> None:
-    """In the SVG, each row has a title, nothing is loaded from elsewhere, and no text is outside the picture."""
     for name, chart in windows.items():
         picture = svg(chart)
         root = ET.fromstring(picture)  # noqa: S314  (ours)
@@ -132,7 +126,6 @@ def _inside(root: ET.Element) -> None:
 
 @pytest.mark.parametrize("name", ["2.1.9-random.calls.jsonl.gz", "2.1.9-random.log.gz", "1.7.24-debuglevel.log.gz"])
 def test_what_is_recorded_of_an_entity_is_drawn_once(name: str) -> None:
-    """The chart of an entity shows each of its observations once, with the line numbers of the recording."""
     recording = open_recording(str(RECORDINGS / name), restarts=Restarts(assume="none"), as_called=True)
     seen: dict[str, Counter[int | object]] = {}
     for part in recording.batches:
@@ -151,7 +144,6 @@ def test_what_is_recorded_of_an_entity_is_drawn_once(name: str) -> None:
 
 
 def _of_rows(chosen: ChosenSteps) -> list[int]:
-    """Return the lines of the steps. The request and the reply of a call in one row follow each other."""
     found: list[tuple[int, ...]] = []
     steps = chosen.steps
     for number, each in enumerate(steps):
@@ -202,10 +194,6 @@ def test_each_observation_of_the_entity_is_in_one_row(events: list[dict[str, str
 
 
 def test_a_call_with_nothing_in_between_is_one_row(tmp_path: Path) -> None:
-    """A call with nothing in between is one row.
-
-    If there are observations in between, the call is a bar from its request to its reply.
-    """
     at = "2026-11-20T11:03:2{}Z".format
     path = trace(
         {"entity": "c1", "event": "start", "phase": "request", "at": at(0)},
@@ -227,7 +215,6 @@ def test_a_call_with_nothing_in_between_is_one_row(tmp_path: Path) -> None:
 
 
 def test_a_restart_ends_what_is_in_progress(tmp_path: Path) -> None:
-    """A call without a reply lasts until the next restart or the end of the recording. A lost call has no reply."""
     path = trace(
         {"entity": "c1", "event": "stop", "phase": "request"},
         {"event": "restart"},
@@ -248,7 +235,10 @@ def test_a_restart_ends_what_is_in_progress(tmp_path: Path) -> None:
 
 
 def test_who_is_answered_is_not_guessed(tmp_path: Path) -> None:
-    """If two equal calls are in progress, a reply has no duration, unless each call is recorded as a whole."""
+    """Of two equal calls in progress, it is unknown which one a reply ends, so no duration is shown.
+
+    Only calls that are recorded as a whole have one.
+    """
     ask = {"entity": "c1", "event": "stop", "phase": "request", "at": 0}
     told = {"entity": "c1", "event": "stop", "phase": "reply", "reply": "ok", "at": 5_000_000}
     log = chosen_steps(trace(RELATIVE, ask, ask, told, told, folder=tmp_path))
@@ -263,7 +253,6 @@ def test_who_is_answered_is_not_guessed(tmp_path: Path) -> None:
 
 
 def test_calls_and_events_of_one_run_are_one_chart() -> None:
-    """The plugin's events are between the request and the reply of the call that causes them, in one chart."""
     steps = chosen_steps(str(EVENTS), EVENTS_CALLS, last=14)
     chart = recorded_chart(steps, None)
 
@@ -283,7 +272,6 @@ def test_calls_and_events_of_one_run_are_one_chart() -> None:
 
 
 def test_a_pod_is_drawn_with_its_containers() -> None:
-    """The chart of a container includes the calls on its pod that affect the container."""
     pod = chosen_steps(str(EVENTS), EVENTS_CALLS, entity="7950")
     container = chosen_steps(str(EVENTS), EVENTS_CALLS, entity="e380f46f")
 
@@ -294,7 +282,6 @@ def test_a_pod_is_drawn_with_its_containers() -> None:
 
 
 def test_processes_of_a_history_are_clients() -> None:
-    """Each process of a history is a client of its own in the chart."""
     path = Path(__file__).parent.parent / "linearizability" / "histories" / "events.ok.jsonl"
 
     chart = recorded_chart(chosen_steps(str(path)), None)
@@ -304,7 +291,6 @@ def test_processes_of_a_history_are_clients() -> None:
 
 
 def test_checkpoints_are_what_was_shown() -> None:
-    """Each checkpoint file is one observation of a state."""
     folder = str(RECORDINGS / "checkpoints" / "2.1.9")
     chart = recorded_chart(chosen_steps(folder), None)
 
@@ -323,10 +309,6 @@ def _violations(judged: Judged) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("name", ["containerd-1.6.20.log", "cri-calls-1.6.20.jsonl", "1.6.20-orphan.calls.jsonl.gz"])
 def test_each_violation_is_marked_at_its_step(name: str) -> None:
-    """A violation is marked below the row of its line.
-
-    Under the profile, the mark is that of a tolerated deviation.
-    """
     path = str(RECORDINGS / name)
     judged = judge(path, every=True)
     steps = chosen_steps(path)
@@ -353,7 +335,6 @@ def test_each_violation_is_marked_at_its_step(name: str) -> None:
 
 
 def test_what_is_assumed_is_marked() -> None:
-    """The assumed restart is marked in the chart; without the restart, later observations would be illegal."""
     ran = fsm("draw", "-f", "mermaid", "--sequence", str(EVENTS), "--with", EVENTS_CALLS, "-p", "containerd-2.1")
 
     assert ran.stdout.count("? assumed: a restart between") == 1
@@ -379,7 +360,6 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:8])
 def test_text_stays_text(text: str, tmp_path: Path) -> None:
-    """Markup and control characters in any text of a recording are escaped, both in Mermaid and in SVG."""
     seen = {
         "entity": text,
         "of": text,
@@ -405,7 +385,6 @@ def test_text_stays_text(text: str, tmp_path: Path) -> None:
 
 
 def test_a_shortened_text_is_whole_in_the_title(tmp_path: Path) -> None:
-    """A text that does not fit between two participants is shortened in the picture, and complete in its title."""
     event = "UpdateContainerResourcesOfThisContainerNowAndForAllTimes"
     chart = recorded_chart(chosen_steps(trace({"entity": "c1", "event": event, "reply": "ok"}, folder=tmp_path)), None)
     root = ET.fromstring(svg(chart))  # noqa: S314  (ours)
@@ -420,7 +399,6 @@ def test_a_shortened_text_is_whole_in_the_title(tmp_path: Path) -> None:
 
 
 def test_the_format_is_that_of_the_suffix(tmp_path: Path) -> None:
-    """The format is that of the file's suffix, SVG by default. A folder gets both formats."""
     draw = ("draw", "--sequence", str(CALLS))
     assert fsm(*draw).stdout.startswith("<svg ")
     assert fsm(*draw, "-f", "mermaid").stdout.startswith("sequenceDiagram\n")
@@ -469,7 +447,6 @@ def test_wrong_input_is_told(options: list[str], says: str) -> None:
 
 
 def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
-    """A file that is not a recording is refused, and so are a missing file and a pipe."""
     (tmp_path / "notes.txt").write_text("Nothing of containers.\n")
 
     assert (
@@ -484,7 +461,6 @@ def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
 
 
 def test_options_of_charts_need_a_chart() -> None:
-    """An option that would be ignored without ``--sequence`` is refused."""
     ran = fsm("draw", "cri-pod", "--from", "3")
 
     assert ran.returncode == 2
@@ -492,7 +468,6 @@ def test_options_of_charts_need_a_chart() -> None:
 
 
 def test_a_picture_of_too_much_is_refused(tmp_path: Path) -> None:
-    """Too many steps or entities are refused with a remedy. A chart with the maximum number is drawn."""
     seen = {"entity": "c1", "event": "stop", "reply": "ok"}
     many = trace(*[seen] * (STEPS + 1), folder=tmp_path)
     with pytest.raises(
@@ -512,7 +487,6 @@ def test_a_picture_of_too_much_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_no_machine_is_not_judged(tmp_path: Path) -> None:
-    """If a trace names no machine and no model is given, the chart says that it was not judged."""
     seen = {"entity": "c1", "event": "stop"}
     path = trace({"trace": 1, "fresh": True}, seen | {"reply": "ok"}, seen | {"reply": "NOT_FOUND"}, folder=tmp_path)
 
@@ -523,7 +497,6 @@ def test_a_trace_of_no_machine_is_not_judged(tmp_path: Path) -> None:
 
 
 def test_restarts_alone_are_those_of_the_runtime(tmp_path: Path) -> None:
-    """If the recording has only restarts and no entities, the runtime is the only participant."""
     chart = recorded_chart(chosen_steps(trace({"event": "restart"}, {"phase": "gap"}, folder=tmp_path)), None)
 
     assert chart.participants == ("runtime",)
@@ -549,7 +522,6 @@ def test_the_picture_in_the_docs_is_up_to_date() -> None:
 
 
 def test_odd_observations_are_drawn(tmp_path: Path) -> None:
-    """An observation can be drawn even if it is empty, consists of outputs only, or has no time or duration."""
     path = trace(
         RELATIVE,
         {"entity": "c1"},
@@ -575,7 +547,6 @@ def test_odd_observations_are_drawn(tmp_path: Path) -> None:
 
 
 def test_restarts_by_the_thousand_are_counted(tmp_path: Path) -> None:
-    """Each restart between two steps of an entity counts as a step of its chart."""
     stop = {"entity": "c1", "event": "stop", "reply": "ok"}
     path = trace(stop, *[{"event": "restart"}] * (STEPS + 100), stop, folder=tmp_path)
 

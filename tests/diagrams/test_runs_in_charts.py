@@ -39,7 +39,6 @@ def texts(shown: SequenceChart, kind: str) -> list[str]:
 
 
 def test_the_last_step_breaks_it() -> None:
-    """Only the last step is marked, and the row below it has the name of the broken property."""
     found = defect("late-updates", "nothing-after-the-removal")
     shown = drawn(found)
     steps = texts(shown, "step")
@@ -51,7 +50,6 @@ def test_the_last_step_breaks_it() -> None:
 
 
 def test_a_run_that_breaks_nothing_has_no_mark() -> None:
-    """If no property is given, the chart has neither a mark nor a violation."""
     shown = drawn(defect("late-updates", "nothing-after-the-removal"), broken=False)
 
     assert texts(shown, "violation") == []
@@ -59,7 +57,6 @@ def test_a_run_that_breaks_nothing_has_no_mark() -> None:
 
 
 def test_the_last_step_of_a_machine_breaks_it() -> None:
-    """The last step is marked, unless the run repeats for ever or no property is given."""
     machine = load("container-status")
     stated = next(each for each in claims("container-status").properties if each.name == "stop-is-idempotent")
     stops = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")
@@ -72,7 +69,6 @@ def test_the_last_step_of_a_machine_breaks_it() -> None:
 
 
 def test_a_deadlock_shows_who_waits_for_what() -> None:
-    """In the deadlock, a call and an update wait for each other. No step is marked."""
     shown = drawn(defect("nri-locks", "calls-end"))
     waits = [(row.source, row.target, row.text) for row in shown.rows if row.kind == "waits"]
 
@@ -84,7 +80,6 @@ def test_a_deadlock_shows_who_waits_for_what() -> None:
 
 
 def test_what_goes_on_for_ever_begins_at_a_line() -> None:
-    """In the chart of an endless run, a line separates the first steps from the steps of the cycle."""
     found = defect("nri-locks", "calls-end")
     assert isinstance(found.of.machine, System)
     assert found.run is not None
@@ -104,7 +99,6 @@ def test_what_goes_on_for_ever_begins_at_a_line() -> None:
 
 @pytest.mark.slow
 def test_no_text_of_a_chart_touches_a_line() -> None:
-    """In shipped charts, no text touches an arrow, a box or a horizontal line; lifelines have gaps for texts."""
     program("dot")
     charts = {path.stem: chart_drawn(path.read_bytes()) for path in sorted(FINDINGS.glob("*.svg"))}
     wide = widths(style for each in charts.values() for style, _, _ in each.texts)
@@ -115,7 +109,6 @@ def test_no_text_of_a_chart_touches_a_line() -> None:
 
 @pytest.mark.parametrize("lower", [4, 8, 12])
 def test_a_text_on_its_arrow_is_found(lower: int) -> None:
-    """Twin: if texts are moved down by a few points, they touch their arrows."""
     program("dot")
     shown = chart_drawn(svg(drawn(defect("nri-locks", "calls-end"))))
     moved = shown._replace(texts=[(style, at._replace(y=at.y + lower), anchor) for style, at, anchor in shown.texts])

@@ -21,7 +21,6 @@ LAST = 15
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["1.6.20-corrupt-checkpoints.log.gz", "2.1.9-restart-kill9.log.gz"])
 def test_fails_where_the_judge_does(name: str) -> None:
-    """The track and the judge agree, even after restarts that make some containers unreadable."""
     path = str(RECORDINGS / name)
     machine = load("container-status")
     text = gzip.decompress((RECORDINGS / name).read_bytes()).decode()

@@ -25,14 +25,12 @@ LOG = str(EXAMPLE / "queue.log")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the package is installed."""
     folder = tmp_path_factory.mktemp("site")
     install_example(folder)
     return folder
 
 
 def test_its_model_is_listed_and_checked(site: Path) -> None:
-    """The package's model is used by its name, like a shipped model. Without the package, the name is unknown."""
     listed, checked = fsm_with(site, "list"), fsm_with(site, "check", "job")
 
     assert "Models of other packages\n  job " in listed.stdout
@@ -53,7 +51,6 @@ def test_its_model_is_explored_and_compared_by_name(site: Path, tmp_path: Path) 
 
 
 def test_its_log_is_recognised_and_its_violation_found(site: Path) -> None:
-    """The log is recognised and its violation is found. The twin lacks the line with the violation, and holds."""
     judged = fsm_with(site, "judge", "--properties", LOG)
     legal = fsm_with(site, "judge", "-", stdin=b"".join(Path(LOG).read_bytes().splitlines(keepends=True)[:-1]))
 
@@ -68,14 +65,12 @@ def test_its_log_is_recognised_and_its_violation_found(site: Path) -> None:
 
 
 def test_foreign_lines_are_counted(site: Path) -> None:
-    """A line in another form is not an observation, and the report counts it."""
     judged = fsm_with(site, "judge", "-", stdin=Path(LOG).read_bytes() + b"\nqueue is full\n")
 
     assert "1 foreign or damaged line" in judged.stdout
 
 
 def test_rotated_logs_are_put_in_order(site: Path, tmp_path: Path) -> None:
-    """Rotated files are sorted by the times of their lines, whatever their names are."""
     lines = Path(LOG).read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "a.log").write_text("".join(lines[5:8]), encoding="utf-8")
     (tmp_path / "b.log").write_text("".join(lines[:5]), encoding="utf-8")
@@ -88,7 +83,6 @@ def test_rotated_logs_are_put_in_order(site: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("bug", "code"), [([], 0), (["--bug"], 1)])
 def test_the_queue_is_tested_over_tcp(bug: list[str], code: int, site: Path) -> None:
-    """The planted bug in the queue is found, with the clause that it breaks. A queue without the bug passes."""
     test = [FSM, "test", "job", "--against", "jobs:{address}", "--queue", "mail", "--examples", "5"]
     tested = subprocess.run(
         [sys.executable, str(EXAMPLE / "queue_server.py"), *bug, *test],
@@ -106,7 +100,6 @@ def test_the_queue_is_tested_over_tcp(bug: list[str], code: int, site: Path) -> 
 
 
 def test_an_address_that_cannot_be_used_is_wrong_input(site: Path) -> None:
-    """For an unusable address, the message shows the form of the scheme, or reports that nothing listens there."""
     no_port = fsm_with(site, "test", "job", "--against", "jobs:localhost")
     nobody = fsm_with(site, "test", "job", "--against", "jobs:127.0.0.1:1")
 
@@ -118,7 +111,6 @@ def test_an_address_that_cannot_be_used_is_wrong_input(site: Path) -> None:
 
 
 def test_the_option_belongs_to_its_scheme(site: Path) -> None:
-    """The help has the option only if the package is installed, and other schemes reject the option."""
     described = fsm_with(site, "test", "--help")
     other = fsm_with(site, "test", "job", "--against", "model:job", "--queue", "mail")
 
@@ -129,7 +121,6 @@ def test_the_option_belongs_to_its_scheme(site: Path) -> None:
 
 
 def test_its_command_prints_the_data_that_it_returns(site: Path) -> None:
-    """The package's command has its own heading in the help of fsm, and its own help."""
     ran = fsm_with(site, "jobs", LOG)
 
     assert (0, "job     attempts\nmail-1  1\nmail-2  3\n", "") == (ran.returncode, ran.stdout, ran.stderr)
@@ -150,7 +141,7 @@ def test_packages_can_be_left_out(option: list[str], variables: dict[str, str], 
 
 @pytest.mark.parametrize("words", ["fsm ", "fsm check ", "fsm test cri-pod --against "])
 def test_completion_is_as_without_it(words: str, site: Path) -> None:
-    """Completion ignores packages; reading their metadata at each key press would be slow."""
+    """Completion ignores packages, because reading their metadata at each key press would be slow."""
     typed = {"_FSM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()))}
 
     offered = fsm_with(site, env=typed)
@@ -160,7 +151,6 @@ def test_completion_is_as_without_it(words: str, site: Path) -> None:
 
 
 def test_the_page_has_the_files_of_the_example() -> None:
-    """The page shows every file of the package unchanged, and no other file. The package is short enough to read."""
     page = (ROOT / "docs" / "how-to" / "domain.md").read_text(encoding="utf-8")
     shown = {each.file: each.text for each in blocks(page) if each.file}
     files = [each for each in EXAMPLE.rglob("*.*") if each.is_file() and "__pycache__" not in each.parts]
@@ -176,7 +166,6 @@ def test_the_page_has_the_files_of_the_example() -> None:
 
 
 def test_the_page_shows_the_warning(tmp_path: Path) -> None:
-    """The page shows the warning about a package that imports a missing library."""
     page = (ROOT / "docs" / "how-to" / "domain.md").read_text(encoding="utf-8")
     install(tmp_path, "fsm-jobs", "import redis", {"fsm.domains": "jobs = fsm_jobs:DOMAIN"}, version="0.1.0")
 
@@ -186,7 +175,6 @@ def test_the_page_shows_the_warning(tmp_path: Path) -> None:
 
 
 def test_the_rule_on_the_page_accuses(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three running jobs break the rule, and two running jobs do not."""
     page = (ROOT / "docs" / "how-to" / "domain.md").read_text(encoding="utf-8")
     (rule,) = [
         code

@@ -28,13 +28,12 @@ BROKEN: Final = {
         "FileNotFoundError",
     ),
 }
-"""Sources of domains that cannot be loaded, each with its error."""
+"""The source texts of domains that cannot be loaded, each with the error that it causes."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_domain_is_one_warning(kind: str, tmp_path: Path) -> None:
-    """The warning about a broken domain names the distribution; everything else works with its usual exit code."""
     source, wrong = BROKEN[kind]
     install(tmp_path, "broken", source, {"fsm.domains": "jobs = broken:DOMAIN"}, version="2.5")
 
@@ -68,10 +67,6 @@ def test_unreadable_rules_of_a_package_are_one_warning(rules: str | None, wrong:
 
 @pytest.mark.slow
 def test_a_broken_form_is_one_warning_and_no_verdict(tmp_path: Path) -> None:
-    """A broken form of recording causes one warning and no verdict: it cannot be imported, or its sniff raises.
-
-    The form is not tried on recordings that fsm knows.
-    """
     install(tmp_path, "broken", "import no_such_module", {"fsm.recordings": "a = broken:FORM"})
     install(tmp_path, "raising", FORM.replace("assert", "assert not"), {"fsm.recordings": "b = raising:FORM"})
     environment = {"PYTHONPATH": str(tmp_path)}
@@ -89,10 +84,6 @@ def test_a_broken_form_is_one_warning_and_no_verdict(tmp_path: Path) -> None:
 
 
 def test_two_forms_that_claim_a_recording_are_an_error(tmp_path: Path) -> None:
-    """The error names both forms that claim a recording, and ``--form`` selects one of them.
-
-    If only one of the packages is installed, there is no conflict.
-    """
     install(tmp_path, "ones", FORM.replace("NAME", "bar-log"), {"fsm.recordings": "bar-log = ones:FORM"})
     log = tmp_path / "bar.log"
     log.write_text("| restart\n", encoding="utf-8")
@@ -138,7 +129,6 @@ FORM = RecordingForm(
 
 
 def test_a_form_may_claim_a_folder(tmp_path: Path) -> None:
-    """A form of recording may claim a folder. Without its package, the folder is refused."""
     install(tmp_path, "spools", FOLDER, {"fsm.recordings": "spool = spools:FORM"})
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool" / "a.job").touch()
@@ -152,7 +142,6 @@ def test_a_form_may_claim_a_folder(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1 << 16, 3 << 20])
 def test_a_form_is_asked_about_64_kib(size: int, tmp_path: Path) -> None:
-    """A form gets a sample of at most 64 KiB, for one long line as well as for many short lines."""
     install(tmp_path, "bars", FORM, {"fsm.recordings": "NAME = bars:FORM"})
     environment = {"PYTHONPATH": str(tmp_path)}
 
@@ -186,7 +175,6 @@ def test_a_name_that_two_packages_add_is_refused(group: str, tmp_path: Path) -> 
 
 
 def _with_models(site: Path, name: str, model: str) -> None:
-    """Install a package called *name* in *site*; its domain has a model called *model*."""
     source = (
         f"from fsm.entry_points import Domain\nDOMAIN = Domain(name='{name}', about='', models='{name}_data:models')"
     )
@@ -196,7 +184,6 @@ def _with_models(site: Path, name: str, model: str) -> None:
 
 
 def test_a_model_that_two_packages_add_is_refused(tmp_path: Path) -> None:
-    """If two packages add the same model, the message names both files. A package cannot replace a shipped model."""
     _with_models(tmp_path, "first", "door")
     _with_models(tmp_path, "third", "container-status")
     alone, shipped = fsm_with(tmp_path, "show", "door"), fsm_with(tmp_path, "show", "container-status")
@@ -238,10 +225,6 @@ JUDGE = DomainCommand(about="Judge differently.", target="counting:wait")
 
 
 def test_commands_of_packages(tmp_path: Path) -> None:
-    """Commands of packages return exit codes and data, and cannot replace fsm's own commands.
-
-    A command whose target is missing is an error.
-    """
     lines = "count = counting:COUNT\nwait = counting:WAIT\nlost = counting:LOST\njudge = counting:JUDGE"
     install(tmp_path, "counting", COMMANDS, {"fsm.commands": lines})
 
@@ -260,7 +243,6 @@ def test_commands_of_packages(tmp_path: Path) -> None:
 
 
 def test_an_endless_command_has_no_limit_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that its package declares as endless has no time limit; other commands have the usual limit."""
     limits: list[float] = []
 
     def limited(most: float, _memory: int) -> AbstractContextManager[None]:
@@ -315,7 +297,6 @@ finally:
     ],
 )
 def test_metadata_is_read_only_if_needed(words: list[str], read: bool) -> None:  # noqa: FBT001
-    """Metadata is not read by most commands, or for judging a log in a format that fsm itself knows."""
     ran = subprocess.run([sys.executable, "-c", SPY, *words], capture_output=True, env=PLAIN, text=True, check=False)
 
     assert read == ("'group': 'fsm." in ran.stderr), ran.stderr
@@ -327,7 +308,6 @@ FORM_OF: Final = "import sys; from fsm.recordings import open_recording; print(o
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of fsm, built from this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -336,7 +316,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the libraries that fsm needs, but without fsm itself and its metadata."""
     folder = tmp_path_factory.mktemp("libraries")
     for each in Path(pytest.__file__).parent.parent.iterdir():
         if "container_fsm" not in each.name and each.suffix != ".pth":
@@ -347,7 +326,6 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["wheel", "folder", "zip"])
 def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, libraries: Path, tmp_path: Path) -> None:
-    """The container runtimes are found if fsm is in a wheel, in a folder without metadata, or in a zip file."""
     where = tmp_path / place
     with zipfile.ZipFile(wheel) as packed:
         names = [name for name in packed.namelist() if place == "wheel" or name.startswith("fsm/")]
@@ -375,10 +353,7 @@ def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, l
 
 @pytest.mark.slow
 def test_container_runtimes_are_found_in_an_editable_install(tmp_path: Path) -> None:
-    """The tested checkout is an editable install.
-
-    Without ``fsm.runtimes``, the commands of the runtimes are missing.
-    """
+    """The checkout under test is an editable install, and loses the runtimes' commands without ``fsm.runtimes``."""
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['fsm.runtimes'] = None\n", encoding="utf-8")
     without = {"PYTHONPATH": str(tmp_path), "FSM_NO_PLUGINS": "1"}
 
@@ -388,7 +363,6 @@ def test_container_runtimes_are_found_in_an_editable_install(tmp_path: Path) -> 
 
 
 def test_a_broken_model_of_a_package_is_one_warning(tmp_path: Path) -> None:
-    """The command ``fsm list`` still lists all other models."""
     (package := tmp_path / "broken").mkdir()
     (package / "__init__.py").write_text(
         "from fsm.entry_points import Domain\nDOMAIN = Domain(name='a', about='b', models='broken:')", encoding="utf-8"

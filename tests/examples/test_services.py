@@ -32,7 +32,6 @@ def _daemon_set() -> dict[str, Any]:
 
 
 def _verified(unit: Path) -> str:
-    """Return the complaints of systemd about *unit*."""
     done = subprocess.run([program("systemd-analyze"), "verify", unit], capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
@@ -55,7 +54,6 @@ def test_systemd_refuses_another(right: str, wrong: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_kubernetes_takes_the_daemon_set(version: str) -> None:
-    """The file matches the schema of the API, and its ports, volumes and labels are consistent."""
     found = _daemon_set()
     kubernetes_validate.validate(found, version, strict=True)
     pod, labels = found["spec"]["template"], found["spec"]["selector"]["matchLabels"]
@@ -79,7 +77,6 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 @pytest.mark.parametrize("field", CHANGES)
 def test_kubernetes_refuses_another(field: str) -> None:
-    """Kubernetes refuses unknown, misspelt and missing fields."""
     found = copy.deepcopy(_daemon_set())
     CHANGES[field](found)
 
@@ -88,7 +85,6 @@ def test_kubernetes_refuses_another(field: str) -> None:
 
 
 def _commands() -> dict[str, list[str]]:
-    """Return the command that each service runs."""
     unit = re.findall(r"^ExecStart=(.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
     return {
         "systemd": shlex.split(unit[0]),

@@ -1,4 +1,4 @@
-"""Exported machines, read by other tools and by simple readers in the tests."""
+"""Exported machines are read back by other tools, and by simple readers written for these tests."""
 
 from __future__ import annotations
 
@@ -38,17 +38,14 @@ SHIPPED = [(name, profile) for name in names() for profile in (None, *load(name)
 
 
 def machine_under(name: str, profile: str | None) -> Machine:
-    """Return the shipped machine called *name*, under *profile*."""
     return load(name).under(profile)
 
 
 def everything(machine: Machine) -> str:
-    """Return the JSON form of *machine* with all events and states."""
     return machine_report.json(machine, events=frozenset(machine.events), states=frozenset(machine.states))
 
 
 def toys() -> list[Machine]:
-    """Return machines with every feature of the language, and some random ones."""
     chance = random.Random(7)
     odd = machine_of(edited(DOOR, 'title   = "A door"', 'title = "*/ <&\\" %d"'))
     return [door(), door().under("old"), job(), counter(), odd, *(random_machine(chance) for _ in range(30))]
@@ -70,7 +67,6 @@ def test_toys_are_read_back() -> None:
 
 
 def test_orders_are_kept() -> None:
-    """The export keeps the order of the model's states, events and profiles."""
     for machine in toys():
         back = from_json(json.loads(everything(machine)))
         assert list(back.states) == list(machine.states)
@@ -86,7 +82,6 @@ ID = r"[A-Za-z_][\w.-]*"
 
 
 def test_names_are_those_of_the_schema() -> None:
-    """In exported SCXML, ids are unique, targets exist, and no transition of a state shadows another transition."""
     for machine in [*toys(), *(load(name) for name in names())]:
         root = ET.fromstring(scxml(machine))  # noqa: S314  (we wrote it)
         ids = [each.attrib["id"] for each in root.iter(f"{SCXML}state")]
@@ -102,7 +97,6 @@ def test_names_are_those_of_the_schema() -> None:
 
 @pytest.mark.parametrize("machine", [door(), job(), *(load(name) for name in names())], ids=lambda each: each.name)
 def test_another_processor_takes_the_same_steps(machine: Machine, tmp_path: Path) -> None:
-    """On a long random run, python-statemachine reaches the same targets for the outcomes."""
     path = tmp_path / "chart.scxml"
     path.write_text(scxml(machine), encoding="utf-8")
     chart = chart_of(path)
@@ -131,7 +125,6 @@ def _ids(path: Path) -> list[str]:
 
 
 def test_graphviz_reads_every_edge() -> None:
-    """Graphviz finds an edge for every outcome of every cell."""
     graphviz = program("dot")
     for machine in [*toys(), *(load(name) for name in names())]:
         ran = subprocess.run([graphviz, "-Tdot_json"], input=dot(machine), capture_output=True, text=True, check=True)
@@ -172,13 +165,11 @@ def test_what_promela_cannot_express(claim: str, what: str) -> None:
 
 
 def export(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``fsm export`` with *arguments*."""
     return fsm("export", *arguments)
 
 
 @pytest.mark.parametrize("form", ["promela", "dot", "json", "scxml"])
 def test_a_file_and_standard_output_are_the_same(form: str, tmp_path: Path) -> None:
-    """The exported file equals standard output, has the usual permissions, and is the only file in its folder."""
     path = tmp_path / "cri-pod.pml"
     printed, written = export("cri-pod", "--to", form), export("cri-pod", "--to", form, "-o", str(path))
 
@@ -219,7 +210,6 @@ def test_mistakes_have_a_way_out(arguments: list[str], message: str, tmp_path: P
 
 
 def properties(folder: Path) -> Path:
-    """Write a door and two properties, and return the path of the property file."""
     (folder / "models").mkdir()
     (folder / "properties").mkdir()
     (folder / "models" / "door.toml").write_text(DOOR, encoding="utf-8")
@@ -243,7 +233,6 @@ def test_a_property_is_exported_from_its_file_or_its_model(tmp_path: Path) -> No
 
 
 def test_an_interrupted_export_leaves_what_was_there(tmp_path: Path) -> None:
-    """Whenever an export is interrupted, the folder has either the old file or the complete new file."""
     path = tmp_path / "door.scxml"
     for wait in (0.0, 0.1, 0.2, 0.3, 0.4, 0.6):
         path.write_text("old", encoding="utf-8")

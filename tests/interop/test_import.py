@@ -41,18 +41,15 @@ PROFILED = [machine.under(profile) for machine in SHIPPED for profile in machine
 
 
 def taken(source: str | dict[str, Any], *, outcomes: bool = False) -> str:
-    """Return the model file that is the result of importing *source*."""
     text = source if isinstance(source, str) else json.dumps(source)
     return imported(text.encode(), path="lamp.json", outcomes=outcomes)
 
 
 def ways_of(machine: Machine, event: str, state: str) -> tuple[Outcome, ...]:
-    """Return the outcomes of *event* in *state*."""
     return outcomes(machine.events[event].cells[state], state, machine.events[event].kind) or ()
 
 
 def same(first: Machine, second: Machine) -> bool:
-    """Return whether the two machines are weakly bisimilar."""
     return bisimilar(tabulate(first), tabulate(second))
 
 
@@ -61,7 +58,6 @@ def same(first: Machine, second: Machine) -> bool:
 
 @pytest.mark.parametrize("machine", [*SHIPPED, door(), job(), counter()], ids=lambda each: each.name)
 def test_a_model_that_is_written_is_the_machine(machine: Machine) -> None:
-    """A model that is written as text is the same machine: it keeps clauses, levels, profiles and drawings."""
     assert bare(machine_of(toml(machine))) == bare(machine)
 
 
@@ -85,7 +81,6 @@ def test_any_text_can_be_written(text: str) -> None:
 
 
 def test_models_are_short() -> None:
-    """The text of a model is short: cells of several states are written once, and defaults are omitted."""
     text = toml(door(), comments=["A door.", "", "By hand."])
 
     assert text.startswith("# A door.\n\n# By hand.\n\n[machine]\n")
@@ -142,7 +137,6 @@ def _walk(machine: Machine, chance: random.Random) -> Iterable[tuple[str, str, s
 
 
 def _steps(machine: Machine) -> Iterable[tuple[str, str, str, str]]:
-    """Yield each step of *machine*: its event, its outcome, its source and its target."""
     for event in machine.events.values():
         for row, cells in ((event.name, event.cells), (f"{event.name}-ends", event.ends)):
             for state, cell in cells.items():
@@ -165,7 +159,6 @@ def test_shipped_machines_are_loaded(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", [*sorted(TAKEN), "_private", "__class__", "name", "id", "events", "initial_state"])
 def test_states_may_be_called_like_attributes(name: str) -> None:
-    """The exporter renames a state if its name is an attribute of python-statemachine's objects."""
     machine = machine_of(DOOR.replace("open", name).replace(f'"{name}ed"', '"opened"'))
     running = chart_of(python_statemachine(machine), format="json")()
     running.send("push.opened")
@@ -175,7 +168,6 @@ def test_states_may_be_called_like_attributes(name: str) -> None:
 
 
 def test_all_attributes_are_known() -> None:
-    """A state may have the name of any other attribute."""
     first = chart_of(python_statemachine(door()), format="json")()
     for name in {name for name in dir(first) if not name.startswith("_") and "." not in name} - TAKEN:
         back = {"transitions": [{"event": "a.b", "target": name}]}
@@ -191,8 +183,9 @@ def test_all_attributes_are_known() -> None:
 def plain(machine: Machine, *, raises: bool) -> Machine:
     """Return *machine* without clauses, profiles and shown words.
 
-    If *raises* is true, every event is a call, which replies ok or, if it is refused, an error; outputs are dropped.
-    If *raises* is false, every event is a signal, which is ignored instead of refused; outputs are kept.
+    If *raises* is true, every event becomes a call that replies ok or, where it is refused, with an error, and
+    outputs are dropped. Otherwise every event becomes a signal that is ignored where it was refused, and outputs are
+    kept.
     """
     kept = {each.event.rpartition(".")[0] for each in outcome_events(machine)}
     return replace(
@@ -281,7 +274,6 @@ CONDITIONS = ("x", "y")
 
 @st.composite
 def configurations(draw: st.DrawFn) -> dict[str, Any]:
-    """Configurations of `transitions`, in all forms in which one can write them."""
     ignoring = st.sampled_from([{}, {"ignore_invalid_triggers": True}, {"ignore_invalid_triggers": False}])
     states = [draw(st.sampled_from([name, {"name": name, **draw(ignoring)}])) for name in STATES]
     state = st.sampled_from(STATES)
@@ -334,7 +326,6 @@ def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) 
 
 
 def _ends(running: MarkupMachine, trigger: str, state: str) -> set[tuple[str, str]]:
-    """For all values of the conditions, return the state after *trigger* in *state*, and whether it raised."""
     found = set()
     for values in itertools.product((True, False), repeat=len(CONDITIONS)):
         model = _Model(dict(zip(CONDITIONS, values, strict=True)))
@@ -349,8 +340,6 @@ def _ends(running: MarkupMachine, trigger: str, state: str) -> set[tuple[str, st
 
 
 class _Model:
-    """A model object of `transitions` that has two conditions."""
-
     state: str
     trigger: Any
 
@@ -365,7 +354,6 @@ class _Model:
 
 
 def test_a_configuration_in_yaml() -> None:
-    """Words that YAML could treat as booleans or numbers are treated as names of states."""
     text = "states: [on, off, 007]\ninitial: off\ntransitions:\n- [press, off, on]\n- {trigger: press, source: on, dest: 007}\n"
     machine = machine_of(imported(text.encode(), path="lamp.yaml"))
 
@@ -436,7 +424,10 @@ def test_a_model_is_pleasant_to_read() -> None:
 
 @st.composite
 def definitions(draw: st.DrawFn, *, several: bool = True) -> dict[str, Any]:
-    """Definitions of python-statemachine whose conditions are data. If *several*, a transition may have several."""
+    """Draw a definition for python-statemachine whose conditions are data.
+
+    If *several* is true, a transition may have several conditions.
+    """
     state = st.sampled_from(["a", "b"])
     event = st.sampled_from(["go", "go.far", "stop", "go stop", "go.*", "*", "stop."])
     conditions = [{}, {}, {"cond": "x"}, {"unless": "x"}, *([{"cond": ["x"], "unless": ["y"]}] if several else [])]
@@ -482,13 +473,11 @@ def test_a_state_chart_is_its_definition(definition: dict[str, Any]) -> None:
 
 
 def _plainly(cells: Mapping[str, Cell]) -> list[Any]:
-    """Return the targets and outputs of *cells*, without names of outcomes."""
     ways = [outcomes(cell, state, "signal") or () for state, cell in cells.items()]
     return [[(way.to, way.emits) for way in each] for each in ways]
 
 
 def _chart(definition: dict[str, Any]) -> str:
-    """Return *definition* written in SCXML."""
     root = ET.Element("scxml", {"xmlns": "http://www.w3.org/2005/07/scxml", "name": definition["name"]})
     for name, state in definition["states"].items():
         element = ET.SubElement(root, "final" if state.get("final") else "state", {"id": name})
@@ -500,10 +489,6 @@ def _chart(definition: dict[str, Any]) -> str:
 
 
 def test_sent_events_are_emitted() -> None:
-    """Events that are sent on exit, by a transition or on entry become outputs.
-
-    The exception is an event that the chart sends to itself.
-    """
     text = """<scxml xmlns="http://www.w3.org/2005/07/scxml">
       <state id="a"><onexit><send event="left" target="#_parent"/></onexit>
         <transition event="go" target="b"><send event="gone" target="http://x"/><send event="own"/></transition>
@@ -541,10 +526,6 @@ def test_a_chart_that_only_takes_anything() -> None:
 
 
 def test_original_names_are_kept() -> None:
-    """The original name is kept as the word that a state shows, or as an event's name on the wire.
-
-    Names that differ stay distinct.
-    """
     configuration = {
         "states": ["a b", "a-b", "ä", "-"],
         "initial": "a b",
@@ -564,14 +545,12 @@ def test_original_names_are_kept() -> None:
 
 
 def test_a_machine_without_transitions() -> None:
-    """A machine without transitions is imported as a model without events."""
     machine = machine_of(taken({"states": ["a"], "initial": "a"}))
 
     assert (list(machine.states), dict(machine.events)) == (["a"], {})
 
 
 def test_many_conditions_are_all_kept() -> None:
-    """If a transition has too many conditions to combine, they become separate outcomes."""
     arrows = [{"trigger": "go", "source": "a", "dest": "a", "conditions": [f"c{n}"]} for n in range(12)]
     machine = machine_of(taken({"states": ["a"], "initial": "a", "transitions": arrows}))
 

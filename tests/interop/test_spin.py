@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from fsm.machine.claims import Claim, Property
 
 BATCH = 50
-"""Number of random machines in one test."""
 RANDOM = range(0, 200, BATCH)
 FOLLOWING = range(0, 100, BATCH)
 """The first seed of each batch."""
@@ -62,12 +61,10 @@ def kept(request: pytest.FixtureRequest) -> Iterator[spin.Kept]:
 
 
 def _file(test: str) -> str:
-    """Return the name of the file with the answers for *test*, without its suffix."""
     return re.sub(r"\W+", "-", test.removeprefix("test_").replace("_", "-")).strip("-")
 
 
 def test_every_answer_that_is_kept_is_of_a_test() -> None:
-    """Each stored file belongs to an existing test, and each test that asks SPIN has a file."""
     batched: dict[Callable[..., None], Iterable[object]] = {
         test_shipped_properties_have_the_same_verdict: specified(),
         test_random_machines_have_the_same_size: RANDOM,
@@ -113,7 +110,6 @@ def test_stored_answers_are_what_spin_answers(
 
 
 def of_random_machine(seed: int) -> tuple[Machine, Property]:
-    """Return a random machine and a random property of it."""
     chance = random.Random(seed)
     machine = random_machine(chance)
     return machine, random_property(chance, machine)
@@ -132,7 +128,6 @@ def sizes(machines: Sequence[Machine], folder: Path, kept: spin.Kept | None = No
 
 
 def of_configurations(machine: Machine) -> Counts:
-    """Return the size of the reachable part of *machine*, including calls in progress."""
     table = in_progress(tabulate(machine))
     walk: BreadthFirst[int, Transition] = BreadthFirst([table.initial], partial(steps, table))
     transitions = sum(1 for _ in walk)
@@ -146,7 +141,6 @@ def assert_same(ours: Counts, theirs: spin.Answer, *, transitions: bool = True) 
 
 
 def test_shipped_machines_have_the_same_size(tmp_path: Path, kept: spin.Kept) -> None:
-    """The sizes of shipped machines agree, without a profile and under each profile."""
     machines = [load(name) for name in names()]
     sizes([*machines, *(each.under(profile) for each in machines for profile in each.profiles)], tmp_path, kept)
 
@@ -177,7 +171,6 @@ cannot = ["*"]
 
 
 def test_toys_have_the_same_size(tmp_path: Path) -> None:
-    """The sizes of small machines agree, even if names are keywords or contain special characters."""
     sizes(
         [door(), door().under("old"), job(), counter(to=3), counter(to=300), machine_of(AWKWARD)],
         tmp_path,
@@ -190,7 +183,6 @@ def test_random_machines_have_the_same_size(tmp_path: Path, kept: spin.Kept, fir
 
 
 def test_a_machine_that_differs_has_another_size(tmp_path: Path) -> None:
-    """Twin: if the machine has one outcome fewer, SPIN counts fewer transitions."""
     changed = machine_of(edited(JOB, '{ running = "ended", checking = "ended" }', '{ running = "ended" }'))
     [answer] = spin.answers([spin.Part(promela(changed))], tmp_path, safety=True)
 
@@ -211,7 +203,6 @@ class Question(NamedTuple):
 
 
 def questions(machine: Machine, asked: Property) -> Iterator[Question]:
-    """Yield a question for each part of the claim."""
     text = promela(machine, asked)
     parts = list(_parts(asked.claim))
     for number, claim in enumerate(parts, 1):
@@ -231,12 +222,10 @@ def _parts(claim: Claim) -> list[Claim]:
 
 
 def stated_as(asked: Property, claim: Claim) -> Property:
-    """Return the property *asked* with *claim* in place of its own claim."""
     return replace(asked, claim=claim)
 
 
 def agree(asked: Sequence[Question], folder: Path, kept: spin.Kept) -> None:
-    """Assert that SPIN and the checker agree on the conclusion, size and shortest length of each question."""
     answers = kept.answers([each.part for each in asked], folder / "safety", safety=True)
     for each, answer in zip(asked, answers, strict=True):
         agree_on(each, answer)
@@ -248,7 +237,6 @@ def agree(asked: Sequence[Question], folder: Path, kept: spin.Kept) -> None:
 
 
 def agree_on(each: Question, answer: spin.Answer) -> None:
-    """Assert that SPIN and the checker agree on a question about finite runs."""
     ours = decide(each.stated, tabulate(each.machine))
     match ours.verdict:
         case _ if isinstance(each.stated.claim, LeadsTo):
@@ -279,11 +267,10 @@ def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Ma
 @pytest.mark.slow
 @pytest.mark.parametrize("name", specified())
 def test_shipped_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept, name: str) -> None:
-    """The checker and SPIN have the same verdict on each shipped property.
+    """Shipped properties are compared without a profile, and under the profiles with a known failure.
 
-    Properties are compared without a profile, and under profiles with a known failure. If a claim has many parts,
-    only the first and the last are compared, because all of them would take minutes. Claims that Promela cannot
-    express are compared with other second opinions.
+    Of a claim with many parts only the first and the last are compared, because all of them would take minutes.
+    Claims that Promela cannot express are compared with other second opinions.
     """
     asked: list[Question] = []
     found = specification(name)
@@ -303,7 +290,6 @@ def test_random_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept
 
 
 def test_random_properties_are_of_every_kind() -> None:
-    """For every kind of claim, several random properties hold and several others fail."""
     found: dict[tuple[str, str], int] = {}
     for seed in range(RANDOM.stop):
         machine, asked = of_random_machine(seed)
@@ -325,7 +311,6 @@ def random_listener(chance: random.Random) -> Machine:
 
 
 def following(seed: int) -> Question:
-    """Return the question whether the outputs of a random machine are possible events of a random listener."""
     chance = random.Random(seed)
     machine, asked = of_random_machine(seed)
     asked = replace(asked, claim=Follows(other=random_listener(chance)))
@@ -334,7 +319,6 @@ def following(seed: int) -> Question:
 
 @pytest.mark.parametrize("first", FOLLOWING)
 def test_random_machines_follow_alike(tmp_path: Path, kept: spin.Kept, first: int) -> None:
-    """SPIN and the checker agree on whether the outputs of one machine are possible events of another machine."""
     asked = [following(seed) for seed in range(first, first + BATCH)]
     verdicts = [type(decide(each.stated, tabulate(each.machine)).verdict) for each in asked]
 
@@ -346,7 +330,6 @@ def test_random_machines_follow_alike(tmp_path: Path, kept: spin.Kept, first: in
 
 
 def followed(text: str, folder: Path) -> str:
-    """Run the commands in the head of *text*, and return their output."""
     spin.needed()
     (folder / "model.pml").write_text(text, encoding="utf-8")
     commands = [line.removeprefix(" *   ").partition("   (")[0] for line in text.splitlines() if line[:5] == " *   "]
@@ -357,7 +340,6 @@ def followed(text: str, folder: Path) -> str:
 
 
 def test_the_head_has_the_commands_and_the_result(tmp_path: Path) -> None:
-    """If the file has no claim, its head predicts the counts of SPIN."""
     text = promela(job(), file="model.pml")
     answered = followed(text, tmp_path)
     graph = of_configurations(job())
@@ -368,7 +350,6 @@ def test_the_head_has_the_commands_and_the_result(tmp_path: Path) -> None:
 
 
 def test_a_counterexample_prints_its_steps(tmp_path: Path) -> None:
-    """SPIN finds the second of two sequences and prints its steps."""
     asked = stated(job(), 'never = ["is absent then is waiting and was ended", "is starting then is running"]')
     text = promela(job(), asked, file="model.pml").replace("-DCASE=1", "-DCASE=2")
     answered = followed(text, tmp_path)
@@ -386,7 +367,6 @@ def test_a_counterexample_prints_its_steps(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("fair", "errors"), [('["start.ends", "crash"]', 0), ('["exit"]', 1)])
 def test_an_endless_run_is_an_acceptance_cycle(tmp_path: Path, fair: str, errors: int) -> None:
-    """SPIN finds an acceptance cycle or none, depending on the fair events."""
     asked = stated(job(), f'from = "is starting"\nleads-to = "not is starting"\nfair = {fair}')
     answered = followed(promela(job(), asked, file="model.pml"), tmp_path)
 

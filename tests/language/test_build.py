@@ -157,7 +157,6 @@ CASES = [
 def test_says_what_is_wrong_where_and_the_way_out(
     code: str, text: str, old: str, new: str, what: str, hint: str
 ) -> None:
-    """An error in a model causes one problem, with its line, the wrong value and a hint."""
     text = edited(text, old, new)
 
     problems = problems_of(text)
@@ -171,7 +170,6 @@ def test_says_what_is_wrong_where_and_the_way_out(
     ("number", "cells"), [(501, 'silent = ["*"]'), (11, "moves.'*' = ["), (501, "moves.'*' = 'shut1'")]
 )
 def test_a_table_that_is_too_large_is_refused(number: int, cells: str) -> None:
-    """A model with too many outcomes is refused before any cell is built."""
     cells += "".join(f"{{ name = 'o{each}' }}," for each in range(50)) + "]" if cells.endswith("[") else ""
     head, _, _ = DOOR.partition("[states]")
     states = "".join(f'shut{number} = {{ about = "" }}\n' for number in range(1_000))
@@ -184,7 +182,6 @@ def test_a_table_that_is_too_large_is_refused(number: int, cells: str) -> None:
 
 
 def test_every_rule_of_meaning_has_a_case() -> None:
-    """Every code in the list of rules is raised by some test case."""
     assert {code for code in RULES if "FSM1" < code < "FSM2"} == {case[0] for case in CASES if case[0] > "FSM1"} | {
         "FSM120"
     }
@@ -206,7 +203,6 @@ def test_every_code_that_is_used_has_a_rule() -> None:
 
 @pytest.mark.parametrize("code", RULES)
 def test_a_rule_says_what_it_finds_and_why(code: str) -> None:
-    """The two parts of a rule begin with a lower-case letter and do not end with a full stop."""
     rule = RULES[code]
 
     assert re.fullmatch(r"FSM[0-9]{3}", code)
@@ -218,7 +214,6 @@ def test_a_rule_says_what_it_finds_and_why(code: str) -> None:
 
 
 def test_says_all_mistakes_at_once() -> None:
-    """Errors in all parts of a file are reported together, sorted by line."""
     text = DOOR
     for old, new in [
         ('initial = "shut"', 'initial = "shot"'),
@@ -239,7 +234,6 @@ def test_says_all_mistakes_at_once() -> None:
 
 
 def test_a_mistake_behind_a_star_is_said_once() -> None:
-    """An error in a cell for ``*`` is reported once, whatever the number of states is."""
     text = edited(DOOR, 'silent = ["*"]', 'moves = { "*" = "nowhere" }')
 
     assert ["FSM104"] == [problem.code for problem in problems_of(text)]
@@ -249,7 +243,6 @@ def test_a_mistake_behind_a_star_is_said_once() -> None:
 
 
 def test_every_cell_is_there_in_the_order_of_the_model() -> None:
-    """Every cell is present, in the order of the model. A ``*`` means the states that the event does not mention."""
     machine = door()
 
     assert [
@@ -266,7 +259,6 @@ def test_every_cell_is_there_in_the_order_of_the_model() -> None:
 
 
 def test_a_cell_rests_on_the_clause_of_its_state_or_of_its_event() -> None:
-    """If a cell names no clause, the event itself is the clause, with the level of the event or of the machine."""
     machine = door()
 
     assert [
@@ -283,12 +275,10 @@ def test_a_cell_rests_on_the_clause_of_its_state_or_of_its_event() -> None:
 
 
 def test_a_state_shows_its_name_unless_it_says_otherwise() -> None:
-    """A state shows its own name by default. Two states that show the same word look alike to an observer."""
     assert ["CLOSED", "OPEN", "CLOSED", "gone"] == [state.shows for state in door().states.values()]
 
 
 def test_a_call_that_begins_replies_where_it_ends() -> None:
-    """A call that takes time replies only when it ends. If a target names no outcome, the call replies ok."""
     start = job().events["start"]
 
     assert [("begins", "starting", (), True), ("too-early", "waiting", ("error",), False)] == [
@@ -304,7 +294,6 @@ def test_a_call_that_begins_replies_where_it_ends() -> None:
 
 
 def test_signals_have_no_reply() -> None:
-    """A signal has no reply, because no caller waits for one."""
     moves = job().events["exit"].cells["running"]
 
     assert isinstance(moves, Moves)
@@ -316,14 +305,12 @@ def test_signals_have_no_reply() -> None:
     [("", "signal"), ('rpc = "Bang"', "call"), ('kind = "call"', "call"), ('kind = "hidden"\nrpc = "Bang"', "hidden")],
 )
 def test_what_has_a_name_on_the_wire_is_a_call_and_all_else_a_signal(words: str, kind: str) -> None:
-    """An event without a kind is a call if it has a name on the wire, and a signal if it has none."""
     events = machine_of(f'{DOOR}\n[event.bang]\n{words}\nabout = "A noise."\nsilent = ["*"]\n').events
 
     assert kind == events["bang"].kind
 
 
 def test_a_cell_knows_its_line() -> None:
-    """A cell has the line of the word that defines it, even if the word is in a list or is ``*``."""
     events = door().events
 
     for event, state, mark in [
@@ -335,14 +322,12 @@ def test_a_cell_knows_its_line() -> None:
 
 
 def test_header_words_reach_the_machine() -> None:
-    """The words of the header reach the machine. By default, the entity has the name of the machine."""
     assert ("task", ("CANCELED",)) == (job().entity, job().indefinite)
     assert ("counter", ()) == (counter().entity, counter().indefinite)
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_shipped_model_is_well_formed(name: str) -> None:
-    """Each shipped model can be built without a profile and under each of its profiles."""
     machine = load(name)
 
     assert name == machine.name
@@ -354,7 +339,6 @@ def test_every_shipped_model_is_well_formed(name: str) -> None:
 
 
 def test_a_deviation_is_allowed_beside_what_the_machine_does() -> None:
-    """Under a profile, the additional outcomes carry the deviation, and the outcomes of the machine itself do not."""
     cell = door().under("old").events["push"].cells["shut"]
 
     assert isinstance(cell, Moves)
@@ -365,7 +349,6 @@ def test_a_deviation_is_allowed_beside_what_the_machine_does() -> None:
 
 
 def test_an_override_that_narrows_replaces_the_cell() -> None:
-    """If an override narrows a cell, the cell has only the outcomes of the override, and keeps its clause."""
     cell = door().under("old").events["push"].cells["ajar"]
 
     assert isinstance(cell, Moves)
@@ -374,7 +357,6 @@ def test_an_override_that_narrows_replaces_the_cell() -> None:
 
 
 def test_the_other_cells_are_those_of_the_machine() -> None:
-    """A profile changes only the cells that it names; the other cells are those of the machine."""
     machine = door()
     profiled = machine.under("old")
 
@@ -415,7 +397,6 @@ ends = { starting = { begins = "checking" } }
 
 
 def test_a_deviation_may_take_time() -> None:
-    """A deviation can concern the ends of a call: the machine's own ends stay, and new ends carry the deviation."""
     events = machine_of(JOB + SLOW_START).under("slow").events
 
     assert {
@@ -430,7 +411,6 @@ def test_a_deviation_may_take_time() -> None:
 
 
 def test_ends_may_be_narrowed() -> None:
-    """An override without a deviation replaces the ends of a call."""
     ends = machine_of(JOB + SLOW_START).under("sure").events["start"].ends
 
     assert [("checking", True)] == [(way.to, way.begins) for way in ends["starting"].outcomes]
@@ -453,7 +433,6 @@ about = "It moves what is in progress, or the specification does not say."
     ],
 )
 def test_a_call_may_end_wherever_others_move_it(shake: str, state: str) -> None:
-    """The end of a call may be in another state only if some event can move the entity to that state."""
     text = edited(JOB, CHECKING, f'{CHECKING}{state} = {{ stays = true, reply = "GONE" }}\n')
     still = edited(text, EXIT, 'moves = { running = "ended" }')
 
@@ -462,7 +441,6 @@ def test_a_call_may_end_wherever_others_move_it(shake: str, state: str) -> None:
 
 
 def test_a_call_can_end_under_each_profile() -> None:
-    """A profile under which a call cannot end is an error."""
     again = edited(
         JOB, CHECKING, 'checking = [{ name = "again", begins = "starting" }, { name = "done", to = "running" }]\n'
     )
@@ -481,7 +459,6 @@ ends = { starting = { begins = "checking" }, checking = { begins = "starting" } 
 
 
 def test_deviations_from_one_cell_may_meet() -> None:
-    """If several deviations concern one cell, each of them allows its own outcome."""
     more = (
         DOOR
         + '\n[profile.old.cell.falls-off]\nevent = "push"\nabout = ""\ndeviates = "push-opens"\nmoves = { shut = "gone" }\n'
@@ -493,7 +470,6 @@ def test_deviations_from_one_cell_may_meet() -> None:
 
 
 def test_an_unknown_profile_is_misuse() -> None:
-    """The message about an unknown profile contains its name and the existing profiles."""
     with pytest.raises(ValueError, match="machine 'door' has no profile 'new'; profiles: old"):
         door().under("new")
     with pytest.raises(ValueError, match="machine 'counter' has no profile 'old'; profiles: none"):
@@ -501,7 +477,6 @@ def test_an_unknown_profile_is_misuse() -> None:
 
 
 def test_all_kinds_of_cells_are_in_the_toys() -> None:
-    """The machines for tests contain every kind of cell, so tests that use them cover every kind."""
     kinds = {
         type(cell) for machine in (door(), job()) for event in machine.events.values() for cell in event.cells.values()
     }
@@ -510,7 +485,6 @@ def test_all_kinds_of_cells_are_in_the_toys() -> None:
 
 
 def test_an_outcome_that_stays_leads_to_the_state_it_is_in() -> None:
-    """An outcome that stays leads to the current state. In a cell for ``*``, each state stays as it is."""
     machine = machine_of(edited(DOOR, 'silent = ["*"]', 'moves = { "*" = { stays = true, emits = ["Knock"] } }'))
     cells = machine.events["knock"].cells
 
@@ -542,12 +516,10 @@ moves = { open = "ajar" }
 
 
 def _overrides(machine: Machine, profile: str) -> list[tuple[str, str, list[str]]]:
-    """Return the overrides of *profile*, each with its name, its event and its states."""
     return [(each.name, each.event, list(each.cells)) for each in machine.profiles[profile].overrides]
 
 
 def test_a_profile_has_the_cells_of_the_one_that_it_extends() -> None:
-    """Profiles may extend each other in a chain, in any order. The machine keeps the order of the file."""
     machine = machine_of(OLDER)
 
     old = [("lock-jams", "push", ["shut"]), ("never-stuck", "push", ["ajar"])]
@@ -557,7 +529,6 @@ def test_a_profile_has_the_cells_of_the_one_that_it_extends() -> None:
 
 
 def test_a_deviation_that_is_taken_over_is_one_of_the_profile_that_has_it() -> None:
-    """An inherited deviation has the name of the extending profile, and the version in which it was defined."""
     machine = machine_of(OLDER)
 
     deviations = {name: each.overrides[0].deviation for name, each in machine.profiles.items()}
@@ -579,17 +550,12 @@ def test_a_deviation_that_is_taken_over_is_one_of_the_profile_that_has_it() -> N
     ids=["another name", "the same name", "another event"],
 )  # fmt: skip
 def test_a_profile_overrides_cell_by_cell_what_it_extends(own: str, expected: list[tuple[str, str, list[str]]]) -> None:
-    """A profile inherits the cells of the profile that it extends.
-
-    An override replaces an inherited override of the same name entirely.
-    """
     machine = machine_of(f'{DOOR}\n[profile.older]\nabout = ""\nextends = "old"\n{own}')
 
     assert expected == _overrides(machine, "older")
 
 
 def test_a_profile_that_extends_a_circle_is_no_further_mistake() -> None:
-    """If profiles extend each other in a cycle, only the cycle itself is reported."""
     text = DOOR
     for name, parent in (("one", "two"), ("two", "one"), ("three", "two")):
         text += f'\n[profile.{name}]\nabout = ""\nextends = "{parent}"\n'
@@ -601,7 +567,6 @@ def test_a_profile_that_extends_a_circle_is_no_further_mistake() -> None:
 
 
 def test_a_clause_may_stand_with_the_cells_that_rest_on_it() -> None:
-    """A clause that is defined in an event is an ordinary clause, and other events may name it."""
     rests = (
         """clauses.deaf = { says = "What is gone hears nothing.", MAY = "handbook, section 6", cannot = ["gone"] }"""
     )
@@ -619,7 +584,6 @@ def test_a_clause_may_stand_with_the_cells_that_rest_on_it() -> None:
 
 
 def test_the_star_stands_for_the_states_that_no_clause_mentions() -> None:
-    """In an event, ``*`` means all states that none of its clauses mentions, at any position in the event."""
     text = edited(DOOR, SILENT, 'refuses = { gone = "NOT_FOUND" }\nclauses.push-opens.silent = ["*"]')
 
     cells = machine_of(text).events["knock"].cells
@@ -638,10 +602,6 @@ about = "Open the door with a foot."
 
 
 def test_an_event_that_is_like_another_has_its_cells() -> None:
-    """An event that is like another has the kind and the clauses of the other, and its own name.
-
-    Cells that the event defines itself take precedence.
-    """
     machine = machine_of(f'{DOOR}{KICK}refuses = {{ open = "STUCK" }}\nclauses.gone-is-gone.silent = ["gone"]')
 
     push, kick = machine.events["push"], machine.events["kick"]
@@ -654,10 +614,6 @@ def test_an_event_that_is_like_another_has_its_cells() -> None:
 
 
 def test_an_event_that_is_like_one_without_a_clause_is_its_own_clause() -> None:
-    """If the other event has no clause, an event that is like it is its own clause.
-
-    The clause has the level and the source of the other event, and its own sentence.
-    """
     machine = machine_of(DOOR + KICK.replace('"push"', '"remove"'))
 
     clause = machine.events["kick"].cells["shut"].clause
@@ -671,10 +627,6 @@ def test_an_event_that_is_like_one_without_a_clause_is_its_own_clause() -> None:
 
 
 def test_an_event_that_is_like_a_call_that_takes_time_ends_like_it() -> None:
-    """An event that is like a call that takes time has the ends of the call.
-
-    Ends that the event defines itself take precedence.
-    """
     machine = machine_of(
         f'{JOB}\n[event.retry]\nlike = "start"\nabout = "Once more."\nends = {{ checking = "ended" }}\n'
     )
@@ -688,7 +640,6 @@ def test_an_event_that_is_like_a_call_that_takes_time_ends_like_it() -> None:
 
 
 def test_an_event_may_be_like_one_that_stands_behind_it() -> None:
-    """An event may be like an event that comes later in the file; the machine keeps the order of the file."""
     head, _, tail = DOOR.partition("[event.push]")
 
     assert ["kick", "push", "remove"] == list(machine_of(f"{head}{KICK}[event.push]{tail}").events)[:3]
@@ -702,7 +653,6 @@ off-frame = ["shuttable", "gone"]
 
 
 def test_a_set_of_states_stands_for_each_of_them() -> None:
-    """A set of states can be used in all groups of cells, in profiles, in drawing omissions and in other sets."""
     text = edited(DOOR, "[clause.push-opens]", f"{SETS}\n[clause.push-opens]")
     text = edited(text, "moves   = { open = { to", "moves   = { shuttable = { to")
     text = edited(text, CANNOT, 'cannot = ["gone"]')
@@ -721,7 +671,6 @@ def test_a_set_of_states_stands_for_each_of_them() -> None:
 
 
 def test_what_a_set_stands_for_stays_where_it_is() -> None:
-    """If an outcome of a set of states stays, each state of the set stays as it is."""
     text = edited(DOOR, "[clause.push-opens]", f"{SETS}\n[clause.push-opens]")
     text = edited(text, SILENT, 'ignores = ["shut"]\nmoves = { off-frame = { stays = true } }')
 

@@ -104,10 +104,7 @@ PACKAGES: dict[str, dict[str, dict[str, str]]] = {
     RULES["FSM223"].wrong: {"fsm-jobs": {"fsm.commands": "jobs = atempts:COMMAND"}},
     RULES["FSM223"].right: {"fsm-jobs": JOB_LOG | {"fsm.commands": "jobs = fsm_jobs:COMMAND"}},
 }
-"""The packages that are installed for an example, each with its entry points.
-
-All packages have the code of ``examples/domain``.
-"""
+"""The packages to install for an example, each with its entry points. Their code is that of ``examples/domain``."""
 
 ATEMPTS = """from fsm.entry_points import DomainCommand
 COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
@@ -115,7 +112,7 @@ COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
 
 
 def text_of(code: str, snippet: str) -> str:
-    """Return *snippet* if it is a complete file; if it is not, return a complete file that contains it."""
+    """Return *snippet* itself if it is a complete file, and otherwise a complete file that contains it."""
     place = PLACES.get(code) or BEFORE.get(code) or RULES[code].right
     text = next((each for each in READERS[code[:4]][2] if each.count(place) == 1), "")
     return edited(text, place, f"{snippet}\n{place}" if code in BEFORE else snippet) if text else snippet
@@ -123,7 +120,6 @@ def text_of(code: str, snippet: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the files that the commands of the examples need."""
     folder = tmp_path_factory.mktemp("examples")
     for name in ("logs", "models", "properties", "systems"):
         (folder / name).mkdir()
@@ -177,9 +173,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @contextmanager
 def _listening(folder: Path) -> Iterator[None]:
-    """Run a runtime at ``cri.sock`` and another server at ``other.sock`` in *folder*.
+    """Run a runtime at ``cri.sock`` and some other server at ``other.sock`` in *folder*.
 
-    The servers are processes and not threads, because other tests fork this process.
+    They are processes and not threads, because other tests fork this process.
     """
     other = (
         "import socketserver\n"
@@ -201,7 +197,6 @@ def _listening(folder: Path) -> Iterator[None]:
 
 
 def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
-    """Run the command that reads *example*, and return its exit code and the codes of its problems."""
     command, overwritten = example, {}
     if not example.startswith("fsm "):
         name, command, _ = READERS[code[:4]]
@@ -224,14 +219,12 @@ def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [code for code in RULES if code != "FSM606"])  # this runtime has every image
 def test_an_example_raises_its_code(code: str, folder: Path) -> None:
-    """The wrong example raises its own code and no other code."""
     assert (2, {code}) == codes(code, RULES[code].wrong, folder)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [code for code in RULES if code != "FSM607"])  # a server does not end by itself
 def test_the_mended_example_is_accepted(code: str, folder: Path) -> None:
-    """The corrected example raises no code, whatever its verdict is."""
     status, found = codes(code, RULES[code].right, folder)
 
     assert set() == found

@@ -69,7 +69,6 @@ FOUND = [
 
 
 def problems(path: Path, text: str) -> tuple[Problem, ...]:
-    """Return the problems of *text* when it is loaded as a model."""
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         load(path)
@@ -77,7 +76,6 @@ def problems(path: Path, text: str) -> tuple[Problem, ...]:
 
 
 def test_both_kinds_are_reported_in_one_step(tmp_path: Path) -> None:
-    """Syntactic and semantic errors are reported together, and the semantic ones remain when the syntax is fixed."""
     together = problems(tmp_path / "door.toml", SEVERAL)
     mended = SEVERAL.replace('titel   = "A door"', "").replace("shows = 1", 'shows = "OPEN"').replace('"cal"', '"call"')
     mended = mended.replace('"fine"', '"FINE"').replace("[event.pull]", '[event.pull]\nabout = ""')
@@ -89,7 +87,6 @@ def test_both_kinds_are_reported_in_one_step(tmp_path: Path) -> None:
 
 
 def test_of_properties_too(tmp_path: Path) -> None:
-    """For property files, both kinds of errors are reported together, and messages never quote a missing word."""
     text = PROPERTIES.replace("says   =", "sayz   =").replace('under = "old"', 'under = "older"')
     at = repository(tmp_path, properties=text.replace('machine = "door"', 'machine = "doer"'))
     with pytest.raises(InputError) as machine:
@@ -104,17 +101,12 @@ def test_of_properties_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", ["machine", "states", "event"])
 def test_where_too_little_is_left_only_the_form_is_reported(gone: str, tmp_path: Path) -> None:
-    """If a table is unusable, only its syntactic error is reported.
-
-    An example is a required table that is written as an array of tables.
-    """
     found = problems(tmp_path / "door.toml", SEVERAL.replace(f"[{gone}", f"[[{gone}").replace("]\n", "]]\n"))
 
     assert {each.code for each in found} <= {"FSM004", "FSM010", "FSM011", "FSM012"}
 
 
 def places(document: Value, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield the path of every value in *document*."""
     items = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
@@ -127,10 +119,6 @@ def places(document: Value, at: tuple[str | int, ...] = ()) -> Iterator[tuple[st
 @pytest.mark.parametrize("model", [DOOR, JOB], ids=["door", "job"])
 @pytest.mark.parametrize("how", ["wrong", "renamed", "dropped"])
 def test_one_mistake_of_form_makes_none_of_meaning(model: str, how: str) -> None:
-    """A syntactic error at any place causes no semantic error.
-
-    The value has a wrong type, the key is not a name, or the key is missing.
-    """
     for number, at in enumerate(places(tomllib.loads(model))):
         if number % 5 and TIMES == 1:
             continue

@@ -30,7 +30,6 @@ TWICE = PROPERTIES.replace("fails = {", f"fails = [{EVERYWHERE}, {{").replace("l
 
 
 def found(name: str) -> Machine:
-    """Return the machine called *name*; property files may refer to it."""
     if name == "door":
         return machine_of(DOOR)
     from fsm.language.library import load  # noqa: PLC0415
@@ -39,19 +38,16 @@ def found(name: str) -> Machine:
 
 
 def specified(text: str) -> Specification[Machine]:
-    """Return the specification in the property file *text*."""
     return specify(parse(text.encode(), Stated, path="toy.toml"), found)
 
 
 def problems(text: str) -> tuple[Problem, ...]:
-    """Return the problems of the property file *text*."""
     with pytest.raises(InputError) as raised:
         specified(text)
     return raised.value.problems
 
 
 def test_all_that_is_written_is_there() -> None:
-    """A property has everything that the file says about it, including its known failure under a profile."""
     whole = specified(PROPERTIES)
     (stated,) = whole.properties
 
@@ -71,7 +67,6 @@ def test_all_that_is_written_is_there() -> None:
 
 
 def test_everywhere_is_everywhere() -> None:
-    """A failure that is stated for one profile takes precedence over a failure that is stated for all."""
     (stated,) = specified(TWICE).properties
 
     assert [getattr(stated.expected(each), "length", None) for each in (None, "old")] == [1, 2]
@@ -116,7 +111,6 @@ CASES = [
 
 @pytest.mark.parametrize(("code", "claim", "what", "hint"), CASES, ids=[each[1][:40] for each in CASES])
 def test_says_what_is_wrong_where_and_the_way_out(code: str, claim: str, what: str, hint: str) -> None:
-    """An error in a property file is reported once, with its line, a message and a hint."""
     text = edited(PROPERTIES.split("fails = ", maxsplit=1)[0], CLAIM, claim)
     (problem,) = problems(text)
 
@@ -127,7 +121,6 @@ def test_says_what_is_wrong_where_and_the_way_out(code: str, claim: str, what: s
 
 
 def test_one_failure_under_several_profiles_is_written_once() -> None:
-    """A known failure may list several profiles. Without a list, it concerns the machine without a profile."""
     several = edited(PROPERTIES, 'under = "old"', 'under = ["none", "old"]')
     plain = edited(PROPERTIES, 'under = "old", ', "")
     ghosts = KnownFailure(about="Ghosts.", length=2)
@@ -138,7 +131,6 @@ def test_one_failure_under_several_profiles_is_written_once() -> None:
 
 
 def test_what_is_defined_stands_for_what_it_is() -> None:
-    """The name of a condition means the condition in parentheses, and the name of a set means its states."""
     define = '[define]\nwide = ["open", "ajar"]\noff = ["wide", "gone"]\nback = "was gone and wide or was wide"\n'
     text = edited(PROPERTIES, CLAIM, 'reachable = ["was wide then is off", "not back"]\nfrom-each = ["wide"]')
     spelled = edited(
@@ -177,7 +169,6 @@ DEFINED = [
 
 @pytest.mark.parametrize(("code", "define", "claim", "what", "hint"), DEFINED, ids=[each[1][:30] for each in DEFINED])
 def test_says_what_is_wrong_with_what_is_defined(code: str, define: str, claim: str, what: str, hint: str) -> None:
-    """The problem has the line of the definition, unless only the use of the definition is wrong."""
     text = edited(PROPERTIES, CLAIM, claim).replace("[property.", f"[define]\n{define}\n[property.")
 
     (problem,) = problems(text)
@@ -188,7 +179,6 @@ def test_says_what_is_wrong_with_what_is_defined(code: str, define: str, claim: 
 
 
 def test_a_definition_that_needs_itself_is_one_mistake_and_its_use_another() -> None:
-    """A cycle of definitions is one error, and a condition that uses it is another, because it cannot be read."""
     define = "[define]\nnear = 'far'\nfar = 'not near'\n"
     text = edited(PROPERTIES, CLAIM, f"{CLAIM}\nuntil = 'near'").replace("[property.", f"{define}[property.")
 
@@ -196,7 +186,6 @@ def test_a_definition_that_needs_itself_is_one_mistake_and_its_use_another() -> 
 
 
 def test_a_property_has_one_level_with_its_source() -> None:
-    """A property without a level is an error, and so is one with two levels."""
     level = 'SHOULD = "handbook, section 5"\n'
     bare = edited(PROPERTIES, level, "")
     both = edited(PROPERTIES, level, f'{level}MAY = "hearsay"  # here\n')
@@ -213,7 +202,6 @@ def test_a_property_has_one_level_with_its_source() -> None:
 
 
 def test_a_profile_that_is_not_there() -> None:
-    """An unknown profile is an error wherever it is named, also in the expected sizes."""
     text = edited(PROPERTIES, "\nold = ", "\nodl = ")
     (problem,) = problems(text)
 
@@ -227,7 +215,6 @@ def test_no_property_is_a_mistake() -> None:
 
 
 def test_every_mistake_is_said_at_once() -> None:
-    """Errors in several properties of a file are reported together."""
     text = edited(PROPERTIES, CLAIM, 'never = "opne"') + '[property.other]\nsays = ""\nMUST  = ""\n'
 
     assert [problem.code for problem in problems(text)] == ["FSM303", "FSM301"]
@@ -243,7 +230,6 @@ def test_every_rule_is_broken_here() -> None:
 
 @pytest.mark.parametrize("path", ["models/door.toml", "properties/door.toml"])
 def test_a_model_and_its_properties_find_each_other(tmp_path: Path, path: str) -> None:
-    """The specification can be loaded from either of the two files."""
     whole = specification(str(repository(tmp_path) / path))
 
     assert whole.machine.path == str(tmp_path / "models" / "door.toml") or path.startswith("models")
@@ -251,14 +237,12 @@ def test_a_model_and_its_properties_find_each_other(tmp_path: Path, path: str) -
 
 
 def test_a_machine_may_be_named_by_its_path(tmp_path: Path) -> None:
-    """A property file can name its machine by a path, which is relative to the property file."""
     text = edited(PROPERTIES, 'machine = "door"', 'machine = "../models/door.toml"')
 
     assert specification(str(repository(tmp_path, properties=text) / "properties" / "door.toml")).machine.name == "door"
 
 
 def test_a_model_without_properties_says_where_they_belong(tmp_path: Path) -> None:
-    """If a model has no properties, the hint has the path at which its property file is expected."""
     repository(tmp_path)
     (tmp_path / "properties" / "door.toml").unlink()
     with pytest.raises(InputError) as raised:
@@ -270,7 +254,6 @@ def test_a_model_without_properties_says_where_they_belong(tmp_path: Path) -> No
 
 
 def test_a_broken_model_is_reported_as_such(tmp_path: Path) -> None:
-    """An error in a model is reported in the model, and not in the property file that names the model."""
     repository(tmp_path)
     model = tmp_path / "models" / "door.toml"
     model.write_text(edited(DOOR, 'initial = "shut"', 'initial = "shutt"  # here'), encoding="utf-8")
@@ -282,7 +265,6 @@ def test_a_broken_model_is_reported_as_such(tmp_path: Path) -> None:
 
 
 def test_refines_finds_what_is_beside_the_file(tmp_path: Path) -> None:
-    """``refines`` looks for a model beside the property's own model before it looks for a shipped model."""
     text = edited(PROPERTIES, CLAIM, 'refines = "cri-pod"')
     repository(tmp_path, properties=text)
     (tmp_path / "models" / "cri-pod.toml").write_text(

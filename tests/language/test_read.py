@@ -72,7 +72,6 @@ CASES = [
 
 @pytest.mark.parametrize(("code", "old", "new", "what", "hint"), CASES, ids=lambda part: part[:40])
 def test_says_what_is_wrong_where_and_the_way_out(code: str, old: str, new: str, what: str, hint: str) -> None:
-    """A syntactic error causes one problem, with its line, the wrong value and a hint."""
     text = edited(DOOR, old, new)
 
     (problem,) = problems_of(text.encode(errors="surrogateescape"))
@@ -92,7 +91,6 @@ FILES: list[tuple[str, Callable[[Path], object], str]] = [
 
 @pytest.mark.parametrize(("code", "make", "what"), FILES, ids=["missing", "directory", "loop", "huge"])
 def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object], what: str, tmp_path: Path) -> None:
-    """A problem that concerns the file as a whole has no line."""
     path = tmp_path / "toy.toml"
     make(path)
 
@@ -105,13 +103,11 @@ def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object
 
 
 def test_a_path_that_no_file_can_have_is_said() -> None:
-    """A NUL in a path is reported as an error of the input, and does not crash the command."""
     with pytest.raises(InputError, match=r"the file cannot be opened: embedded null byte \[FSM001\]"):
         content("a\0b")
 
 
 def test_every_rule_of_form_has_a_case() -> None:
-    """Every code in the list of syntactic rules is raised by some test case."""
     assert {code for code in RULES if code < "FSM1"} == {case[0] for case in (*CASES, *FILES)}
 
 
@@ -141,7 +137,6 @@ interrupts = true
 
 
 def test_says_all_mistakes_at_once() -> None:
-    """A file with ten errors has ten problems, sorted by line."""
     said = [(problem.line, problem.code) for problem in problems_of(TEN_MISTAKES)]
 
     assert [
@@ -212,12 +207,10 @@ PLACES = [
 
 @pytest.mark.parametrize(("path", "line"), PLACES, ids=str)
 def test_finds_the_line_of(path: tuple[str | int, ...], line: int) -> None:
-    """The line of a key is found, however the key is written. A missing key has the line of the surrounding table."""
     assert line == locate(LINES.encode()).find(*path)
 
 
 def test_a_header_of_its_own_counts_before_a_table_that_is_implied() -> None:
-    """A missing key is reported at the header of its table, even if the header of a subtable comes first."""
     text = edited(
         DOOR,
         '[event.warp]\nkind   = "hidden"\nabout  = ',
@@ -229,7 +222,6 @@ def test_a_header_of_its_own_counts_before_a_table_that_is_implied() -> None:
 
 
 def test_what_is_missing_at_the_top_is_no_table_where_it_is_text() -> None:
-    """For a missing text, the hint shows a line; for a missing table, it shows a header."""
     with pytest.raises(InputError) as raised:
         parse(b"", Stated, path="door.toml")
 
@@ -291,7 +283,6 @@ def _paths(path: tuple[str | int, ...], value: object) -> Iterator[tuple[str | i
 
 @st.composite
 def damaged_bytes(draw: st.DrawFn) -> bytes:
-    """Return a model file that is cut short, or that has some bytes flipped, inserted or omitted."""
     data = bytearray(draw(st.sampled_from(TEXTS)).encode())
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, max(0, len(data) - 1)))
@@ -311,7 +302,6 @@ def damaged_bytes(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def damaged_lines(draw: st.DrawFn) -> bytes:
-    """Return a model file that has some lines omitted, repeated or moved."""
     lines = draw(st.sampled_from(TEXTS)).split("\n")
     for _ in range(draw(st.integers(1, 6))):
         line = lines.pop(draw(st.integers(0, len(lines) - 1)))
@@ -340,14 +330,12 @@ def test_a_damaged_file_is_a_machine_or_says_what_is_wrong(data: bytes) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS, ids=["door", "job", "counter", *(path.stem for path in SHIPPED)])
 def test_a_file_cut_short_says_what_is_wrong(text: str) -> None:
-    """If a model file is cut after any line, the result is a machine or a list of problems."""
     lines = text.splitlines(keepends=True)
     for end in range(0, len(lines), max(1, len(lines) // (40 if TIMES > 1 else 12))):
         problems_of("".join(lines[:end]))
 
 
 def test_a_large_file_of_mistakes_is_read_in_time() -> None:
-    """A large file with several thousand unknown words is read in time, and every word is reported."""
     text = "".join(f"word{number} = {number}\n" for number in range(5_000))
 
     assert 5_000 + 3 == len(problems_of(text))
@@ -363,7 +351,6 @@ def test_nesting_as_deep_as_allowed_is_read() -> None:
 
 
 def test_dots_in_strings_and_numbers_nest_nothing() -> None:
-    """Only the dots between the parts of a key nest tables; dots in strings and numbers do not."""
     dots = "a." * 100
     text = edited(
         DOOR, 'about   = "Open the door."', f'about = """{dots}\n\\"{dots}"""  # {dots}\naliases = [\'{dots}\']'
@@ -373,7 +360,6 @@ def test_dots_in_strings_and_numbers_nest_nothing() -> None:
 
 
 def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
-    """A model that is read from bytes equals the model that is read from a file."""
     path = tmp_path / "door.toml"
     path.write_text(DOOR, encoding="utf-8")
 
@@ -381,7 +367,6 @@ def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_message_lists_so_many_mistakes_and_no_more() -> None:
-    """The message lists the first hundred problems, and the number of the remaining ones."""
     text = edited(DOOR, 'silent = ["*"]', f"silent = [{'0, ' * 1_000}]")
 
     with pytest.raises(InputError) as caught:

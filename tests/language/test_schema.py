@@ -31,12 +31,10 @@ DOCUMENTS = [tomllib.loads(text) for text in (DOOR, JOB, SHIPPED[0].read_text(en
 
 
 def _well_formed(document: dict[str, Any]) -> bool:
-    """Return whether the parser finds no syntactic error in *document*."""
     return not {"FSM010", "FSM011", "FSM012", "FSM131"} & {problem.code for problem in problems_of(toml_text(document))}
 
 
 def _nodes(node: object) -> Iterator[dict[str, Any]]:
-    """Yield every table in *node*, including *node* itself."""
     if isinstance(node, dict):
         yield node
     for below in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
@@ -44,7 +42,6 @@ def _nodes(node: object) -> Iterator[dict[str, Any]]:
 
 
 def test_it_is_a_schema_of_the_draft_that_it_names() -> None:
-    """The schema is valid for the draft that it names, and its id is a URN and not an address."""
     jsonschema.Draft202012Validator.check_schema(schema())
 
     assert "https://json-schema.org/draft/2020-12/schema" == schema()["$schema"]
@@ -54,7 +51,6 @@ def test_it_is_a_schema_of_the_draft_that_it_names() -> None:
 
 
 def test_every_call_gives_a_schema_of_its_own() -> None:
-    """Each call returns a new schema, so a caller may change it without an effect on other callers."""
     mine = schema()
     mine["$defs"].clear()
 
@@ -63,15 +59,10 @@ def test_every_call_gives_a_schema_of_its_own() -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_models_are_valid(path: Path) -> None:
-    """Shipped models match the schema, so an editor reports no error in them."""
     VALIDATOR.validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 def test_editors_understand_every_form() -> None:
-    """Editors understand the schema: it uses oneOf for alternatives and has no null type.
-
-    Tables refuse unknown words and invalid names.
-    """
     for node in _nodes(schema()):
         assert "anyOf" not in node
         assert node.get("type") != "null"
@@ -80,7 +71,6 @@ def test_editors_understand_every_form() -> None:
 
 
 def test_its_words_are_those_of_the_parser() -> None:
-    """Every class of the parser has a definition in the schema with the same words."""
     classes = {
         name: each
         for name, each in inspect.getmembers(fsm.language.machine_file, inspect.isclass)
@@ -128,7 +118,6 @@ KEYS = st.sampled_from([*WORDS, "shut", "sh ut", "*", "", "<table>", "[key]", "Ã
 
 @st.composite
 def mutated(draw: st.DrawFn) -> dict[str, Any]:
-    """Return a document in which some keys are renamed, dropped or added, and some values are changed."""
     document: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(DOCUMENTS)))
     for _ in range(draw(st.integers(1, 3))):
         places = [
@@ -198,7 +187,6 @@ EVENTS: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("words", "fits"), EVENTS, ids=str)
 def test_a_clause_has_its_sentence_and_one_level(words: dict[str, Any], *, fits: bool) -> None:
-    """The schema and the parser require the same combinations of words in a clause."""
     machine = {"name": "lamp", "title": "A lamp", "about": "Is on.", "source": "the box", "initial": "on"}
     document = {"machine": machine, "states": {"on": {"about": "On."}}, "event": {"look": {"about": "Look.", **words}}}
 
@@ -208,7 +196,6 @@ def test_a_clause_has_its_sentence_and_one_level(words: dict[str, Any], *, fits:
 
 @pytest.mark.parametrize("level", [{}, {"MUST": "page 1"}, {"MUST": "page 1", "MAY": "page 2"}], ids=str)
 def test_a_clause_alone_has_one_level(level: dict[str, str]) -> None:
-    """A clause without a level is invalid, and so is a clause with two levels."""
     document: dict[str, Any] = copy.deepcopy(DOCUMENTS[0])
     document["clause"]["push-opens"] = {"says": "A door that is pushed opens.", **level}
 
@@ -217,7 +204,6 @@ def test_a_clause_alone_has_one_level(level: dict[str, str]) -> None:
 
 
 def test_both_kinds_of_documents_are_tried() -> None:
-    """The documents to be mutated are valid, and an empty document is not."""
     assert [True, True, True, False] == [_well_formed(document) for document in (*DOCUMENTS, {})]
     assert [True, True, True, False] == [VALIDATOR.is_valid(document) for document in (*DOCUMENTS, {})]
 
@@ -242,12 +228,10 @@ PATHS: list[tuple[tuple[str | int, ...], str]] = [
 
 @pytest.mark.parametrize(("path", "words"), PATHS, ids=str)
 def test_knows_the_words_at_a_path(path: tuple[str | int, ...], words: str) -> None:
-    """The schema lists the words at a path; the list is empty if authors choose the names there."""
     assert words == " ".join(Vocabulary().words(*path))
 
 
 def test_an_outcome_has_the_same_words_alone_and_in_a_list() -> None:
-    """An outcome has the same words by itself and in a list of alternatives."""
     alone = Vocabulary().words("event", "push", "moves", "open")
 
     assert {"name", "to", "begins", "reply", "emits"} < set(alone)
@@ -268,5 +252,4 @@ def test_an_outcome_has_the_same_words_alone_and_in_a_list() -> None:
     ids=str,
 )
 def test_says_what_is_expected_at_a_path(path: tuple[str | int, ...], expected: str) -> None:
-    """The description of the words at a path uses plain words, not the terms of JSON Schema."""
     assert expected == Vocabulary().expected(*path)

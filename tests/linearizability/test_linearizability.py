@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def history(*lines: str, outputs: str | None = None) -> History:
     """Build operations from texts of the form ``CALLED RETURNED EVENT [REPLY]``.
 
-    A ``-`` replaces a missing part, and ``=X`` means that the operation shows X.
+    ``-`` stands for a part that is missing, and ``=X`` for an operation that shows X.
     """
     operations = []
     for thread, line in enumerate(lines):
@@ -114,7 +114,6 @@ PAIRS = {
 
 
 def machine(name: str) -> Machine:
-    """Return the toy or the shipped machine called *name*."""
     return job() if name == "job" else load(name)
 
 
@@ -127,7 +126,6 @@ def test_one_is_legal_and_its_twin_is_not(case: str) -> None:
 
 
 def test_of_a_call_that_is_displaced_nothing_is_specified() -> None:
-    """If another event moves the job while its start is in progress, the start may have any reply."""
     displaced = history("0 1 make ok", "2 9 start ok", "3 8 exit", outputs="")
     ended = history("0 1 make ok", "2 9 start ok", outputs="")
 
@@ -139,7 +137,6 @@ def test_of_a_call_that_is_displaced_nothing_is_specified() -> None:
 
 
 def found(machine: Machine, seen: History) -> NotLinearizable:
-    """Return the answer that *seen* is not linearizable, with the illegal part."""
     answer = linearize(machine, seen)
     assert isinstance(answer, NotLinearizable)
     return answer
@@ -153,7 +150,6 @@ def test_a_reply_is_told_with_those_that_would_have_been_legal() -> None:
 
 
 def test_what_came_later_is_no_part_of_the_longest_legal_beginning() -> None:
-    """The longest legal beginning includes a start that returned later, because the start may have acted earlier."""
     answer = found(
         load("container-status"), history(CREATED, "2 9 start ok", "3 4 exec ok", "5 6 start ok", "7 8 stop ok")
     )
@@ -175,7 +171,6 @@ def test_a_signal_is_told_as_one_that_cannot_happen() -> None:
 
 
 def test_outputs_are_told_with_those_that_could_have_come() -> None:
-    """A missing output is reported at the operation that should emit it; a surplus output is reported at the end."""
     operations = ("0 1 create-container ok", "2 3 stop-container ok")
     lacking = found(load("nri-container"), history(*operations, outputs="CreateContainer"))
     needless = found(load("nri-container"), history(*operations, outputs="CreateContainer StopContainer StopContainer"))
@@ -187,7 +182,6 @@ def test_outputs_are_told_with_those_that_could_have_come() -> None:
 
 
 def test_entities_do_not_meet() -> None:
-    """Each entity is judged separately, and the answer names the entity with the illegal history."""
     one, other = history(*RUNNING), history(CREATED, "2 3 exec ok")
     operations = [replace(each, entity="a") for each in one.operations]
     operations += [replace(each, entity="b") for each in other.operations]
@@ -255,7 +249,6 @@ def test_no_operation_returns_before_it_is_called() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_a_second_opinion_agrees_on_random_histories(part: int) -> None:
-    """The engine and the second opinion have the same verdict, and the returned steps are possible in their order."""
     answers: Counter[bool] = Counter()
     for number in range(amount(50, night=3_000)):
         chance = random.Random(f"{part} {number}")
@@ -293,9 +286,9 @@ def _check_steps(machine: Machine, seen: History, steps: tuple[Step, ...], *, wh
 
 @pytest.mark.slow
 def test_what_is_linearizable_is_a_behaviour_to_the_monitor() -> None:
-    """The monitor allows every linearizable history.
+    """The monitor allows every linearizable history, and may allow more.
 
-    It may allow more, because it cannot tell which of two equal calls a reply belongs to.
+    Unlike a history, a trace does not say which of two equal calls a reply belongs to.
     """
     judged = 0
     for number in range(600 * TIMES):

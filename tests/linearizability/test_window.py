@@ -1,4 +1,4 @@
-"""The window of a history is a part that is illegal by itself, and the shortest such part with the same end."""
+"""The window of a history: a part that is illegal by itself, and the shortest one with the same end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def history(*lines: str) -> History:
     """Build operations from texts of the form ``CALLED RETURNED EVENT [REPLY]``.
 
-    A ``-`` replaces a missing part, and ``=X`` means that the operation shows X.
+    ``-`` stands for a part that is missing, and ``=X`` for an operation that shows X.
     """
     operations = []
     for thread, line in enumerate(lines):
@@ -45,14 +45,12 @@ def history(*lines: str) -> History:
 
 
 def window(machine: Machine, seen: History) -> Window:
-    """Return the window of *seen*, which is not linearizable."""
     answer = linearize(machine, seen)
     assert isinstance(answer, NotLinearizable)
     return answer.window
 
 
 def shown(found: Window) -> list[str]:
-    """Return the operations of a window as text."""
     return [str(each) for each in found.operations]
 
 
@@ -60,7 +58,6 @@ LONG = [f"{10 * number} {10 * number + 5} status ok" for number in range(1, 100)
 
 
 def test_what_came_long_before_is_not_in_it() -> None:
-    """The window has only two of a hundred operations, because these two show the violation."""
     seen = history("0 1 create ok", *LONG, "1000 1001 start ok", "1002 1003 start ok", "1004 1005 status ok")
 
     found = window(load("container-status"), seen)
@@ -69,7 +66,6 @@ def test_what_came_long_before_is_not_in_it() -> None:
 
 
 def test_what_needs_the_beginning_says_so() -> None:
-    """If the call would be legal from another state, the window starts at the beginning of the history."""
     seen = history("0 1 start ok", "2 3 status ok")
 
     found = window(load("container-status"), seen)
@@ -78,7 +74,6 @@ def test_what_needs_the_beginning_says_so() -> None:
 
 
 def test_an_operation_may_be_illegal_alone() -> None:
-    """A window may be a single operation, if its reply is impossible in every state."""
     found = window(door(), history("0 1 push ok", "2 3 push NONSENSE"))
 
     assert (["push: NONSENSE"], False) == (shown(found), found.begins)
@@ -87,7 +82,7 @@ def test_an_operation_may_be_illegal_alone() -> None:
 def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
     """An operation that began before the window may still act within it.
 
-    In this history, an earlier start cannot explain both states that were shown.
+    In this history, an earlier start cannot explain both of the states that were shown.
     """
     seen = history("0 1 create ok", "2 20 start ok", "4 5 - =CONTAINER_RUNNING", "6 7 - =CONTAINER_CREATED")
 
@@ -98,7 +93,7 @@ def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
 
 
 def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
-    """A start that never returns may act at any time, and a hundred of them make the search no harder.
+    """A start that never returns may act at any time, yet a hundred of them make the search no harder.
 
     They explain the exec, but not the state that is shown after it.
     """
@@ -114,7 +109,6 @@ def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_it_is_illegal_by_itself_and_no_part_of_it_is(part: int) -> None:
-    """A second opinion tries the window from every state in which it may begin, and finds it illegal."""
     kinds: Counter[str] = Counter()
     for number in range(500 * TIMES):
         chance = random.Random(f"window {part} {number}")
@@ -140,6 +134,5 @@ def test_it_is_illegal_by_itself_and_no_part_of_it_is(part: int) -> None:
 
 
 def _possible(machine: Machine, operations: tuple[Operation, ...], states: list[str]) -> bool:
-    """Return whether *operations* are possible from one of *states*. A look that never returned may be omitted."""
     kept = tuple(each for each in operations if each.returned is not None or each.event)
     return any(linearizable(replace(machine, initial=state), History(operations=kept)) for state in states)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 MANY = TIMES if TIMES == 1 else 5 * TIMES // 2
-"""Factor for the number of random machines. The nightly run has a hundred thousand examples."""
+"""The factor for the number of random machines, which gives the nightly run a hundred thousand examples."""
 AT_NIGHT = [1_001_445, 1_001_890, 1_002_028, 2_002_653]
 """Seeds of machines with calls in progress on which engines once disagreed in a nightly run."""
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD")
@@ -47,7 +47,6 @@ LONGEST = 5
 
 
 def random_script(chance: random.Random, machine: Machine) -> list[Observation]:
-    """Return simulated events, one after another, some of which are changed."""
     made = simulate(machine, seed=chance.randrange(1 << 30), length=2 * LONGEST)
     shown = sorted({state.shows for state in machine.states.values()})
     script = []
@@ -67,7 +66,6 @@ def random_script(chance: random.Random, machine: Machine) -> list[Observation]:
 
 
 def history(script: list[Observation]) -> History:
-    """Return the history of *script*, whose operations do not overlap."""
     return History(
         operations=tuple(
             Operation(called=2 * at, returned=2 * at + 1, event=each.event, reply=each.reply, shows=each.shows)
@@ -77,7 +75,6 @@ def history(script: list[Observation]) -> History:
 
 
 def kit_test(script: list[Observation]) -> Test:
-    """Return *script* as the steps of a test."""
     return [(Stimulus(each.event), Response(reply=each.reply, shows=each.shows)) for each in script]
 
 
@@ -86,7 +83,6 @@ EXACT = ("naive", "oracle", "property monitor")
 
 
 def judging(machine: Machine) -> Callable[[list[Observation]], bool]:
-    """Return a function that decides whether a script is legal for *machine*, and asserts that all judges agree."""
     traces = {f"{name}, of traces": judge(machine) for name, judge in judges.TRACE.items()}
     histories = {f"{name}, of histories": judge(machine) for name, judge in judges.HISTORY.items()}
     tests = {f"{name}, of tests": judges.KIT[name](machine) for name in EXACT}
@@ -113,7 +109,6 @@ class Examples:
         self.legal: list[bool] = []
 
     def machines(self) -> Iterator[tuple[random.Random, Machine]]:
-        """Yield each machine, together with a generator for more random choices."""
         for number in self._numbers:
             chance = random.Random(number)
             yield chance, random_machine(chance)
@@ -124,7 +119,6 @@ class Examples:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, object], None]) -> None:
-    """All judges of traces, histories and tests agree on a script without overlapping calls."""
     examples = Examples(record_property, part, machines=80)
     for chance, machine in examples.machines():
         agree = judging(machine)
@@ -154,7 +148,6 @@ def test_tests_that_leave_calls_in_progress(part: int, record_property: Callable
 
 @pytest.mark.parametrize("part", range(3))
 def test_histories_that_overlap(part: int, record_property: Callable[[str, object], None]) -> None:
-    """Both engines agree on linearizability, and the calls of a linearizable history are a legal trace."""
     examples = Examples(record_property, part, machines=40)
     for chance, machine in examples.machines():
         for history in (random_history(chance, machine) for _ in range(3)):
@@ -181,7 +174,6 @@ def only_calls(machine: Machine, history: History) -> History:
 
 
 def test_deviations(record_property: Callable[[str, object], None]) -> None:
-    """A deviation is reported if and only if the trace or the history is illegal without it."""
     found = Counter[bool]()
     for number in range(120 * TIMES):
         chance = random.Random(number)
@@ -260,10 +252,7 @@ class _StopRefuses(Simulated):
 
 @pytest.mark.parametrize(("reply", "legal"), [("ok", True), ("NOT_FOUND", False)])
 def test_the_stop_of_an_absent_container_succeeds(reply: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """The reply to the stop of an absent container must be ok.
-
-    A hidden restart could interrupt the call, but this does not make other replies legal.
-    """
+    """The reply must be ok, and a hidden restart that could interrupt the call makes no other reply legal."""
     assert legal == judging(load("cri-container"))([Observation(entity="e", event="stop", reply=reply)])
 
 
@@ -344,7 +333,6 @@ cannot = ["*"]
     ],
 )
 def test_what_judges_of_tests_once_disagreed_on(test: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """A hidden event may be needed to explain a later step, and may emit outputs repeatedly."""
     steps = []
     for word in test.split():
         event, _, seen = word.partition("=")

@@ -32,16 +32,14 @@ if TYPE_CHECKING:
     from fsm.machine.table import Way
 
 LARGEST = 400
-"""Maximum number of states of a random system in a test."""
+"""How many states a random system in these tests may have."""
 
 
 def numbers(text: str, machines: dict[str, Machine]) -> Callable[[int], System]:
-    """Return a function that builds the system in *text* with any number of copies of the part that has two."""
     return lambda count: system_of(text.replace("count = 2", f"count = {count}"), machines)
 
 
 def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, Crowd]:
-    """Return a random system for each number of copies of a part, with this part and the simulation of any number."""
     for _ in range(60):
         text, machines = random_text(chance)
         if text.count("count = 2") == 1:
@@ -55,7 +53,7 @@ def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, C
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
-    """Change the simulation: if one copy leaves a state, it forgets that other copies may still be in the state."""
+    """Break the simulation: when one copy leaves a state, it forgets that others may still be there."""
     one_does = vars(Crowd)["_one_does"]
     patch.setattr(
         Crowd,
@@ -65,14 +63,13 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
 
 
 def called(name: str, part: System, of: str) -> str:
-    """Return *name* with 2 in place of the number of any higher copy of the part *of*."""
     for copy in part.parts[of].copies[2:]:
         name = f"{name.removesuffix(copy.suffix)}.2" if name.endswith(copy.suffix) else name
     return name
 
 
 def not_simulated(system: System, crowd: Crowd, part: str) -> str:
-    """Return a step of *system* that *crowd* cannot take, or an empty string if there is none. Try every state."""
+    """Return a step of *system* that *crowd* cannot take in some state, or an empty string if there is none."""
     table, more = SystemTable(system), SystemTable(crowd.system, mentioned=crowd.system.events)
     crowded = {copy.digit for copy in system.parts[part].copies[1:]}
     named = table.table_of(part).named
@@ -125,7 +122,6 @@ def test_steps_of_shipped_systems_are_simulated(name: str, part: str) -> None:
 
 
 def test_a_step_that_is_not_simulated_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: a simulation that forgets the states of other copies cannot take some step."""
     forgetful(monkeypatch)
     three, two = (load_system("plugin-sync", {"call": count}) for count in (3, 2))
 
@@ -133,7 +129,6 @@ def test_a_step_that_is_not_simulated_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def worked(do: str, *, heard: str = "", named: str = "door") -> Callable[[int], System]:
-    """Return a system with jobs that *do* something, and a door called *named* with the line *heard*."""
     work = f'[event.work]\nkind = "call"\nof = "job"\nabout = "W"\nsteps = [{do}]\n'
     text = OFFICE.replace("count   = 2", "count = 2").replace('heard   = "door is open"', "") + work
     text = text.replace('machine = "door"', f'machine = "door"\n{heard}').replace("part.door", f"part.{named}")
@@ -148,7 +143,6 @@ def worked(do: str, *, heard: str = "", named: str = "door") -> Callable[[int], 
     ],
 )
 def test_what_follows_a_move_is_simulated(do: str, heard: str) -> None:
-    """After one copy has moved, an error may end the event, or outputs may depend on the copy's new state."""
     numbered = worked(do, heard=heard)
     crowd = Crowd(numbered(3), numbered(2), "job")
 
@@ -252,7 +246,6 @@ steps = ["door.push/opened"]
 
 
 def of_three() -> Unknown | Proved | Refuted:
-    """Return the conclusion on a claim that two copies satisfy and three copies violate."""
     numbered = numbers(THREE, {"door": door(), "counter": counter(to=3)})
     [found] = examine_any(lambda count: specification_of(numbered(count), 'never = "meet"'), "it").checked
     return found.verdict
@@ -266,7 +259,6 @@ def test_what_three_break_is_not_proved_of_any_number() -> None:
 
 
 def test_it_would_be_if_others_went_with_each_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: a simulation that forgets the states of other copies wrongly proves the claim."""
     forgetful(monkeypatch)
 
     assert of_three() == Proved(any_number="it")
@@ -316,7 +308,6 @@ steps = ["it.add/refused"]
 
 
 def test_a_step_that_leads_nowhere_is_an_instant() -> None:
-    """With three copies, one copy can pass while another is at the start and the door is ajar; with two, none can."""
     numbered = numbers(STEP, {"door": door(), "counter": counter(to=2)})
     twice = 'for = "it"\nnever = "(door is ajar and it is n0) then (door is ajar and it is n0)"'
     stated = {count: specification_of(numbered(count), twice) for count in (1, 2, 3)}
@@ -337,10 +328,7 @@ def test_what_only_three_put_to_the_test_is_unknown() -> None:
 
 
 def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
-    """A claim that only a single copy satisfies is unknown for many copies.
-
-    The door lets in one copy, so every copy is inside only if there is one copy.
-    """
+    """The door lets in a single copy, so the claim that every copy is inside holds only if there is just one."""
     text = THREE.replace('steps = ["it.add"]', 'steps = ["door.warp", "it.add"]')
     numbered = numbers(text, {"door": door(), "counter": counter(to=3)})
 

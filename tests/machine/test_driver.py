@@ -25,8 +25,6 @@ class Log:
         self.door: Position = Driver(door()).position(enter=self.callback("enter"), leave=self.callback("leave"))
 
     def callback(self, what: str) -> Callable[[Change], None]:
-        """Return a callback that logs *what* was called, and the current state of the door."""
-
         def noted(change: Change) -> None:
             self.lines.append(f"{what}: {change.event} {change.source} > {change.target}, in {self.door.state}")
             if self.fails == what:
@@ -49,7 +47,6 @@ def test_a_state_is_left_then_the_effect_happens_then_the_other_is_entered() -> 
 
 
 def test_where_the_state_stays_only_the_effect_happens() -> None:
-    """If the state does not change, only the effect happens: no state is left or entered."""
     log = Log()
 
     log.door.take("push", "stuck", effect=log.callback("effect"))
@@ -69,10 +66,6 @@ def test_where_the_state_stays_only_the_effect_happens() -> None:
     ],
 )
 def test_an_error_ends_the_step_where_it_is(fails: str, called: list[str], state: str) -> None:
-    """An error before the move leaves the door as it was, and an error after the move leaves it in its new state.
-
-    Later events work.
-    """
     log = Log(fails=fails)
 
     with pytest.raises(OSError, match=fails):
@@ -98,7 +91,6 @@ def test_callbacks_by_name_are_called_for_these_states_only() -> None:
 
 
 def test_a_state_that_is_not_there_is_refused_at_once() -> None:
-    """If the state does not exist, the error lists the states of the machine."""
     driver = Driver(door())
     message = "door has no state 'opne'; it has shut, open, ajar, gone"
 
@@ -111,7 +103,6 @@ def test_a_state_that_is_not_there_is_refused_at_once() -> None:
 
 
 def test_a_callback_for_entering_may_go_on() -> None:
-    """A callback for entering a state may perform the next event."""
     at = Driver(door()).position(enter={"open": lambda _: at.take("remove")})
 
     at.take("push", "opened")
@@ -121,8 +112,6 @@ def test_a_callback_for_entering_may_go_on() -> None:
 
 @pytest.mark.parametrize("when", ["leave", "effect"])
 def test_nothing_happens_in_the_middle_of_a_step(when: str) -> None:
-    """An event during a step is an error, because the machine has no state for it."""
-
     def interfere(_: Change) -> None:
         at.take("remove")
 
@@ -134,7 +123,6 @@ def test_nothing_happens_in_the_middle_of_a_step(when: str) -> None:
 
 
 def test_a_call_that_takes_time_enters_the_state_in_between() -> None:
-    """A call that takes time enters the state in between when it begins, and leaves it when it ends."""
     seen: list[tuple[str, str]] = []
     at = Driver(job()).position(enter=lambda change: seen.append((change.event, change.target)))
 
@@ -147,7 +135,6 @@ def test_a_call_that_takes_time_enters_the_state_in_between() -> None:
 
 
 def test_entities_are_apart() -> None:
-    """A driver can control two doors that are independent of each other."""
     driver = Driver(door())
     first, second = driver.position(), driver.position()
 
@@ -158,7 +145,6 @@ def test_entities_are_apart() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_each_outcome_is_taken_as_the_machine_has_it(name: str) -> None:
-    """In each state, every event is tried; only the outcomes that the machine allows can happen."""
     machine = load(name)
     driver = Driver(machine)
 

@@ -1,4 +1,4 @@
-"""Requirements on the fields of states, compared with rules written by hand. Each operator has its own test."""
+"""Requirements on the fields of states: compared with rules written by hand, and tested operator by operator."""
 
 from __future__ import annotations
 
@@ -33,13 +33,11 @@ SHOWN = ("CONTAINER_CREATED", "CONTAINER_RUNNING", "CONTAINER_EXITED", "CONTAINE
 
 
 def broken(machine: str, shown: str, status: Mapping[str, int | str]) -> set[str]:
-    """Return the clauses of *machine* that *status* violates."""
     found = demanded(load(machine), shown, status)
     return {clause.clause.name for clause, those in found if not all(each.holds for each in those)}
 
 
 def by_hand(shown: str, status: Mapping[str, int | str]) -> set[str]:
-    """Return the clauses of ``cri-container`` that *status* violates, according to rules written by hand."""
     created, started, finished = (status.get(name) for name in ("created", "started", "finished"))
     code, reason = status.get("exit-code"), status.get("reason")
 
@@ -94,9 +92,9 @@ LATE = {"created": 5, "started": 7_000_000_000, "finished": 9, "exit-code": 128,
     ],
 )
 def test_containerd_keeps_its_records_so(shown: str, status: Mapping[str, int | str], clauses: set[str]) -> None:
-    """Containerd's own records satisfy the requirements.
+    """Containerd's own records meet the requirements, with a few exceptions.
 
-    The exceptions are an out-of-memory kill, an unknown state, a failed start, and an exit without a time.
+    These are an out-of-memory kill, an unknown state, a failed start, and an exit without a time.
     """
     assert clauses == broken("container-status", shown, status)
 
@@ -117,7 +115,7 @@ when = { opened = [3, 4] }
 
 
 def test_a_state_that_shows_the_same_as_another_is_held_to_what_both_require() -> None:
-    """If several states show the same word, a requirement is checked only if all of these states have it.
+    """If several states show the same word, only what all of them require is checked.
 
     RFC 3339 and Go's zero time are understood.
     """
@@ -166,7 +164,6 @@ def test_a_state_that_is_certain_is_held_to_what_it_requires(
 
 @pytest.mark.parametrize(("draught", "fails"), [(0, True), (1, False)])
 def test_the_kit_holds_a_certain_state_to_what_it_requires(draught: int, *, fails: bool) -> None:
-    """In a test, no hidden event leads to this state, so it is certain and its requirement applies."""
     text = DATED.replace('kind   = "hidden"', 'kind   = "signal"')
 
     class Ajar:

@@ -1,4 +1,4 @@
-"""The reachable part of a machine is the one that the brute force finds, and each shortest path is a run."""
+"""The reachable part of a machine is what a brute-force search finds, and each shortest path is a run."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 
 
 def graph_of(machine: Machine) -> Graph[Table]:
-    """Return the graph of *machine*."""
     return explore(tabulate(machine))
 
 
 def moves(machine: Machine) -> set[tuple[str, str, str]]:
-    """Return source, event and target of every step of any run, by brute force. The end of a call has an ellipsis."""
+    """Return source, event and target of every step of any run, by brute force. Ends of calls have an ellipsis."""
     return {
         (here[0][0], f"{'…' * (step.stage in {'ends', 'continues'})}{step.event}", step.target[0][0])
         for here, steps in Runs(MachineModel(machine)).steps.items()
@@ -37,7 +36,6 @@ def moves(machine: Machine) -> set[tuple[str, str, str]]:
 
 
 def distances(machine: Machine) -> dict[str, int]:
-    """Return the reachable states with the length of a shortest run to each, by brute force."""
     found: dict[str, int] = {}
     for here, distance in Runs(MachineModel(machine)).depth.items():
         found.setdefault(here[0][0], distance)
@@ -45,7 +43,6 @@ def distances(machine: Machine) -> dict[str, int]:
 
 
 def reaching(machine: Machine) -> dict[str, set[str]]:
-    """Return, for each state, the states that can be reached from it, including itself, by brute force."""
     found = {state: {state} | {to for at, _, to in moves(machine) if at == state} for state in machine.states}
     for _ in machine.states:
         found = {state: {far for near in to for far in found[near]} for state, to in found.items()}
@@ -53,7 +50,6 @@ def reaching(machine: Machine) -> dict[str, set[str]]:
 
 
 def components_of(graph: Graph[Table]) -> tuple[tuple[str, ...], ...]:
-    """Return the strongly connected components of *graph* in order. Their states are in the order of the model."""
     following: dict[int, list[int]] = {state: [] for state in graph.depth}
     for step in graph.transitions:
         following[step.source].append(step.to)
@@ -62,7 +58,6 @@ def components_of(graph: Graph[Table]) -> tuple[tuple[str, ...], ...]:
 
 
 def agree(machine: Machine) -> None:
-    """Assert that the graph of *machine* equals the graph found by brute force."""
     graph = graph_of(machine)
     states = graph.table.states
     distance = distances(machine)
@@ -100,7 +95,6 @@ def test_agrees_with_brute_force(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_agrees_with_brute_force_on_shipped_machines(name: str) -> None:
-    """For shipped machines, the graph and the brute force agree on states, distances, paths and components."""
     agree(load(name))
 
 
@@ -132,7 +126,6 @@ def test_has_every_transition_of_every_reachable_state_once(machine: Machine) ->
 
 
 def test_finds_the_far_end_of_a_long_line() -> None:
-    """A line of a thousand states does not cause a recursion error."""
     graph = graph_of(counter(to=1_000))
 
     assert 1_000 == graph.depth[1_000]
@@ -141,7 +134,6 @@ def test_finds_the_far_end_of_a_long_line() -> None:
 
 
 def test_what_cannot_be_undone_is_a_component_of_its_own() -> None:
-    """The states of a door that opens and shuts form one component; a job never returns to a state."""
     assert (("shut", "open", "ajar"), ("gone",)) == components_of(graph_of(door()))
     assert (("absent",), ("waiting", "starting"), ("checking",), ("running",), ("ended",)) == components_of(
         graph_of(job())
@@ -150,19 +142,16 @@ def test_what_cannot_be_undone_is_a_component_of_its_own() -> None:
 
 
 def test_silence_leads_nowhere() -> None:
-    """A state that could only be reached by a silent cell is not reachable."""
     graph = graph_of(silent_door())
 
     assert ("gone",) == graph.unreachable()
 
 
 def silent_door() -> Machine:
-    """Return the door with silent cells in the event ``remove``."""
     return machine_of(edited(DOOR, 'moves   = { "*" = "gone" }\nignores = ["gone"]', 'silent  = ["*"]'))
 
 
 @pytest.mark.parametrize("state", ["nowhere", "", "gone"])
 def test_refuses_a_path_to_what_is_not_reachable(state: str) -> None:
-    """The error names the state that is unknown or unreachable."""
     with pytest.raises(ValueError, match=f"state {state!r} is not reachable"):
         graph_of(silent_door()).path(state)

@@ -18,7 +18,6 @@ MACHINES = [each for name in names() for each in (load(name), *map(load(name).un
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 def test_a_step_is_a_step_of_the_table(machine: Machine) -> None:
-    """The machine and its table have the same outcomes for each event, and for each end of a call, in each state."""
     table = tabulate(machine)
 
     for row in table.rows:
@@ -31,7 +30,6 @@ def test_a_step_is_a_step_of_the_table(machine: Machine) -> None:
 
 
 def test_a_silent_cell_is_not_one_in_which_nothing_can_happen() -> None:
-    """A silent cell is ``None``; if the event cannot happen, the set of outcomes is empty."""
     machine = load("sandbox-controller")
 
     assert (None, ()) == (machine.step("ready", "start"), machine.step("ready", "handle"))
@@ -50,7 +48,6 @@ def test_a_step_names_what_the_machine_has(state: str, event: str, message: str)
 
 
 def test_only_a_call_in_progress_has_an_end() -> None:
-    """In a state that no call passes through, no call can end."""
     machine = job()
 
     assert ["starting", "checking"] == [state for state in machine.states if machine.step(state, "start", ends=True)]

@@ -26,7 +26,6 @@ OVERLAPS = st.integers(1, WIDEST)
 
 
 def simulated(machine: Machine, seed: int, length: int, entities: int = 1, overlap: int = 1) -> list[Observation]:
-    """Return a trace of *machine*."""
     return list(simulate(machine, seed=seed, length=length, entities=entities, overlap=overlap))
 
 
@@ -54,7 +53,6 @@ def test_every_short_trace_is_legal_by_brute_force(machine: Machine, seed: int, 
 @pytest.mark.parametrize("overlap", [1, 2, 3])
 @pytest.mark.parametrize("name", names())
 def test_every_trace_of_a_shipped_machine_is_legal(name: str, overlap: int) -> None:
-    """The monitor accepts simulated traces of every shipped machine."""
     assert accepts(load(name), simulated(load(name), overlap, 150 // overlap, entities=5, overlap=overlap))
 
 
@@ -81,7 +79,6 @@ def test_each_step_is_a_step_of_the_machine(machine: Machine, seed: int) -> None
 
 
 def between(machine: Machine, here: set[str], asked: set[str]) -> set[str]:
-    """Return the states that signals and the call in progress can reach from *here*."""
     signals = [event.name for event in machine.events.values() if event.kind == "signal"]
     found = set(here)
     for _ in machine.states:
@@ -101,7 +98,6 @@ def test_the_same_seed_gives_the_same_trace(machine: Machine, seed: int, overlap
 
 
 def test_another_seed_gives_another_trace() -> None:
-    """Ten seeds yield ten different traces."""
     assert 10 == len({tuple(map(repr, simulated(door(), seed, 30))) for seed in range(10)})
 
 
@@ -121,7 +117,6 @@ def test_every_request_is_answered_lost_or_interrupted(
 
 @pytest.mark.parametrize("length", [0, 1, 7, 100])
 def test_is_as_long_as_asked(length: int) -> None:
-    """The trace has at least the requested length. After that, only replies to pending calls may follow."""
     trace = simulated(door(), 1, length, entities=2, overlap=2)
 
     assert length <= len(trace) <= length + 4
@@ -129,7 +124,6 @@ def test_is_as_long_as_asked(length: int) -> None:
 
 
 def test_names_entities_after_the_machine() -> None:
-    """Every observation has the kind and the name of its entity."""
     trace = simulated(job(), 1, 60, entities=3)
 
     assert {"task-1", "task-2", "task-3"} == {each.entity for each in trace}
@@ -137,7 +131,6 @@ def test_names_entities_after_the_machine() -> None:
 
 
 def test_uses_every_outcome_in_the_end() -> None:
-    """A long trace contains refused, ignored, failed and interrupted calls, but never a hidden event."""
     seen = {(each.event, each.reply) for each in simulated(job(), 1, 3_000, entities=20, overlap=2)}
     expected = {
         ("make", "ok"), ("make", "EXISTS"), ("make", "BUSY"), ("start", "ok"), ("start", "UNKNOWN"),
@@ -163,7 +156,6 @@ ignores = ["*"]
 
 @pytest.mark.parametrize("text", [SILENT, HIDDEN], ids=["silent", "hidden"])
 def test_ends_where_nothing_more_can_be_observed(text: str) -> None:
-    """A trace ends early if every remaining cell is silent or belongs to a hidden event."""
     trace = simulated(machine_of(text), 1, 100, entities=3)
 
     assert {"request": 3, "reply": 3} == Counter(each.phase for each in trace)

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import Locals
 
 LARGEST = 300
-"""Maximum number of states of a random system in a test."""
+"""How many states a random system in these tests may have."""
 
 MOST_MOVES = 7
-"""Maximum number of moves of an event of a random system."""
+"""How many moves an event of a random system may have."""
 
 chances = st.integers(0, 1 << 32).map(random.Random)
 systems_of_three = chances.map(lambda chance: random_system(chance, 3))
@@ -50,7 +50,6 @@ def small(system: System) -> System:
 
 
 def exchanged(state: Locals, exchange: Exchange) -> Locals:
-    """Return *state* after its copies have been swapped by *exchange*."""
     found = list(state)
     for digit, other in exchange.digits.items():
         found[other] = state[digit]
@@ -58,7 +57,7 @@ def exchanged(state: Locals, exchange: Exchange) -> Locals:
 
 
 def differing(system: System, exchange: Exchange) -> str:
-    """Return a step of *system* that *exchange* does not map to a step, or an empty string. Try all states."""
+    """Return a step of *system* that *exchange* does not map to a step, or an empty string if there is none."""
     table = SystemTable(system)
     for state in explore(table).depth:
         before = table.locals(state)
@@ -103,10 +102,7 @@ def test_an_exchange_that_is_none_is_noticed() -> None:
     [("nri-plugin-contract", [2]), ("plugin-sync", [2]), ("cri-service", [2]), ("node", [2]), ("late-updates", [])],
 )
 def test_of_shipped_systems(name: str, members: list[int]) -> None:
-    """Pods of shipped systems are interchangeable.
-
-    Containers are not, because an error of one ends the pod's stop.
-    """
+    """Pods of shipped systems can be exchanged. Containers cannot, because an error of one ends the pod's stop."""
     table = SystemTable(load_system(name))
     groups = Symmetry(table).orbits([]).groups
 
@@ -144,7 +140,6 @@ NESTED = Orbits((((1,), (2,)), ((4,), (5,)), ((0, 1, 2), (3, 4, 5))))
 
 
 def orbit(state: Locals) -> set[Locals]:
-    """Return all states that result from *state* if the two pods, or the containers of a pod, are exchanged."""
     swaps = [{1: 2, 2: 1}, {4: 5, 5: 4}, {0: 3, 1: 4, 2: 5, 3: 0, 4: 1, 5: 2}]
     found, going = {state}, [state]
     while going:
@@ -179,7 +174,7 @@ def test_orbits_of_one_group(state: Locals) -> None:
 
 
 def folding(patch: pytest.MonkeyPatch, *, folded: bool, quick: bool) -> None:
-    """Change the search: *folded* folds all interchangeable copies or none, and *quick* packs all states or none."""
+    """Make the search fold all interchangeable copies or none, and pack all states or none."""
     patch.setattr(packing, "FEW", 0 if folded else 10**9)
     patch.setattr(packing, "SMALL", 0)
     patch.setattr(packing, "UNCOMPILED", 0)
@@ -188,7 +183,6 @@ def folding(patch: pytest.MonkeyPatch, *, folded: bool, quick: bool) -> None:
 
 
 def concluded(system: System, stated: Property, *, folded: bool, quick: bool) -> tuple[Conclusion, SystemTable]:
-    """Return the conclusion on *stated*, and the table of the cone of this claim."""
     with pytest.MonkeyPatch.context() as patch:
         folding(patch, folded=folded, quick=quick)
         stepping = Cones(system=system).stepping(stated.claim)
@@ -196,14 +190,12 @@ def concluded(system: System, stated: Property, *, folded: bool, quick: bool) ->
 
 
 def runs(verdict: Conclusion) -> list[Run]:
-    """Return the runs that are evidence for a conclusion."""
     if isinstance(verdict, Proved):
         return list(verdict.witnesses)
     return [verdict.evidence] if isinstance(verdict, Refuted) and isinstance(verdict.evidence, Run) else []
 
 
 def is_run(table: SystemTable, run: Run) -> bool:
-    """Return whether the steps of *run* are steps of *table* that follow one another."""
     state = table.initial
     for step in run.steps:
         ways = [
@@ -237,7 +229,6 @@ def test_claims_come_out_the_same(system: System, chance: random.Random, quick: 
 
 
 def test_no_run_is_found_again_if_copies_are_confused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: a run is lost if copies are folded although the claim distinguishes them."""
     found = claims("nri-plugin-contract")
     assert is_of(found, System)
     orbits = Symmetry.orbits

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import System
 
 LARGEST = 400
-"""Maximum number of states of a random system in a test."""
+"""How many states a random system in these tests may have."""
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
 """Seeds of random generators; examples that Hypothesis draws itself are mostly too small."""
@@ -56,7 +56,6 @@ def small(system: System) -> dict[Configuration, list[Step]]:
 
 
 def located(table: SystemTable, state: int) -> Configuration:
-    """Return *state* in the form that the second opinion uses."""
     found = []
     for copy, local in zip(table.system.copies, table.locals(state), strict=True):
         part = table.table_of(copy.part)
@@ -229,17 +228,14 @@ steps = ["reset every job", "door.slam"]
 
 
 def office(more: str = WORK, *, instead: tuple[str, str] = ("", "")) -> System:
-    """Return the office as a system, either with *more* text or with some text replaced."""
     return system_of((OFFICE + more).replace(*instead), {"door": door(), "job": job()})
 
 
 def came(system: System, claim: str) -> Conclusion:
-    """Return the conclusion on *claim* about *system*."""
     return decide(stated_of(system, claim), Cones(system=system)).verdict
 
 
 def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Return the shortest counterexample of *claim*: the event, the reply and the outputs of each step."""
     conclusion = came(system, claim)
     assert isinstance(conclusion, Refuted), conclusion
     evidence = conclusion.evidence
@@ -249,14 +245,12 @@ def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def test_undelivered_outputs_are_not_emitted() -> None:
-    """While the door is shut, the job starts, but its output is lost."""
     claim = 'for = "job"\nnever = "job is running and not emits started"\n'
     assert way(office(), claim) == [("make.1", "ok", ()), ("work.1", "ok", ())]
     assert way(office(), 'for = "job"\nnever = "emits started"\n')[-1] == ("work.1", "ok", ("started.1",))
 
 
 def test_an_error_ends_a_joint_event() -> None:
-    """If the start fails, the door is slammed only in a joint event that continues after an error."""
     failed = 'for = "job"\nnever = "door was open and work replies error and door is shut"\n'
     assert isinstance(came(office(), failed), Proved | Vacuous)
     assert way(office(), 'for = "job"\nnever = "door was open and try replies ok and door is shut"\n')[-1][0] == "try.1"
@@ -280,14 +274,12 @@ steps = [STEP, "second.push"]
 
 
 def in_order(*, kind: str = "call", step: str = '"first.push"') -> System:
-    """Return a system of two doors. Opening a door may reply ok or one of two errors."""
     machine = machine_of(edited(DOOR, 'name = "opened",', 'name = "opened", reply = ["ok", "STUCK", "LATE"],'))
     return system_of(LISTED.replace("KIND", kind).replace("STEP", step), {"door": machine})
 
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_each_reply_of_a_list_is_possible(monkeypatch: pytest.MonkeyPatch, *, packed: bool) -> None:
-    """After the reply ok, the remaining steps follow; an error ends the event. The part has changed in both cases."""
     if packed:
         pytest.importorskip("numba")
         monkeypatch.setattr("fsm.checker.packing.SMALL", 0)
@@ -309,26 +301,22 @@ def test_each_reply_of_a_list_is_possible(monkeypatch: pytest.MonkeyPatch, *, pa
 
 
 def test_reset_copies_are_in_their_initial_state() -> None:
-    """A reset of a part resets all its copies to their initial state."""
     assert isinstance(came(office(), 'always = "every job is absent"\nwhen = "crash"\n'), Proved)
     assert isinstance(came(office(), 'always = "door is shut"\nwhen = "crash"\n'), Proved)
     assert way(office(), 'always = "every job is absent"\nwhen = "open"\n')[-1][0] == "open"
 
 
 def test_a_way_is_enabled_only_if_all_its_steps_are() -> None:
-    """The crash is impossible without the door, because one of its steps slams the door."""
     system = office(WORK + '[event.take]\nkind = "call"\nabout = "Take the door."\nsteps = ["door.remove"]\n')
     assert isinstance(came(system, 'never = "door is gone then crash"\n'), Proved)
     assert isinstance(came(system, 'reachable = "crash then door is gone"\n'), Proved)
 
 
 def test_calls_are_repeated() -> None:
-    """The call is not idempotent, because a second call to make the same job is refused."""
     assert way(office(), 'for = "job"\nidempotent = "make"\n') == [("make.1", "ok", ()), ("make.1", "EXISTS", ())]
 
 
 def test_fair_events_happen() -> None:
-    """A new job is started if its start is fair. If the start is not fair, the job may wait for ever."""
     claim = 'for = "job"\nfrom = "job is waiting"\nleads-to = "job is running"\n'
     quiet = (WORK[WORK.index("[event.try]") :], "")
     assert isinstance(came(office(instead=quiet), claim), Refuted)
@@ -341,16 +329,11 @@ def test_fair_events_happen() -> None:
     [("", "unknown event ''"), ("/started", "unknown event ''"), ("work/begun", "unknown way 'begun'")],
 )
 def test_fair_events_have_names(text: str, what: str) -> None:
-    """An empty name does not select events that have no name on the wire."""
     with pytest.raises(InputError, match=what):
         stated_of(office(), f'for = "job"\nfrom = "job is waiting"\nleads-to = "job is running"\nfair = ["{text}"]\n')
 
 
 def test_what_holds_of_nothing_is_vacuous() -> None:
-    """A claim is vacuous if one of its conditions is unreachable.
-
-    If the last condition is a negation, only the condition inside it must be reachable.
-    """
     assert isinstance(came(office(), 'for = "job"\nnever = "job is ended then work"\n'), Vacuous)
     assert isinstance(came(office(), 'for = "job"\nnever = "work then (crash and not door is shut)"\n'), Proved)
 
@@ -366,7 +349,6 @@ steps = ["every job.make"]
 
 
 def test_emits_only_these_outputs() -> None:
-    """The part emits exactly these outputs in this order. Outputs of other parts do not count."""
     claim = 'for = "job"\nalways = "emits only started"\nwhen = "work replies ok and door is open"\n'
     push = ('{ name = "failed"', '{ name = "creaks", steps = ["door.push/opened", "job.start/begins", "job.start.ends/checks", "job.start.ends"] },\n  { name = "failed"')  # fmt: skip
     assert isinstance(came(office(), claim), Proved)
@@ -398,12 +380,10 @@ steps = ["gate.remove"]
     ],
 )
 def test_what_does_not_affect_a_copy_goes_on_meanwhile(claim: str, found: type[Conclusion]) -> None:
-    """The door does not depend on the gate, so it opens and emits outputs even if the gate is gone."""
     assert isinstance(came(office(GATE), claim), found)
 
 
 def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
-    """The copies differ, because an error of the first copy ends the call before it reaches the second copy."""
     system = office(CLEAR)
     claim = 'for = "job"\nnever = "clear and job is absent"\n'
     first, second = (decide(stated_of(system, claim, copy=copy), Cones(system=system)).verdict for copy in (0, 1))
@@ -508,7 +488,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("code", "instead", "says"), WRONG)
 def test_mistakes_are_reported(code: str, instead: tuple[str, str], says: str) -> None:
-    """Each error in a system file is reported with its code, its line and a hint."""
     assert instead[0] in OFFICE + WORK
 
     with pytest.raises(InputError) as caught:
@@ -520,12 +499,10 @@ def test_mistakes_are_reported(code: str, instead: tuple[str, str], says: str) -
 
 
 def test_every_rule_is_tried() -> None:
-    """Each rule about systems has a test case."""
     assert {code for code in RULES if "FSM7" < code < "FSM8"} == {code for code, _, _ in WRONG if "FSM7" < code}
 
 
 def test_values_of_a_wrong_type_are_reported() -> None:
-    """Invalid keys in a system file are reported in the same way as in a model."""
     with pytest.raises(InputError, match="FSM010"):
         parse((OFFICE + 'colour = "red"\n').encode(), WrittenSystem, path="system.toml")
 
@@ -562,7 +539,6 @@ when = "door is open"
 
 
 def test_a_profile_changes_single_ways() -> None:
-    """A profile can replace, add or omit a way of an event; the other ways stay."""
     system = office(LATE)
     late = {name: system.under(name).events["late"] for name in (None, *system.profiles)}
     ways = {name: [way.name for way in joint.ways] for name, joint in late.items()}
@@ -581,10 +557,6 @@ def test_a_profile_changes_single_ways() -> None:
 
 
 def test_the_only_way_of_a_profile_can_always_be_gone() -> None:
-    """If a profile lists only steps, the event has no condition.
-
-    If it lists more, the condition stays or is replaced.
-    """
     system = office(LATE)
     when = {name: system.under(name).events["late"].when for name in (None, *system.profiles)}
 
@@ -593,7 +565,6 @@ def test_the_only_way_of_a_profile_can_always_be_gone() -> None:
 
 
 def test_what_is_defined_stands_for_what_it_is() -> None:
-    """The name of a condition stands for the condition, and the name of a set for its states."""
     joint = office(LATE).events["late"]
     busy = frozenset({"starting", "checking", "running"})
     every_job = At(part="job", copies=(1, 2), states=busy)
@@ -606,7 +577,6 @@ def test_what_is_defined_stands_for_what_it_is() -> None:
 
 @pytest.mark.parametrize("name", ["cri-service", "plugin-sync"])
 def test_one_machine_does_what_the_parts_do(name: str) -> None:
-    """The machine made from a system has every reachable joint state and each of its steps, with distinct names."""
     system = load_system(name)
     flat, whole = flatten(system), explore(SystemTable(system))
 
@@ -628,7 +598,6 @@ def test_one_machine_does_what_the_parts_do(name: str) -> None:
 
 
 def test_one_machine_shows_where_the_parts_are() -> None:
-    """The names of the machine's states are the words that an implementation shows."""
     system = load_system("cri-service")
 
     assert system.shows({"service": "idle"}) == flatten(system).initial
@@ -636,7 +605,6 @@ def test_one_machine_shows_where_the_parts_are() -> None:
 
 
 def test_too_large_a_system_is_no_machine() -> None:
-    """A system that is too large to become one machine is refused at the limit."""
     with pytest.raises(InputError, match="more than 10 states"):
         flatten(load_system("node"), most=10)
 
@@ -661,7 +629,6 @@ def test_too_large_a_system_is_no_machine() -> None:
     ],
 )
 def test_a_plugin_receives_wrong_events(name: str, outputs: list[str]) -> None:
-    """The shortest run that breaks the property has these outputs. The fixed node has no such run."""
     specification = claims("node")
     system = load_system("node")
     (stated,) = (each for each in specification.properties if each.name == name)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def agree(machine: Machine) -> None:
-    """Assert that every cell and every end in the table of *machine* is the one that the second opinion finds."""
     table = tabulate(machine)
     for row in table.rows:
         for number, state in enumerate(table.states):
@@ -32,7 +31,6 @@ def agree(machine: Machine) -> None:
 
 
 def way_of(table: Table, way: Way) -> naive.Way:
-    """Return *way* in the form of the second opinion."""
     return naive.Way(table.states[way.to], frozenset(way.reply), way.emits, begins=way.begins, outcome=way.name)
 
 
@@ -44,13 +42,11 @@ def test_agrees_with_the_cells_of_any_machine(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_agrees_with_the_cells_of_shipped_machines(name: str) -> None:
-    """Each cell of a shipped machine's table equals the cell in the model file."""
     agree(load(name))
 
 
 @pytest.mark.parametrize(("machine", "profile"), [(load(name), p) for name in names() for p in load(name).profiles])
 def test_agrees_with_the_cells_under_a_profile(machine: Machine, profile: str) -> None:
-    """Under a profile, the table includes the outcomes that the profile adds."""
     agree(machine.under(profile))
 
 
@@ -78,7 +74,6 @@ def test_lists_every_cell_once(machine: Machine) -> None:
 
 
 def test_distinguishes_silent_from_impossible() -> None:
-    """A silent cell is ``None``; the cell of an event that cannot happen is empty."""
     table = tabulate(door())
 
     assert table.step(0, table.row["knock"]) is None
@@ -86,7 +81,6 @@ def test_distinguishes_silent_from_impossible() -> None:
 
 
 def test_has_a_row_for_the_ends_of_a_call_that_takes_time() -> None:
-    """The row of a call's ends follows the row of the call, and has a cell for each state of a call in progress."""
     table = tabulate(job())
     start, end = table.row["start"], table.end[table.row["start"]]
     at = table.states.index("starting")
@@ -99,7 +93,6 @@ def test_has_a_row_for_the_ends_of_a_call_that_takes_time() -> None:
 
 @pytest.mark.parametrize(("reply", "fits"), [("ok", False), ("NOT_FOUND", True), ("WHATEVER", True), ("error", True)])
 def test_any_error_stands_for_all_of_them(reply: str, fits: bool) -> None:  # noqa: FBT001  (a table's column)
-    """The reply ``error`` in a model matches every reply except ok."""
     table = tabulate(job())
     (way,) = table.step(table.states.index("ended"), table.row["start"]) or ()
 
@@ -107,7 +100,6 @@ def test_any_error_stands_for_all_of_them(reply: str, fits: bool) -> None:  # no
 
 
 def test_keeps_the_order_of_the_model() -> None:
-    """States and events are numbered in the order of the file."""
     table = tabulate(counter(to=3))
 
     assert ("n0", "n1", "n2", "n3") == table.states

@@ -1,4 +1,4 @@
-"""The common breadth-first search: its distances are compared with those of the Floyd-Warshall algorithm."""
+"""The shared breadth-first search, whose distances are compared with those of the Floyd-Warshall algorithm."""
 
 from __future__ import annotations
 
@@ -25,12 +25,10 @@ class Arrow(NamedTuple):
 
 
 def arrows(graph: list[list[int]]) -> Callable[[int], list[Arrow]]:
-    """Return the outgoing edges of each node."""
     return lambda node: [Arrow(node, to) for to in graph[node]]
 
 
 def distances(graph: list[list[int]], starts: list[int]) -> dict[int, int]:
-    """Return the length of a shortest path from any of *starts* to each reachable node."""
     far = {(one, two): 0 if one == two else NODES for one in range(NODES) for two in range(NODES)}
     for source, targets in enumerate(graph):
         for to in targets:
@@ -69,7 +67,6 @@ def test_closes_a_set(graph: list[list[int]], starts: list[int]) -> None:
 
 
 def test_the_way_to_what_is_found() -> None:
-    """When the search visits an edge to a node, the path to the node is known. Edges from the node come later."""
     search = BreadthFirst([0], arrows([[1, 2], [3], [3], []]))
     found = next(each for each in search if each.to == 3)
 
@@ -78,7 +75,6 @@ def test_the_way_to_what_is_found() -> None:
 
 
 def test_stops_at_its_limit() -> None:
-    """The search stops at the first node above the limit, and not before."""
     search = BreadthFirst([0], lambda node: [Arrow(node, node + 1)], limit=10)
     with pytest.raises(LimitError, match="more than 10 states"):
         list(search)

@@ -1,4 +1,4 @@
-"""A profile describes a release branch. If its name has a patch number, it describes one version of the branch."""
+"""A profile describes a release branch, and its name with a patch number describes one version of the branch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STOPS = [
     ("containerd-2.0.0", [OK]),
     ("containerd-2.4.0-beta.0", [OK]),
 ]
-"""Possible replies to stopping a removed container. Versions 1.6.35 and 1.7.21 fixed the wrong reply."""
+"""How a version may reply to the stop of a removed container. 1.6.35 and 1.7.21 fixed the wrong reply."""
 
 CREATIONS = [
     ("containerd-2.2", "ok"),
@@ -50,7 +50,6 @@ CREATIONS = [
 @pytest.mark.parametrize(("profile", "replies"), STOPS)
 @pytest.mark.parametrize("model", ["container-status", "cri-container", "pod-sandbox", "cri-pod"])
 def test_what_was_mended_is_left_out(model: str, profile: str, replies: list[tuple[str]]) -> None:
-    """A version lacks the deviations that it has fixed. The branch has the deviations of all its versions."""
     ways = load(model).under(profile).step("absent", "stop") or ()
 
     assert replies == [way.reply for way in ways]
@@ -59,7 +58,6 @@ def test_what_was_mended_is_left_out(model: str, profile: str, replies: list[tup
 @pytest.mark.parametrize(("profile", "reply"), CREATIONS)
 @pytest.mark.parametrize("model", ["pod-sandbox", "cri-pod"])
 def test_what_came_later_is_left_out(model: str, profile: str, reply: str) -> None:
-    """A version lacks the changes that came later. The branch is treated like its first version."""
     ways = load(model).under(profile).step("stopped", "create-container") or ()
 
     assert ways[0].reply[0] == reply
@@ -73,12 +71,11 @@ MENDED = [
     ("event-backoff", "overwritten", "1.6.20 2.2.0 2.4.0", ""),
     ("nri-api", "second-stop", "2.0.11 2.3.0 2.4.0", ""),
 ]
-"""Deviations in the profiles ``upstream``, each with versions that have it and versions that have fixed it."""
+"""Deviations in the ``upstream`` profiles, each with versions that have it and versions that have fixed it."""
 
 
 @pytest.mark.parametrize(("model", "cell", "old", "new"), MENDED)
 def test_every_branch_has_its_own_repair(model: str, cell: str, old: str, new: str) -> None:
-    """Each branch fixed the deviation in a different version."""
     (override,) = [each for each in load(model).profiles["upstream"].overrides if each.name == cell]
 
     assert [has(each, override) for each in old.split()] == [True] * len(old.split())
@@ -90,14 +87,12 @@ def test_every_branch_has_its_own_repair(model: str, cell: str, old: str, new: s
     [("1.7.25", "UNIMPLEMENTED"), ("1.7.26", "ok"), ("2.0.2", "UNIMPLEMENTED"), ("2.0.3", "ok"), ("2.1.0", "ok")],
 )
 def test_blocks_are_there_since(version: str, reply: str) -> None:
-    """Each branch added the method for ``block`` in a different version."""
     (way,) = load("nri-api").under(f"containerd-{version}").step("started", "block") or ()
 
     assert way.reply == (reply,)
 
 
 def test_a_profile_does_not_conflict_with_itself() -> None:
-    """If a profile replaces a cell twice, the later replacement counts, even combined with another profile."""
     alone, combined = (
         load("nri-api").under(f"containerd-1.7{each}").step("none", "block") for each in ("", "+upstream")
     )
@@ -107,7 +102,6 @@ def test_a_profile_does_not_conflict_with_itself() -> None:
 
 
 def test_a_deviation_is_named_after_the_version() -> None:
-    """A deviation is named after the requested version, and not after the branch."""
     named = {
         way.deviation.profile
         for way in load("cri-pod").under("containerd-1.6.20").step("absent", "stop") or ()
@@ -118,10 +112,6 @@ def test_a_deviation_is_named_after_the_version() -> None:
 
 
 def test_the_newest_profile_is_taken() -> None:
-    """The newest profile that includes the version is used.
-
-    Two profiles with the same first version are ambiguous.
-    """
     profiles = {
         name: Profile(name=name, about="", overrides=(), since=since)
         for name, since in {"door-1": "1.0.0", "door-1.2": "1.2.0", "door-new": "1.3.0", "door-other": "1.3.0"}.items()
@@ -139,7 +129,6 @@ def test_the_newest_profile_is_taken() -> None:
 
 
 def test_a_bound_is_that_of_the_branch() -> None:
-    """A version is compared with the fix in its own branch. If the branch has no fix, the latest fix is used."""
     mended = Profile(name="old", about="", overrides=(), since="1.6.0", until="1.7.34, 2.0.9, 2.1.0")
 
     assert [has(each, mended) for each in ("1.5.9", "1.6.38", "1.7.33", "1.7.34", "2.0.8", "2.0.9", "2.2.0")] == [
@@ -166,7 +155,6 @@ def test_a_bound_is_that_of_the_branch() -> None:
     ],
 )
 def test_an_unknown_version_is_a_mistake(profile: str, hint: str) -> None:
-    """An unknown or incomplete version is an error, and the message lists the known profiles."""
     with pytest.raises(InputError) as caught:
         judge("tests/recordings/containerd-1.6.20.log", profile=profile)
     (problem,) = caught.value.problems
@@ -176,7 +164,6 @@ def test_an_unknown_version_is_a_mistake(profile: str, hint: str) -> None:
 
 
 def test_a_system_has_versions_too() -> None:
-    """Each part of a system uses its own profile for the given version. A version without a profile is refused."""
     system = load_system("nri-plugin-contract")
     under = system.under("containerd-1.7.24")
 
@@ -187,7 +174,6 @@ def test_a_system_has_versions_too() -> None:
 
 
 def test_profiles_of_a_system_combine() -> None:
-    """The changes of both profiles apply. It is an error if they change the same event differently."""
     contract, locks = load_system("nri-plugin-contract"), load_system("nri-locks")
     old, new = (contract.profiles[f"containerd-{each}"] for each in ("1.7", "2.1"))
     new = replace(new, events={name: each for name, each in new.events.items() if name not in old.events})
@@ -204,7 +190,6 @@ def test_profiles_of_a_system_combine() -> None:
 
 @pytest.mark.parametrize(("profile", "known"), [("containerd-1.7.20", True), ("containerd-1.7.24", False)])
 def test_what_was_mended_is_no_known_failure(profile: str, *, known: bool) -> None:
-    """The property is known to fail in the branch and in versions before the fix, and not in later versions."""
     (found,) = check(load("container-status"), "stop-of-the-gone-succeeds", profile=profile).checked
     (branch,) = check(load("container-status"), "stop-of-the-gone-succeeds", profile="containerd-1.7").checked
 
@@ -216,7 +201,6 @@ def test_what_was_mended_is_no_known_failure(profile: str, *, known: bool) -> No
 @pytest.mark.parametrize("version", ["1.6.20", "1.7.24", "2.1.9"])
 @pytest.mark.parametrize("kind", ["random", "restart-kill9"])
 def test_a_recording_holds_under_its_own_version(version: str, kind: str) -> None:
-    """A recording holds under its own version, because every deviation in it exists in that version."""
     for form in ("log", "calls.jsonl"):
         found = judge(f"tests/recordings/{version}-{kind}.{form}.gz", profile=f"containerd-{version}")
 
@@ -236,10 +220,6 @@ an error occurred when try to find container \\"{id}\\": not found"
     [("1.6.20~ds1", {"containerd-1.6.20"}), ("v1.7.24", set()), ("1.5.0", {"containerd-1.6", "containerd-1.7"})],
 )
 def test_a_log_names_the_deviations_of_its_version(tmp_path: Path, version: str, known: set[str]) -> None:
-    """The report names the deviations of the log's version.
-
-    It names other versions only if that version has no profile.
-    """
     log = tmp_path / "containerd.log"
     log.write_text(LOG.format(version=version, id="c" * 64), encoding="utf-8")
     verdict = judge(log).judgements[0].verdict
@@ -249,7 +229,6 @@ def test_a_log_names_the_deviations_of_its_version(tmp_path: Path, version: str,
 
 
 def test_no_profile_is_advised_against_the_version() -> None:
-    """If the given version has fixed a deviation, the report does not suggest the deviation."""
     name = "tests/recordings/containerd-1.6.20.log"
     given, asked = (judge(name, profile=each).judgements[0].verdict for each in ("containerd-1.6.36", "containerd-2.1"))
 

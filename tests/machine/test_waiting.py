@@ -26,13 +26,11 @@ DEADLOCKS = [
 
 @pytest.mark.parametrize(("name", "states", "expected"), DEADLOCKS, ids=[each[0] for each in DEADLOCKS])
 def test_a_deadlock(name: str, states: dict[str, str], expected: list[tuple[str, str, tuple[str, ...]]]) -> None:
-    """The two copies wait for each other, and no other copy waits."""
     assert list(waiting(load_system(name), states)) == [WaitsFor(*each) for each in expected]
 
 
 @pytest.mark.parametrize(("name", "states"), [each[:2] for each in DEADLOCKS], ids=[each[0] for each in DEADLOCKS])
 def test_what_can_go_on_does_not_wait(name: str, states: dict[str, str]) -> None:
-    """If only one of the two copies has reached its state of the deadlock, neither of them waits."""
     system = load_system(name)
 
     for copy, state in states.items():
@@ -52,7 +50,6 @@ def test_only_what_has_to_happen_counts() -> None:
 
 @pytest.mark.parametrize("name", ["nri-locks", "plugin-sync"])
 def test_what_waits_has_begun_and_cannot_go_on(name: str) -> None:
-    """In every state, a waiting copy has begun something, cannot move, and waits for other copies."""
     system = load_system(name)
     table = SystemTable(system)
     machines = [table.table_of(copy.part) for copy in system.copies]

@@ -1,4 +1,4 @@
-"""Compiled judging agrees with judging one observation at a time: verdicts, counts, notes, coverage, states."""
+"""Compiled judging agrees with judging one observation at a time, from verdicts and counts to coverage."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ class Outcome(NamedTuple):
 
 
 def outcome(monitor: Monitor, batches: Iterator[Batch], *, columns: bool) -> Outcome:
-    """Return the findings of *monitor* in *batches*, which it judges by columns or one observation at a time."""
     told: list[tuple[str, Line]] = []
     monitor.violated = lambda entity, line: told.append((entity, line))
     entities = {}
@@ -61,7 +60,6 @@ def outcome(monitor: Monitor, batches: Iterator[Batch], *, columns: bool) -> Out
 
 
 def both(machine: Machine, trace: Sequence[Observation], size: int, **how: object) -> tuple[Outcome, Outcome]:
-    """Return the findings in *trace* in batches of *size*, judged one observation at a time and judged by columns."""
     plain, fast = (Monitor(machine, **how) for _ in range(2))  # type: ignore[arg-type]
     columned = Columned(random.Random(size))
     return (
@@ -73,7 +71,6 @@ def both(machine: Machine, trace: Sequence[Observation], size: int, **how: objec
 def trace_of(
     chance: random.Random, machine: Machine, *, length: int, wrong: float, overlap: int = 1
 ) -> list[Observation]:
-    """Return a trace of many entities in which some observations were changed."""
     found = []
     for number in range(length // 40):
         run = simulate(machine, seed=chance.getrandbits(30), length=40, entities=chance.randint(1, 5), overlap=overlap)
@@ -88,7 +85,6 @@ def trace_of(
 
 
 def dated(chance: random.Random, trace: list[Observation]) -> list[Observation]:
-    """Return *trace* with times, some of which are missing."""
     found, at = [], 0
     for seen in trace:
         at += chance.choice([0, 0, 1, 2]) * 500_000_000
@@ -117,7 +113,6 @@ MODELS = ("container-status", "cri-container", "pod-sandbox", "nri-plugin")
 @pytest.mark.parametrize("ids", [False, True])
 @pytest.mark.parametrize("remembered", [3, 65_536])
 def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways of judging agree, even if so few resting entities are remembered that most are forgotten."""
     monkeypatch.setattr(judging, "REMEMBERED", remembered)
     monkeypatch.setattr(entities, "MANY", 4)
     machine = load(model)
@@ -129,7 +124,6 @@ def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch
 
 
 def restarted(model: str, seed: int) -> tuple[Machine, list[Observation]]:
-    """Return a trace in which all entities are restarted repeatedly; some of the restarts are illegal."""
     machine, chance = load(model), random.Random(seed)
     trace = trace_of(chance, machine, length=1_200, wrong=0.02, overlap=2)
     restart = Observation(event="restart", of=machine.entity)
@@ -139,10 +133,6 @@ def restarted(model: str, seed: int) -> tuple[Machine, list[Observation]]:
 @pytest.mark.parametrize("model", ["container-status", "pod-sandbox"])
 @pytest.mark.parametrize("remembered", [3, 65_536])
 def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event that affects all entities is applied in its order to the entities that exist.
-
-    Compiled code continues after the event.
-    """
     monkeypatch.setattr(judging, "REMEMBERED", remembered)
     monkeypatch.setattr(entities, "MANY", 4)
     compiled = 0
@@ -163,10 +153,7 @@ def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.Mo
 
 
 def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If known steps are skipped, the result changes, so the comparison detects it.
-
-    If there are no known steps, the monitor finds the same.
-    """
+    """If known steps are skipped, the result changes; if no steps are known, it does not."""
     machine, trace = restarted("container-status", 0)
     found = both(machine, trace, 300, fresh=True)
     monkeypatch.setattr(entities.Entities, "take", lambda *_: False)
@@ -176,10 +163,7 @@ def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
-    """Return a trace of containers that are stopped repeatedly.
-
-    They are seen in time, too late, or at an unknown time.
-    """
+    """Return a trace of containers that are stopped repeatedly, and seen in time, too late or at an unknown time."""
     found, now = [], 0
     for number in range(length):
         name, now = f"c{number // 200}-{chance.randrange(6)}", now + chance.choice([0, 1, 2, 30]) * 10**9
@@ -205,7 +189,6 @@ def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
 @pytest.mark.parametrize("model", ["container-status", "cri-container"])
 @pytest.mark.parametrize("timed", [True, False])
 def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
-    """Both ways of judging agree for traces with times and without times."""
     trace = late(random.Random(4))
     plain, fast = both(load(model), trace if timed else [msgspec.structs.replace(each, at=None) for each in trace], 100)
 
@@ -235,7 +218,6 @@ LATE = {
 
 @pytest.mark.parametrize("mistake", LATE)
 def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
-    """A planted defect in the automaton's clock changes the result."""
     with patch(*LATE[mistake]):
         plain, fast = both(load("container-status"), late(random.Random(4)), 100)
 
@@ -243,9 +225,9 @@ def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
 
 
 def coming_back(chance: random.Random) -> list[Observation]:
-    """Return a trace of entities whose ids occurred before.
+    """Return a trace of entities whose ids have occurred before.
 
-    An id occurred in the same batch, or long ago, or in observations that were judged one at a time.
+    An id may come from the same batch, from long ago, or from observations that were judged one at a time.
     """
     found = []
     for number in range(200):
@@ -263,7 +245,6 @@ def coming_back(chance: random.Random) -> list[Observation]:
 @pytest.mark.parametrize("remembered", [5, 65_536])
 @pytest.mark.parametrize("size", [7, 60, 400])
 def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways of judging agree, even if few ids are remembered."""
     monkeypatch.setattr(extra_rules, "REMEMBERED", remembered)
     machine = load("container-status")
     plain, fast = both(machine, coming_back(random.Random(2)), size, fresh=True, ids=True)
@@ -274,7 +255,6 @@ def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("mistake", [("_fresh", lambda *_: OrderedDict()), ("_give", lambda *_: None)])
 def test_an_id_that_is_not_looked_up_is_noticed(mistake: tuple[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """If ids are not looked up, the result changes, so the comparison detects it."""
     monkeypatch.setattr(BeliefAutomaton, *mistake)
     machine = load("container-status")
     plain, fast = both(machine, coming_back(random.Random(2)), 60, fresh=True, ids=True)
@@ -283,7 +263,6 @@ def test_an_id_that_is_not_looked_up_is_noticed(mistake: tuple[str, object], mon
 
 
 def test_fields_go_the_slow_way() -> None:
-    """A field that must not change is compared with its earlier value, and forgotten together with the entity."""
     machine, chance = load("cri-container"), random.Random(1)
     trace = []
     for seen in trace_of(chance, machine, length=800, wrong=0):
@@ -298,7 +277,6 @@ def test_fields_go_the_slow_way() -> None:
 
 @pytest.mark.parametrize("cells", [30, 1 << 22])
 def test_the_table_is_begun_anew(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table is rebuilt when it is full, and when beliefs are forgotten."""
     monkeypatch.setattr(automaton, "CELLS", cells)
     monkeypatch.setattr("fsm.monitor.beliefs.INTERNED", 60)
     machine = load("container-status")
@@ -308,7 +286,6 @@ def test_the_table_is_begun_anew(cells: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_batches_of_both_forms_may_alternate() -> None:
-    """Batches of both forms may alternate, and the verdict may be requested between batches."""
     machine = load("container-status")
     trace = trace_of(random.Random(5), machine, length=800, wrong=0.02)
     found = []
@@ -330,7 +307,6 @@ def test_batches_of_both_forms_may_alternate() -> None:
 
 
 def in_full(name: str, *, columns: bool) -> Judged:
-    """Judge a whole recording, in batches that are converted to *columns* or left as they are."""
     recording = open_recording(str(RECORDINGS / name))
     judging = begin(recording)
     columned = Columned()
@@ -346,12 +322,11 @@ QUICK = ("containerd-1.7.24.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jso
     "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in (*LOGS, *CALLS, *EVENTS)]
 )
 def test_recordings(name: str) -> None:
-    """Each shipped recording has the same findings in both ways of judging."""
     assert in_full(name, columns=False) == in_full(name, columns=True)
 
 
 def astray(rows: KindRows, first: int, unseen: int, most: int, table: StepTable, cells: Numbers) -> int:
-    """Replace the loop: all known steps now lead to the belief about an entity that was never seen."""
+    """Replace the loop by one in which all known steps lead to the belief about an entity that was never seen."""
     table.to[table.to >= 0] = unseen
     return int(run(rows, first, unseen, most, table, cells))
 
@@ -365,7 +340,6 @@ PLANTED = {
 
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_mistake_is_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planted defect in the automaton changes the result."""
     monkeypatch.setattr(*PLANTED[mistake])
     different = 0
     machine = load("container-status")

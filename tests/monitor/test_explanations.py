@@ -27,7 +27,6 @@ UNHEARD = "UNHEARD_OF"
 
 
 def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] | None) -> tuple[int, Violation | None]:
-    """Return the first violation in *trace*, and its index."""
     monitor = Monitor(machine, fresh=True, seen=seen)
     for index, each in enumerate(trace):
         for violation in monitor.observe(each):
@@ -36,8 +35,6 @@ def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] |
 
 
 def without(machine: Machine, clause: str) -> Machine:
-    """Return *machine* with silence in all cells that depend on *clause*."""
-
     def other(cell: Cell) -> Cell:
         return Silent(clause=cell.clause, line=cell.line) if cell.clause.name == clause else cell
 
@@ -53,7 +50,6 @@ def without(machine: Machine, clause: str) -> Machine:
 
 
 def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] | None]:
-    """Return a machine, and a random trace with calls in progress, signals, hidden events and looks."""
     chance = random.Random(seed)
     machine = random_machine(chance)
     names = {name for event in machine.events.values() for name in (event.name, event.rpc)}

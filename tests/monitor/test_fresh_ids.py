@@ -21,7 +21,6 @@ PODS = ["cri-pod", "pod-sandbox"]
 
 
 def told(model: str, run: str, *, ids: bool = True) -> list[tuple[str, ...]]:
-    """Return the violations of the calls in *run*, all on one entity, with the clause and the expected replies."""
     monitor = Monitor(load(model), ids=ids)
     found = []
     for event in run.split():
@@ -34,7 +33,6 @@ def told(model: str, run: str, *, ids: bool = True) -> list[tuple[str, ...]]:
     ("models", "run"), [(CONTAINERS, "create remove remove create start"), (PODS, "run stop remove run stop")]
 )
 def test_an_id_does_not_come_back(models: list[str], run: str) -> None:
-    """An id is never reused, even after its entity was removed. The new entity is judged from its beginning."""
     creation = run.partition(" ")[0]
 
     assert [told(model, run) for model in models] == [[(creation, "fresh-id", "absent", "error")]] * 2
@@ -47,7 +45,6 @@ def test_a_name_may(models: list[str], run: str) -> None:
 
 
 def test_an_id_of_which_nothing_was_created_is_fresh() -> None:
-    """An id is still fresh if it was only requested, or if its creation failed."""
     monitor = Monitor(load("cri-container"), ids=True)
     calls = [("stop", "ok"), ("remove", "ok"), ("create", "UNKNOWN"), ("create", "ok"), ("remove", "ok")]
 
@@ -61,7 +58,6 @@ def test_an_id_of_which_nothing_was_created_is_fresh() -> None:
 def test_no_id_is_named_before_it_is_asked_for(
     named: int, found: list[str], model: str, call: str, creation: str
 ) -> None:
-    """Each id must come from an earlier creation, but the entity may already be listed during the creation."""
     monitor = Monitor(load(model), ids=True)
     monitor.observe(Observation(entity="e1", event=call, phase="request", at=named))
     violations = monitor.observe(Observation(entity="e1", event=creation, reply="ok", start=5, at=9))
@@ -78,7 +74,6 @@ time="2026-11-20T11:03:2{n}.1Z" level=info msg="RemoveContainer for \\"{id}\\" r
 
 @pytest.mark.parametrize(("times", "verdict"), [(1, Holds), (2, Illegal)])
 def test_logs_show_ids(tmp_path: Path, times: int, verdict: type) -> None:
-    """In a log, the second creation with the same id is reported."""
     log = tmp_path / "containerd.log"
     lines = (LOG.format(n=number, pod="b" * 64, id="c" * 64) for number in range(times))
     log.write_text("".join(lines), encoding="utf-8")

@@ -48,14 +48,13 @@ STARTED = 'checking = { to = "running", emits = ["started"] }\n'
 def seen(text: str) -> list[Observation]:
     """Parse observations in a short notation.
 
-    Examples are ``push:ok``, ``push?`` and ``push=ok``, ``push!``, ``slam~``, ``@OPEN``, ``push:ok@OPEN``. A word
+    Examples are ``push:ok``, ``push?`` and ``push=ok``, ``push!``, ``slam~``, ``@OPEN`` and ``push:ok@OPEN``. A word
     before ``/`` names the entity, ``&`` precedes the state in which the call acted, and ``>`` precedes the outputs.
     """
     return [_observation(word) for word in text.split()]
 
 
 def remembered(monitor: Monitor, head: int) -> list[str]:
-    """Return the ids of the entities in the list of *head*."""
     entities = monitor._entities  # noqa: SLF001  (memory is what is tested)
     return [entities.identity(slot) for slot in entities.listed(head)]
 
@@ -92,14 +91,12 @@ def judged(
     outputs: bool = False,
     profile: str | None = None,
 ) -> Judgement:
-    """Judge *trace*, whose first line has the number 1."""
     monitor = Monitor(machine, fresh=fresh, seen=signals, outputs=outputs, profile=profile)
     monitor.feed(trace, range(1, len(trace) + 1))
     return monitor.judgement()
 
 
 def violations(judgement: Judgement) -> list[Violation]:
-    """Return the violations that were kept in full, in trace order."""
     match judgement.verdict:
         case Illegal(findings=findings):
             return sorted((each for finding in findings for each in finding.first), key=lambda each: each.line)
@@ -115,7 +112,6 @@ def first_violation(
     signals: frozenset[str] | None = None,
     outputs: bool = False,
 ) -> int | None:
-    """Return the index of the first observation that violates the contract."""
     judgement = judged(machine, trace, fresh=fresh, signals=signals, outputs=outputs)
 
     met = any(judgement.covered.cells.values())
@@ -124,12 +120,11 @@ def first_violation(
 
 
 def first_in(judgement: Judgement) -> int | None:
-    """Return the index of the first observation that is certainly a violation."""
     return next((each.line - 1 for each in violations(judgement)), None)
 
 
 def gave_up(judgement: Judgement) -> bool:
-    """Return whether the monitor gave up because of too many possibilities. Later observations cannot be compared."""
+    """Return whether the monitor gave up because of too many possibilities, so that the rest cannot be compared."""
     return "too many possibilities" in judgement.notes
 
 
@@ -137,7 +132,7 @@ def gave_up(judgement: Judgement) -> bool:
 
 
 def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
-    """Compare the first violation in a random trace with the brute force. Return whether they can be compared."""
+    """Compare the first violation in a random trace with the brute force, and return whether that was possible."""
     trace = random_trace(chance, machine, lost=lost)
     signals, fresh = random_seen(chance, machine), chance.random() < 0.7
     judgement = judged(machine, trace, fresh=fresh, signals=signals)
@@ -202,22 +197,18 @@ class Unpruned:
 
     @property
     def size(self) -> int:
-        """Return the number of configurations."""
         return len(self._all)
 
     def add(self, new: Configuration) -> bool:
-        """Add *new* and return whether it was absent."""
         fresh = new not in self._all
         self._all[new] = None
         return fresh
 
     def all(self) -> Configurations:
-        """Return all configurations."""
         return frozenset(self._all)
 
 
 def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verdicts stay the same if the monitor keeps every possibility."""
     for number in range(5_000 * TIMES, 5_300 * TIMES):
         chance = random.Random(number)
         machine = random_machine(chance)
@@ -247,7 +238,7 @@ def test_accepts_any_piece_of_a_legal_trace(machine: Machine, seed: int) -> None
 
 
 def quiescent(trace: list[Observation]) -> list[int]:
-    """Return the places in *trace* at which no call is in progress. Abandoned calls count as being in progress."""
+    """Return the places in *trace* at which no call is in progress, not even an abandoned one."""
     found, waiting = [0], 0
     for place, each in enumerate(trace, 1):
         if each.phase == "lost":
@@ -259,7 +250,6 @@ def quiescent(trace: list[Observation]) -> list[int]:
 
 @pytest.mark.parametrize("name", names())
 def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
-    """If a legal trace is cut at a point at which no call is in progress, the rest is legal in mid-life."""
     machine = load(name)
     trace = list(simulate(machine, seed=5, length=60))
     for start in quiescent(trace):
@@ -267,7 +257,7 @@ def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
 
 
 def test_a_call_in_progress_at_the_cut_is_known_from_its_reply_on() -> None:
-    """Until the reply of a call that was in progress at the cut, its effects count as violations: a known limit."""
+    """A known limit: until its reply, the effects of a call that was in progress at the cut count as violations."""
     trace = seen("make:ok start? @WAITING @RUNNING start=ok @RUNNING")
 
     assert first_violation(job(), trace) is None
@@ -276,7 +266,6 @@ def test_a_call_in_progress_at_the_cut_is_known_from_its_reply_on() -> None:
 
 
 def test_a_fresh_trace_does_not_begin_in_mid_life() -> None:
-    """A trace that is legal in mid-life may be illegal at the beginning."""
     trace = seen("add:ok@n2")
 
     assert first_violation(counter(), trace) is None
@@ -303,10 +292,6 @@ NOBODY = Observation(phase="gap")
 def test_knows_the_state_after_a_gap_no_more(
     before: str, gap: list[Observation], after: str, violation: int | None, *, fresh: bool
 ) -> None:
-    """After a gap, the state of an entity is unknown, whether it was alive or not yet created.
-
-    A gap that concerns another entity changes nothing.
-    """
     judgement = judged(counter(), [*seen(before), *gap, *seen(after)], fresh=fresh)
 
     assert violation == first_in(judgement)
@@ -315,12 +300,11 @@ def test_knows_the_state_after_a_gap_no_more(
 
 @pytest.mark.parametrize(("gap", "violation"), [([], 0), (seen("-"), None), ([NOBODY], None), (seen("a/-"), 1)])
 def test_a_gap_may_be_before_anything_is_known(gap: list[Observation], violation: int | None) -> None:
-    """An entity that was not seen may have been created in the gap, even if nothing existed before the trace."""
+    """An entity that was not seen may have been created in the gap, even if nothing existed before."""
     assert violation == first_in(judged(counter(), [*gap, *seen("add:ok@n3")], fresh=True))
 
 
 def test_nothing_is_remembered_of_the_many_that_a_gap_concerns() -> None:
-    """After a gap that affects all entities, they are at rest, and the monitor remembers only the last names."""
     monitor = Monitor(counter(), fresh=True)
     trace = [msgspec.structs.replace(seen("add:ok")[0], entity=f"e{number}") for number in range(50)]
     monitor.feed([*trace, NOBODY], range(51))
@@ -349,7 +333,6 @@ MOVED = edited(
     ],
 )
 def test_what_happens_to_everybody_happens_to_strangers(before: str, after: str, violation: int | None) -> None:
-    """An event that affects everybody also affects resting entities, and unseen entities if they existed."""
     trace = [*seen(before), Observation(event="crash"), *seen(after)]
 
     assert violation == first_in(judged(machine_of(MOVED), trace, fresh=True))
@@ -359,7 +342,6 @@ def test_what_happens_to_everybody_happens_to_strangers(before: str, after: str,
 
 
 def test_a_wrong_reply() -> None:
-    """The violation has the states before the call, the replies that each permits, the clause, and possible edits."""
     (found,) = violations(judged(door(), seen("push:ok push:NOT_FOUND"), fresh=True))
 
     assert (Cause.REPLY, 2, ("open",)) == (found.cause, found.line, found.before)
@@ -371,7 +353,6 @@ def test_a_wrong_reply() -> None:
 
 
 def test_a_wrong_state() -> None:
-    """If a look shows a state that nothing explains, the violation lists the states that would have been legal."""
     (found,) = violations(judged(door(), seen("push:ok@gone"), fresh=True))
 
     assert (Cause.STATE, ("gone",)) == (found.cause, (found.observation.shows,))
@@ -380,7 +361,6 @@ def test_a_wrong_state() -> None:
 
 
 def test_a_wrong_sight_alone() -> None:
-    """A look is judged even if no event comes with it."""
     (found,) = violations(judged(door(), seen("push:ok @gone"), fresh=True))
 
     assert (Cause.STATE, ("open",)) == (found.cause, found.before)
@@ -388,7 +368,6 @@ def test_a_wrong_sight_alone() -> None:
 
 
 def test_an_event_that_cannot_be() -> None:
-    """A signal that is impossible in the current state is reported, with the events that are possible."""
     (found,) = violations(judged(door(), seen("remove:ok slam"), fresh=True))
 
     assert (Cause.EVENT, ("gone",), "observed") == (found.cause, found.before, found.clause.level)
@@ -397,10 +376,7 @@ def test_an_event_that_cannot_be() -> None:
 
 
 def test_a_wrong_output() -> None:
-    """An output that no event of the state emits is reported, with the outputs that are possible.
-
-    ``n3`` is not among the states: on the way there the machine emits a tick, which would have been seen.
-    """
+    """``n3`` is not among the states, because the machine would have emitted a tick on the way there."""
     trace = [Observation(entity="e", output=output) for output in ("tick", "tick", "tock", "tick")]
     (found,) = violations(judged(counter(), trace, fresh=True, outputs=True))
 
@@ -438,7 +414,7 @@ cannot = ["*"]
 
 @pytest.mark.parametrize(("model", "met"), [(PAIR, []), (PAIR.replace(', "dong"]', "]"), [("back", "half")])])
 def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: list[tuple[str, str]]) -> None:
-    """If an event can emit two outputs, the output may be the second one, so its cause is uncertain.
+    """The output may be the second of two that an event emits, so its cause is uncertain.
 
     If no event emits two outputs, the cause is certain.
     """
@@ -465,10 +441,6 @@ def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
 
 
 def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
-    """A log may begin with a request for an entity that is not found.
-
-    This is a violation whatever happened before.
-    """
     file = tmp_path / "containerd.log"
     file.write_bytes(b"".join(content("containerd-1.6.20.log").splitlines(keepends=True)[12:14]))
     (found,) = violations(judge(str(file)).judgements[0])
@@ -494,7 +466,7 @@ def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, clause: str, resembles: str) -> None:
-    """The state is wrong and not the reply, so the clause is that of the event that would have led to the state."""
+    """The state is wrong and not the reply, so the clause is that of the event that would have led to this state."""
     (found,) = violations(judged(load(name), seen(trace), fresh=True))
 
     assert (Cause.STATE, shown) == (found.cause, found.illegal)
@@ -504,17 +476,12 @@ def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, 
 
 
 def test_goes_on_from_the_state_that_was_met() -> None:
-    """After a wrong state, the monitor continues from the state that was shown.
-
-    The same state is not a violation when it is shown again.
-    """
     trace = "make:ok start? start=UNKNOWN make:EXISTS&ENDED make:EXISTS&ENDED"
 
     assert [4] == [each.line for each in violations(judged(job(), seen(trace), fresh=True))]
 
 
 def test_another_reply_is_tried_in_the_state_that_was_met() -> None:
-    """A reply that is legal only in another state is not suggested as an edit."""
     (found,) = violations(judged(counter(to=1), seen("add? add=FULL&n0")))
 
     assert [(Repair.REPLY, "ok"), (Repair.EXTRA, "")] == list(map(edit, found.edits))
@@ -529,7 +496,6 @@ def test_another_reply_is_tried_in_the_state_that_was_met() -> None:
     ],
 )
 def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[str]) -> None:
-    """If outputs do not fit an event, the outputs are reported as wrong, and not the event or its reply."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
     assert (Cause.OUTPUT, said) == (found.cause, found.illegal)
@@ -537,7 +503,7 @@ def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[
 
 
 def test_the_clause_is_the_weakest_that_may_be_broken() -> None:
-    """The reply breaks a MUST in one state and a SHOULD in the other, so only a broken SHOULD is certain."""
+    """The reply breaks a MUST in one possible state and a SHOULD in the other, so only the SHOULD is certain."""
     (known,) = violations(judged(door(), seen("push:ok push:WEIRD"), fresh=True))
     (unknown,) = violations(judged(door(), seen("push:WEIRD")))
 
@@ -546,7 +512,6 @@ def test_the_clause_is_the_weakest_that_may_be_broken() -> None:
 
 
 def edit(of: Edit) -> tuple[Repair, str]:
-    """Return an edit in a short notation."""
     return of.repair, of.instead
 
 
@@ -563,7 +528,6 @@ def edit(of: Edit) -> tuple[Repair, str]:
     ],
 )
 def test_the_smallest_edit_comes_first(trace: str, line: int | None, expected: tuple[Repair, str] | None) -> None:
-    """The edits are a changed reply, a repeated call, two swapped calls, a missing call, and an extra call."""
     found = violations(judged(door(), seen(trace), fresh=True))
 
     assert ([] if line is None else [line]) == [each.line for each in found]
@@ -581,7 +545,7 @@ def test_the_smallest_edit_comes_first(trace: str, line: int | None, expected: t
     ],
 )
 def test_repeated_is_what_ended_just_before(trace: str, repair: Repair) -> None:
-    """In the search for a repeated call, neither its own request nor a call in progress counts as an earlier call."""
+    """Neither a call's own request nor a call in progress counts as an earlier call that it repeats."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
     assert repair in {each.repair for each in found.edits}
@@ -589,7 +553,6 @@ def test_repeated_is_what_ended_just_before(trace: str, repair: Repair) -> None:
 
 
 def test_what_follows_decides_between_edits() -> None:
-    """An edit that explains the next observation is listed before an edit that does not."""
     machine = machine_of(edited(DOOR, 'reply = "STUCK"', 'reply = ["STUCK", "JAMMED"]'))
     (opened,) = violations(judged(machine, seen("push:WEIRD@CLOSED @CLOSED"), fresh=True))
     (closed,) = violations(judged(machine, seen("push:WEIRD slam>Bang"), fresh=True))
@@ -599,21 +562,18 @@ def test_what_follows_decides_between_edits() -> None:
 
 
 def test_goes_on_from_an_edit_that_mends_it() -> None:
-    """After a violation that an edit explains, later legal observations are not violations, but illegal ones are."""
     trace = seen("push:ok push:WEIRD push:ok @gone remove:ok push:NOT_FOUND push:ok")
 
     assert [2, 4, 7] == [each.line for each in violations(judged(door(), trace, fresh=True))]
 
 
 def test_a_mended_call_is_not_in_progress() -> None:
-    """A whole call with a wrong reply has ended, so it cannot explain the next observation."""
     trace = seen("make:WEIRD @WAITING make:ok")
 
     assert [1, 3] == [each.line for each in violations(judged(job(), trace, fresh=True))]
 
 
 def test_reports_every_violation_of_an_entity() -> None:
-    """Two violations in a row are both reported, even if the first is an impossible look."""
     trace = seen("push:WEIRD push?@gone")
 
     assert [1, 2] == [each.line for each in violations(judged(door(), trace, fresh=True))]
@@ -623,7 +583,6 @@ def test_reports_every_violation_of_an_entity() -> None:
 
 
 def test_folds_what_has_one_cause() -> None:
-    """The first three violations with one cause are kept in full. All violations and their entities are counted."""
     trace = [each for number in range(10) for each in seen(f"e{number}/push:ok e{number}/push:WEIRD") * 2]
     judgement = judged(door(), trace, fresh=True)
 
@@ -635,7 +594,6 @@ def test_folds_what_has_one_cause() -> None:
     "life", ["push:ok push:NOT_FOUND remove:ok push:NOT_FOUND", "push:ok push:STUCK push:ok push:ok"]
 )
 def test_the_same_life_has_the_same_violation(life: str) -> None:
-    """The edits do not depend on the order of entities, so a hundred entities with equal lives cause one finding."""
     trace = [msgspec.structs.replace(each, entity=f"e{number}") for number in range(100) for each in seen(life)]
     judgement = judged(door(), trace, fresh=True)
 
@@ -644,7 +602,6 @@ def test_the_same_life_has_the_same_violation(life: str) -> None:
 
 
 def test_counts_what_causes_differ_in() -> None:
-    """A different reply is a different finding. Findings are listed in the order in which they appear."""
     trace = seen("a/push:ok a/push:WEIRD b/push:ok b/push:OTHER c/push:ok c/push:WEIRD")
     judgement = judged(door(), trace, fresh=True)
 
@@ -655,7 +612,6 @@ def test_counts_what_causes_differ_in() -> None:
 
 
 def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a maximum number of causes, further violations are counted by level, and not with an unrelated cause."""
     monkeypatch.setattr(grouping, "CAUSES", 2)
     trace = seen("push:A push:B push:C push:D push:C push:A remove:ok push:E push:F push:A")
     judgement = judged(machine_of(DOOR.replace("SHOULD", "MAY")), trace, fresh=True)
@@ -671,7 +627,6 @@ def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: py
 
 
 def test_a_violation_tells_which_deviation_it_resembles() -> None:
-    """Without the profile, a violation mentions the deviation that it resembles."""
     (found,) = violations(judged(door(), seen("remove:ok push:ok"), fresh=True))
 
     assert () == found.resembles
@@ -725,7 +680,6 @@ moves    = { WHERE = { to = "shut" } }
     ],
 )
 def test_tolerates_one_of_several_deviations(where: str, trace: str, tolerated: list[tuple[str, ...]]) -> None:
-    """If it is unclear which of several deviations occurred, all candidates are reported."""
     old = edited(DOOR, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"')
     old = edited(old, 'moves = { ajar = { to = "open", emits = ["Creak"] } }', 'moves = { open = { to = "open" } }')
     judgement = judged(machine_of(old + ANOTHER.replace("WHERE", where)), seen(trace), fresh=True, profile="old")
@@ -750,7 +704,6 @@ def test_tolerates_one_of_several_deviations(where: str, trace: str, tolerated: 
     ],
 )
 def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) -> None:
-    """A deviation in an answer is tolerated even if the request of the call was not recorded."""
     judgement = judged(load("container-status"), seen(trace), profile="containerd-1.6")
 
     assert not violations(judgement)
@@ -758,7 +711,7 @@ def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) 
 
 
 def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
-    """The lock has jammed, or the wind has shut the door again; in both cases the door is shut."""
+    """Whether the lock has jammed or the wind has shut the door again, the door is shut."""
     monitor = Monitor(door(), fresh=True, profile="old")
     monitor.feed(seen("push:ok"), range(1))
     assert ["e"] == remembered(monitor, ALIVE)
@@ -800,7 +753,6 @@ def test_calls_that_overlap_act_in_any_order(order: str, middle: str) -> None:
     ],
 )
 def test_a_call_acts_between_its_request_and_its_reply(trace: str, violation: int | None) -> None:
-    """A call acts between its request and its reply, and in the state that its reply reports."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -829,7 +781,6 @@ def test_a_call_that_was_given_up_may_act_later_or_never(trace: str, violation: 
     ],
 )
 def test_an_interruption_ends_the_calls_in_progress(trace: str, violation: int | None) -> None:
-    """After a crash, a start that was in progress has no effect."""
     assert violation == first_violation(job(), seen(trace), fresh=True)
 
 
@@ -851,10 +802,7 @@ def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, viola
 
 
 def test_a_reply_after_an_interruption_is_noted() -> None:
-    """If the reply of a call arrives after an interruption, the call is treated as over.
-
-    The state of the entity becomes unknown, and no violation is reported.
-    """
+    """After an interruption a call is over, so a late reply leaves the state unknown and violates nothing."""
     judgement = judged(job(), seen("make:ok start? crash start=ok"), fresh=True)
 
     assert (Holds(), {"reply without request": 1}) == (judgement.verdict, dict(judgement.notes))
@@ -871,7 +819,6 @@ def test_a_reply_after_an_interruption_is_noted() -> None:
     ],
 )
 def test_an_answer_may_have_met_any_state_of_the_life(trace: str, violation: int | None) -> None:
-    """A reply without a recorded request is legal if it is legal in any state that the entity has had."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -906,12 +853,10 @@ def test_never_fails_an_answer_whose_request_was_not_recorded(
     ],
 )
 def test_an_answer_says_what_is_so_after_it(trace: str, violation: int | None) -> None:
-    """A call has acted before its answer, so a state that is shown with the answer is the current state."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
 def test_an_answer_may_have_met_what_a_whole_call_passed_through() -> None:
-    """An answer may have met a state within a whole call: a job is checked while it is being started."""
     machine = machine_of(
         edited(JOB, 'refuses = { "*" = ["EXISTS", "BUSY"] }', 'refuses = { checking = "CHECKED", "*" = "EXISTS" }')
     )
@@ -925,7 +870,6 @@ def test_an_answer_may_have_met_what_a_whole_call_passed_through() -> None:
     [("add% @n1", None), ("add% @n0", None), ("add~ @n1 @n0", 2), ("add? add% add=ok @n2", None), ("add% @n1 add=FULL", None)],
 )  # fmt: skip
 def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
-    """It is unknown whether the call was made at all, and nobody waits for its reply."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -934,7 +878,6 @@ def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
 
 @pytest.mark.slow
 def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After two hundred thousand short lives, the monitor remembers only the last names."""
     monkeypatch.setattr(fsm.monitor, "REMEMBERED", 1_000)
     monitor = Monitor(counter(), fresh=True)
     add, reset = seen("add:ok reset:ok")
@@ -951,7 +894,7 @@ def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_forgets_the_dead_whose_calls_were_given_up() -> None:
-    """An entity in its initial state is forgotten, although an abandoned call may still act on it."""
+    """An entity in its initial state is forgotten, even though an abandoned call may still act on it."""
     monitor = Monitor(counter(), fresh=True)
     trace = [each for number in range(50) for each in seen("add:ok reset? reset! reset:ok")]
     trace = [msgspec.structs.replace(each, entity=f"e{index // 4}") for index, each in enumerate(trace)]
@@ -962,29 +905,22 @@ def test_forgets_the_dead_whose_calls_were_given_up() -> None:
 
 @pytest.mark.parametrize("fresh", [False, True])
 def test_counts_an_entity_once(fresh: bool) -> None:  # noqa: FBT001  (a table's column)
-    """Each entity is counted once, even if it is unknown or returns to its initial state."""
     trace = seen("a/unheard a/unheard a/add:ok a/reset:ok a/add:ok a/reset:ok b/reset:ok b/reset:ok")
 
     assert 2 == judged(counter(), trace, fresh=fresh).entities
 
 
 def test_notes_events_that_it_does_not_know() -> None:
-    """An unknown event is counted and is not a violation."""
     judgement = judged(counter(), seen("add:ok subtract:ok divide@n0"), fresh=True)
 
     assert (Holds(), {"unknown event": 2}) == (judgement.verdict, dict(judgement.notes))
 
 
 def test_says_nothing_of_an_empty_trace() -> None:
-    """The verdict on a trace without observations is not a pass."""
     assert Unknown(why="nothing in the trace concerns this machine") == judged(counter(), []).verdict
 
 
 def test_gives_up_and_says_so_when_too_many_calls_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If too many calls overlap, there are too many possibilities, and the verdict is unknown.
-
-    The monitor neither passes the trace nor hangs.
-    """
     monkeypatch.setattr(unobserved, "LIMIT", 50)
     judgement = judged(counter(to=9), seen("add? reset? " * 9), fresh=True)
 
@@ -997,7 +933,7 @@ def test_gives_up_where_all_steps_together_are_too_much_work(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The verdict is unknown if all steps together are too much work, although no single step is.
+    """No single step is too much work, but all of them together are, so the verdict is unknown.
 
     The state becomes known again once fewer calls overlap.
     """
@@ -1017,7 +953,7 @@ def test_calls_that_are_not_answered_are_work_too(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Unanswered calls count as work, too: with many of them, comparing even a few possibilities takes long."""
+    """With many unanswered calls, comparing even a few possibilities takes long, so they count as work."""
     monkeypatch.setattr(beliefs, "TRIED", 100)
     monkeypatch.setattr(beliefs, "FEW", 10)
     monkeypatch.setattr(beliefs, "EACH", 1)
@@ -1029,7 +965,6 @@ def test_calls_that_are_not_answered_are_work_too(
 
 @pytest.mark.parametrize("limit", [*range(7, 40), 60, 100])
 def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are too many edits to try, the violation lists no edits at all."""
     trace = seen("make:ok start? start=WEIRD start=WEIRD start? make:WEIRD")
     every = {each.line for each in violations(judged(job(), trace, fresh=True))}
     monkeypatch.setattr(unobserved, "LIMIT", limit)
@@ -1040,14 +975,12 @@ def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_counts_the_cells_that_were_certainly_met() -> None:
-    """Each cell has the number of observations that certainly exercise it, which may be 0."""
     covered = judged(counter(to=1), seen("add:ok add:FULL add:FULL reset:ok"), fresh=True).covered.cells
 
     assert {("add", "n0"): 1, ("add", "n1"): 2, ("reset", "n0"): 0, ("reset", "n1"): 1} == covered
 
 
 def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are too many beliefs, the monitor forgets some of them, and its counts stay correct."""
     trace = list(simulate(job(), seed=3, length=300, entities=4, overlap=2))
     expected = judged(job(), trace, fresh=True).covered.cells
     monkeypatch.setattr(beliefs, "INTERNED", 5)
@@ -1056,7 +989,6 @@ def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Legal replies, illegal replies and unknown events are all forgotten after a while."""
     monkeypatch.setattr(beliefs, "INTERNED", 50)
     monkeypatch.setattr(beliefs, "KEPT", 50)
     machine = job()
@@ -1073,10 +1005,7 @@ def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytes
 
 
 def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Monitors that share a machine do not reuse results computed under another profile.
-
-    They do not reuse results for a trace that shows less, either.
-    """
+    """What one monitor computed is not reused under another profile, or for a trace that shows less."""
     ways: list[dict[str, Any]] = [
         {"fresh": fresh, "profile": profile, "signals": signals, "outputs": outputs}
         for fresh in (True, False)
@@ -1098,14 +1027,12 @@ def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch:
 
 
 def test_a_machine_may_have_more_states_than_there_may_be_possibilities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a machine has very many states, an unknown state does not count as too many possibilities."""
     monkeypatch.setattr(unobserved, "LIMIT", 3)
 
     assert 1 == first_violation(counter(to=9), seen("@n7 @n8"))
 
 
 def test_feeding_in_parts_changes_nothing() -> None:
-    """A trace may be fed to the monitor in parts of any size."""
     trace = list(simulate(door(), seed=4, length=100, entities=3))[::-1]
     parts = Monitor(door(), fresh=True)
     for index, each in enumerate(trace):
@@ -1115,7 +1042,6 @@ def test_feeding_in_parts_changes_nothing() -> None:
 
 
 def test_an_observation_of_nobody_is_of_everybody() -> None:
-    """A signal that names no entity affects all living entities."""
     everybody = Observation(event="crash")
     trace = [*seen("a/make:ok b/make:ok a/start? b/start?"), everybody, *seen("a/@RUNNING b/@WAITING")]
 
@@ -1127,10 +1053,6 @@ def test_an_observation_of_nobody_is_of_everybody() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_observed_one_by_one_it_is_the_same_as_fed(seed: int) -> None:
-    """Observations that are judged one by one have the same verdict as a trace that is fed as a whole.
-
-    In the trace, a step is left out or repeated, and each violation has its line.
-    """
     machine = job()
     trace = list(simulate(machine, seed=seed, length=30, entities=2, overlap=2))
     del trace[seed % len(trace)]
@@ -1149,7 +1071,6 @@ def test_observed_one_by_one_it_is_the_same_as_fed(seed: int) -> None:
 
 
 def test_an_observation_of_all_may_violate_several() -> None:
-    """If an observation affects all entities, one violation is reported for each entity that it violates."""
     monitor = Monitor(door(), fresh=True)
     for entity in ("a", "b"):
         assert () == monitor.observe(Observation(entity=entity, event="push", reply="ok"))
@@ -1160,15 +1081,15 @@ def test_an_observation_of_all_may_violate_several() -> None:
 
 
 def test_an_event_that_is_not_there_is_refused_at_once() -> None:
-    """An unknown event is an error in a program. In a recording it may belong to something else."""
+    """In a program an unknown event is an error. In a recording it may belong to something else."""
     with pytest.raises(ValueError, match="door has no event 'pusch'; it has push, remove, knock, slam, warp"):
         Monitor(door()).observe(Observation(entity="a", event="pusch", reply="ok"))
 
 
 def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -> None:
-    """A reply that names an unknown state is a violation, except for the word for an absent entity.
+    """A reply that names an unknown state is a violation, unless that is the word for an absent entity.
 
-    A machine may have its own word for an absent entity, as the door does.
+    A machine may choose this word itself, as the door does.
     """
     (violation,) = violations(judged(job(), seen("make:ok start:error&PAUSED"), fresh=True))
 
@@ -1177,10 +1098,6 @@ def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -
 
 
 def test_what_is_shared_lasts_while_it_is_used() -> None:
-    """Shared data is kept while it is used, however many other machines are judged in between.
-
-    Unused data is evicted.
-    """
     used, unused = load("cri-pod"), replace(load("cri-pod"))
     first, other = (shared(each, None, None, outputs=False) for each in (used, unused))
     between = [replace(used) for _ in range(MACHINES)]

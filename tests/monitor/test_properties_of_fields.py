@@ -45,7 +45,6 @@ requires = { in = ["opne"], unset = ["bye"], values = { by = [7] } }
 
 @pytest.fixture
 def door(tmp_path: Path) -> str:
-    """Write the door model with these properties, and return its path."""
     at = repository(tmp_path, properties=SIGNED)
     (at / "models" / "door.toml").write_text(edited(DOOR, "[profile.old]", FIELDS), encoding="utf-8")
     return str(at / "properties" / "door.toml")
@@ -57,10 +56,6 @@ def model(door: str) -> str:
 
 @pytest.mark.parametrize("profile", ["none", "old"])
 def test_the_checker_leaves_it_open(door: str, profile: str) -> None:
-    """An open property is counted as neither proved nor a known failure.
-
-    If it is the only property, the verdict is unknown.
-    """
     both, alone = fsm("check", door, "-p", profile), fsm("check", door, "-p", profile, "-P", "signed")
     (found,) = check(load(model(door)), "signed").checked
 
@@ -76,7 +71,6 @@ def test_the_checker_leaves_it_open(door: str, profile: str) -> None:
 
 
 def test_it_has_no_form_in_promela_and_kills_no_mutant(door: str) -> None:
-    """The Promela export and the mutation report do not claim that a property of fields holds."""
     exported = fsm("export", door, "--to", "promela", "-P", "signed")
     mutated = fsm("mutate", door, "-P", "signed")
 
@@ -97,10 +91,6 @@ SHOWN = [
 
 @pytest.mark.parametrize(("shown", "status", "wrong"), SHOWN)
 def test_a_recording_is_held_to_it(door: str, shown: list[dict[str, object]], status: str, wrong: list[str]) -> None:
-    """A recording is checked against the property, although the machine requires nothing of fields.
-
-    Under a profile, the property may be known to fail.
-    """
     look = {"entity": "d1", "shows": "OPEN"}
     lines: list[dict[str, object]] = [
         {"trace": 1, "fresh": True},
@@ -160,7 +150,6 @@ class SignedDoor(Door):
     ],
 )
 def test_an_implementation_is_held_to_it(door: str, made: Door, broken: str, untested: str) -> None:
-    """Only the property is checked, because all of these implementations reappear after their removal."""
     of = specification(door)
     stated = next(each for each in of.properties if each.name == "signed")
     found = run_property_test(of.machine, stated, lambda: made, examples=3)
@@ -173,7 +162,6 @@ def test_an_implementation_is_held_to_it(door: str, made: Door, broken: str, unt
 
 
 def test_what_it_speaks_of_exists(door: str) -> None:
-    """If the property mentions things that do not exist, all errors are reported together, with their lines."""
     path = Path(door)
     path.write_text(path.read_text(encoding="utf-8") + WRONG, encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -191,14 +179,12 @@ def test_what_it_speaks_of_exists(door: str) -> None:
     "name", ["1.6.20-contexts", "1.7.24-corrupt-checkpoints", "2.1.9-killed-containers", "2.1.9-restart-kill9"]
 )
 def test_real_ends_have_reasons(name: str) -> None:
-    """In every version, the end of a container has a reason, even after a kill or if the container was unreadable."""
     (containers, _) = judge(RECORDINGS / f"{name}.calls.jsonl.gz", properties=["every-end-has-a-reason"]).judgements
 
     assert [each.status for each in containers.properties] == ["holds"]
 
 
 def test_an_end_without_a_reason_is_seen(tmp_path: Path) -> None:
-    """If a reason is removed from the recording, the property is violated."""
     text = gzip.decompress((RECORDINGS / "2.1.9-killed-containers.calls.jsonl.gz").read_bytes()).decode()
     assert '"reason": "Error"' in text
     (tmp_path / "calls.jsonl").write_text(text.replace('"reason": "Error"', '"reason": ""', 1), encoding="utf-8")

@@ -46,13 +46,11 @@ KINDS = ("idempotent", "always", "never", "never")
 
 
 def plain(machine: Machine) -> Machine:
-    """Return *machine* with every state visible and without indefinite replies."""
     states = {name: replace(state, shows=name) for name, state in machine.states.items()}
     return replace(machine, states=states, indefinite=())
 
 
 def told(machine: Machine, run: Iterable[Step]) -> list[tuple[Stimulus, Response]]:
-    """Return the observations of a test that performs the steps of *run*."""
     found = []
     for each in run:
         takes_time = bool(machine.events[each.event].ends)
@@ -65,7 +63,6 @@ def told(machine: Machine, run: Iterable[Step]) -> list[tuple[Stimulus, Response
 
 
 def watched(watch: Watch, test: Iterable[tuple[Stimulus, Response]]) -> Violated | None:
-    """Return the results of the watch for *test*."""
     watch.reset()
     violated = None
     for step, seen in test:
@@ -142,7 +139,6 @@ def _veiled(chance: random.Random, each: tuple[Stimulus, Response]) -> tuple[Sti
 
 
 def _joined(chance: random.Random, test: list[tuple[Stimulus, Response]]) -> list[tuple[Stimulus, Response]]:
-    """Return *test* with each call joined from request to reply, if nothing happened in between."""
     found: list[tuple[Stimulus, Response]] = []
     index = 0
     while index < len(test):
@@ -179,9 +175,9 @@ def random_tests(
 
 
 def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tuple[Stimulus, Response]]:
-    """Return a random test of *plan*.
+    """Yield a random test of *plan*, in which calls may stay in progress.
 
-    Calls may stay in progress, and may end in a state that other events led to.
+    They may also end in a state that other events have led to.
     """
     table, point = plan.table, plan.start
     for _ in range(length):
@@ -206,7 +202,6 @@ def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tupl
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "profile"), CASES, ids=str)
 def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> None:
-    """A run of a machine never violates a property that the checker has proved."""
     of = specification(name)
     table = tabulate(of.machine.under(profile))
     tests = random_tests(random.Random(name), Plan(table=table), count=amount(8, night=1_000), length=30)
@@ -222,7 +217,7 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
 
 
 def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Stimulus, Response]]:
-    """Return the observations of a test with the steps of a counterexample.
+    """Return the observations of a test that takes the steps of a counterexample.
 
     An overlapping call is made at the moment at which it acts.
     """
@@ -256,9 +251,9 @@ CAUGHT = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated", "mutant"), CAUGHT)
 def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutant: str) -> None:
-    """If an implementation performs the checker's counterexample of a mutant, the watch finds the violation.
+    """An implementation that performs the checker's counterexample of a mutant violates the property.
 
-    It finds nothing if states look alike and the original machine may have behaved in the same way.
+    The watch finds nothing if states look alike, and the original machine may have behaved in the same way.
     """
     of = specification(name)
     found = next(each for each in of.properties if each.name == stated)
@@ -288,7 +283,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
 
 
 def at_once(watch: Watch, *words: str) -> Violated | None:
-    """Watch a test in a notation such as ``make=ok:waiting``: the call, the reply, and the shown state."""
+    """Watch a test in a notation such as ``make=ok:waiting``, for a call, its reply and the state shown."""
     test = []
     for word in words:
         what, _, seen = word.partition("=")
@@ -309,7 +304,7 @@ STARTS = 'from = "starting"\nleads-to = "not starting"\nfair = ["start.ends"]'
 def test_what_never_comes_is_a_violation() -> None:
     """A call that repeats for ever violates the property, because the target never occurs.
 
-    Fair events are requested repeatedly, but not without limit.
+    Fair events are requested again and again, but not without limit.
     """
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, STARTS))
@@ -326,7 +321,6 @@ def test_what_never_comes_is_a_violation() -> None:
 
 
 def test_what_comes_is_none() -> None:
-    """After the target has occurred, nothing is due, so there is no violation."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, STARTS))
 
@@ -350,7 +344,6 @@ def test_what_need_not_come_is_a_violation() -> None:
 
 @pytest.mark.parametrize("name", specified())
 def test_fair_systems_keep_what_is_proved(name: str) -> None:
-    """From every state, a machine that performs its fair events in turn reaches the target in time."""
     of = specification(name)
     plan = Plan(table=tabulate(plain(of.machine)))
     chance = random.Random(name)
@@ -376,7 +369,6 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
 
 
 def _does(edge: Edge, taken: RunStep) -> bool:
-    """Return whether *edge* is the given step of a run."""
     return (
         edge.step.event == taken.event
         and (edge.step.stage == "end") == taken.ends
@@ -389,7 +381,6 @@ def _is(edge: Edge, due: Stimulus) -> bool:
 
 
 def _take(watch: Watch, plan: Plan, edge: Edge) -> Point:
-    """Take *edge* as a conforming SUT does."""
     assert edge.to is not None
     last = edge.ways[-1]
     call = plan.table.machine.events[edge.step.event].kind == "call"
@@ -400,7 +391,6 @@ def _take(watch: Watch, plan: Plan, edge: Edge) -> Point:
 
 
 def test_witnesses_are_remembered_from_test_to_test() -> None:
-    """A reachable target counts as missing until any of the tests reaches it."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, 'reachable = ["make then running", "start replies error and waiting"]'))
 
@@ -411,7 +401,7 @@ def test_witnesses_are_remembered_from_test_to_test() -> None:
 
 
 def test_drawings_and_silence_cannot_be_tested() -> None:
-    """A drawing and silence are properties of the machine; the watch reports that they cannot be tested."""
+    """A drawing and silence are about the machine itself, so the watch says that they cannot be tested."""
     machine = machine_of(DOOR)
     silent = stated(machine, 'never = "silent on push or silent on slam"')
 
@@ -435,7 +425,6 @@ def test_garbage_breaks_nothing_by_itself() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", specified())
 def test_aims_put_properties_to_the_test(name: str) -> None:
-    """Each aim is a run of the machine, and the last step of the run concerns the property."""
     of = specification(name)
     machine = plain(of.machine)
     for each in of.properties:
@@ -453,7 +442,7 @@ def test_aims_put_properties_to_the_test(name: str) -> None:
 
 
 def test_what_nobody_saw_may_explain_what_was_seen() -> None:
-    """A hidden event is assumed only if nothing else explains a step. In that case the violation is excused."""
+    """A hidden event is assumed only if nothing else explains a step, and then it excuses the violation."""
     door = machine_of(edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { open = "ajar" }'))
     of = stated(door, 'never = "emits Creak then emits Creak"\nuntil = "ajar"')
     test = [(Stimulus("push"), Response(reply="ok", shows="OPEN", outputs=("Creak",)))] * 2
@@ -465,7 +454,7 @@ def test_what_nobody_saw_may_explain_what_was_seen() -> None:
 
 
 def test_outputs_that_nobody_asked_for_are_not_counted() -> None:
-    """A hidden event that emits may happen any number of times, so the watch does not track such outputs."""
+    """A hidden event may happen any number of times, so the outputs that it emits are not tracked."""
     loud = edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { shut = { to = "shut", emits = ["Creak"] } }')
     machine = machine_of(loud)
     watch = Watch(machine, stated(machine, 'never = "gone then open"'))
@@ -474,10 +463,6 @@ def test_outputs_that_nobody_asked_for_are_not_counted() -> None:
 
 
 def test_a_product_goes_as_far_as_its_machine() -> None:
-    """At each place in the product a call ends, continues, or may do either, as in the machine.
-
-    This includes unspecified behaviour.
-    """
     silent = 0
     for number in range(120):
         chance = random.Random(number)

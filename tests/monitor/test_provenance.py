@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def chain(
     machine: Machine, trace: list[Observation], *, fresh: bool = True, seen: frozenset[str] | None = None
 ) -> Iterator[tuple[tuple[str, ...], list[Provenance]]]:
-    """Yield, for each observation of one entity, the states before it and the explanation of the states after it."""
+    """Yield, for each observation of one entity, the states before it and the explanation of those after it."""
     monitor = Monitor(machine, fresh=fresh, seen=seen)
     for line, each in enumerate(trace, 1):
         before = tuple(state for state in machine.states if state in monitor.states("e"))
@@ -40,7 +40,6 @@ def chain(
 
 
 def is_possible(machine: Machine, use: UsedCell) -> bool:
-    """Return whether the model has the cell and the outcome, according to the second opinion."""
     step = use.step
     found = naive.ends(machine, step.source, step.event) if step.ends else naive.ways(machine, step.source, step.event)
     if step.outcome == UNSPECIFIED:
@@ -50,9 +49,9 @@ def is_possible(machine: Machine, use: UsedCell) -> bool:
 
 
 def is_derivation(machine: Machine, before: Collection[str], derivation: Derivation) -> bool:
-    """Check that the steps of a derivation are possible in their order.
+    """Check that a derivation is possible step by step.
 
-    The first step starts in a state before the observation, and the last step ends in a state after it.
+    It must lead from a state before the observation to a state after it.
     """
     moves = [use for use in derivation.uses if use.known != "confirmed"]
     sources = [use.step.source for use in moves] or [derivation.state]
@@ -74,7 +73,6 @@ def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] 
 
 
 def belief_agrees(seed: int) -> int:
-    """Compare each belief with the second opinion, and return the number of derivations with an unobserved step."""
     machine, trace, seen, fresh = random_input(seed)
     asking = naive.Asking(machine, seen, once=False)
     opinions = naive.beliefs(asking, trace, fresh=fresh)
@@ -150,7 +148,6 @@ cannot = ["rising", "broken"]
 
 
 def explained(*trace: Observation) -> Provenance:
-    """Return the explanation of the belief after the last observation of *trace*."""
     *_, (_, [last]) = chain(DOOR, list(trace))
     return last
 
@@ -168,10 +165,6 @@ def told(found: Provenance) -> dict[str, list[tuple[str, str, str, str]]]:
 
 
 def test_a_call_in_progress_may_have_acted_and_a_hidden_event_may_have_followed() -> None:
-    """The explanation of each state is its shortest derivation.
-
-    A call in progress may have acted, and a hidden event may have followed it.
-    """
     begun = ("in progress", "raise", "down", "rising")
 
     assert told(explained(ASKED)) == {
@@ -183,7 +176,6 @@ def test_a_call_in_progress_may_have_acted_and_a_hidden_event_may_have_followed(
 
 
 def test_a_whole_call_is_observed_with_each_of_its_steps() -> None:
-    """If a call is observed as a whole, its reply is not listed a second time."""
     begun, ended = ("observed", "raise", "down", "rising"), ("observed", "raise", "rising", "up")
 
     assert told(explained(RAISED)) == {
@@ -193,7 +185,6 @@ def test_a_whole_call_is_observed_with_each_of_its_steps() -> None:
 
 
 def test_a_signal_rules_out_states_in_which_it_cannot_happen() -> None:
-    """A signal rules out the states in which it cannot happen, and the reason names the clause of the cell."""
     found = explained(RAISED, RANG)
 
     assert told(found)["up"] == [("observed", "ring", "up", "up")]
@@ -201,10 +192,6 @@ def test_a_signal_rules_out_states_in_which_it_cannot_happen() -> None:
 
 
 def test_a_reply_rules_out_states_in_which_the_call_goes_on() -> None:
-    """A reply rules out the states in which the call continues, without naming a clause.
-
-    For states in which the reply would be different, the reason names the clause.
-    """
     found = explained(ASKED, Observation(entity="e", event="raise", phase="reply", reply="BUSY"))
 
     assert [(each.state, each.cause, bool(each.clause)) for each in found.ruled_out] == [
@@ -216,7 +203,7 @@ def test_a_reply_rules_out_states_in_which_the_call_goes_on() -> None:
 
 
 def test_a_silent_cell_is_named() -> None:
-    """A silent cell allows anything, so it is the reason only if there is no other reason."""
+    """A silent cell allows anything, so it is given as the reason only if there is no other."""
     found = explained(RAISED, Observation(entity="e", shows="broken"), RAISED)
 
     assert {each.state for each in found.derivations} == {*DOOR.states}
@@ -224,7 +211,6 @@ def test_a_silent_cell_is_named() -> None:
 
 
 def test_an_assumed_restart_is_a_step_of_its_own() -> None:
-    """An assumed restart is a separate step, before the observation that it explains."""
     machine = load("cri-container")
     trace = [
         Observation(entity="e", event="create", reply="ok"),
@@ -240,7 +226,6 @@ def test_an_assumed_restart_is_a_step_of_its_own() -> None:
 
 
 def test_a_deviation_is_a_reason_only_if_there_is_no_other() -> None:
-    """A deviation is named as a reason, with its profile, only if there is no other reason."""
     machine = load("container-status").under("containerd-1.6")
     stop = Observation(entity="e", event="stop", reply="NOT_FOUND")
     ((_, [found]),) = chain(machine, [stop])
@@ -275,7 +260,6 @@ ignores = ["off", "warm", "on"]
 
 @pytest.mark.parametrize(("alternative", "legal"), [(', { name = "on", to = "on" }', True), ("", False)])
 def test_a_state_that_was_not_left_in_time_is_ruled_out(alternative: str, legal: bool) -> None:  # noqa: FBT001
-    """If only a state that should have been left in time is possible, the clause of the limit is named as broken."""
     machine = machine_of(LAMP.replace(', { name = "on", to = "on" }', alternative))
     trace = [
         Observation(entity="e", event="switch", at=1_000_000_000),
@@ -292,7 +276,6 @@ def test_a_state_that_was_not_left_in_time_is_ruled_out(alternative: str, legal:
 
 @pytest.mark.parametrize("defect", ["reversed", "cut", "elsewhere", "another outcome"])
 def test_a_wrong_derivation_is_noticed(defect: str) -> None:
-    """The comparison detects a derivation that was changed on purpose."""
     right = next(each for each in explained(ASKED).derivations if each.state == "up")
     first, second = right.uses
     wrong = {

@@ -1,7 +1,4 @@
-"""Watching properties on recordings: a proved property is never reported as broken.
-
-A broken property is reported with its lines.
-"""
+"""The watch on recordings never reports a proved property as broken, and reports a broken one with its lines."""
 
 from __future__ import annotations
 
@@ -55,7 +52,6 @@ def watched(
     seen: frozenset[str] | None = None,
     fresh: bool = True,
 ) -> Found:
-    """Return the result of *trace* for the property named *of*."""
     moves = dynamics(tabulate(machine.under(profile)), shown=seen)
     watch = PropertyWatch([of], moves, profile=profile, fresh=fresh, file="trace")
     monitor = Monitor(machine, profile=profile, seen=seen, fresh=fresh, file="trace")
@@ -75,7 +71,7 @@ def watched(
 def trace(text: str) -> list[Observation]:
     """Parse observations in the notation ``EVENT[:REPLY][/PHASE][=SHOWS]``.
 
-    They are about ``c1``; after ``NAME@`` they are about NAME.
+    They are about ``c1`` unless a ``NAME@`` comes first.
     """
     found = []
     for each in text.split():
@@ -90,7 +86,6 @@ def trace(text: str) -> list[Observation]:
 
 
 def named(model: str, name: str) -> tuple[Machine, Property]:
-    """Return the property called *name* of a shipped *model*, and the machine of the model."""
     of = specification(model)
     return of.machine, next(each for each in of.properties if each.name == name)
 
@@ -101,10 +96,6 @@ def named(model: str, name: str) -> tuple[Machine, Property]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("overlap", "machines", "length"), [(1, 100, 12), (3, 60, 8)])
 def test_what_is_proved_is_never_broken_by_what_the_machine_does(overlap: int, machines: int, length: int) -> None:
-    """The watch reports no violation of a proved property in any trace that the machine can produce.
-
-    Calls may overlap, and hidden events may occur.
-    """
     kinds: Counter[str] = Counter()
     for number in range(machines * TIMES):
         chance = random.Random(f"proved {overlap} {number}")
@@ -157,7 +148,6 @@ CLAIMS = (
 
 
 def test_mistakes_of_an_implementation_are_found() -> None:
-    """For most doors that break a property, a few of their traces are enough to detect it."""
     machine, should, found = door(), 0, 0
     for mutant in mutants(machine):
         made = [seen for seed in range(4) for seen in _renamed(simulate(mutant.machine, seed=seed, length=30), seed)]
@@ -205,7 +195,7 @@ def test_what_was_not_put_to_the_test_is_not_exercised() -> None:
 
 
 def test_overlapping_calls_may_have_gone_in_either_order() -> None:
-    """The two starts overlap, and one of them was refused, whichever came first.
+    """The two starts overlap and one of them was refused, whichever came first.
 
     A third start cannot be explained.
     """
@@ -227,7 +217,7 @@ def test_overlapping_calls_may_have_gone_in_either_order() -> None:
     ids=["a gap", "a reply without a request", "the same, asked before the trace", "more at once than can be ordered"],
 )
 def test_after_what_is_not_known_nothing_is_violated(between: str, status: str) -> None:
-    """If the state is unknown, there is no violation: the container may have been removed and created again."""
+    """The container may have been removed and created again, so its state is unknown and nothing is violated."""
     machine, of = named("container-status", "started-at-most-once")
 
     found = watched(machine, of, trace(f"create:ok start:ok {between} start:ok"))
@@ -251,7 +241,7 @@ def test_a_trace_in_mid_life_knows_nothing_of_what_was() -> None:
 def test_signals_that_are_not_seen_may_have_happened() -> None:
     """A container that is shown as exited has exited, even if its exit was not observed.
 
-    A container that was not started cannot have exited.
+    A container that was never started cannot have.
     """
     machine, of = named("container-status", "no-process-no-exit")
 
@@ -275,7 +265,6 @@ def test_entities_do_not_meet() -> None:
 
 
 def test_a_gap_of_every_entity_concerns_those_not_seen_yet() -> None:
-    """After a gap, a container may exist that was not seen before, because it may have been created in the gap."""
     machine, of = named("container-status", "only-the-created-start")
     gap = Observation(phase="gap")
 

@@ -96,7 +96,7 @@ SECOND = 1_000_000_000
 def judged(text: str) -> list[tuple[str, str, str]]:
     """Judge observations in a short notation.
 
-    A text has the second and the event, with ``?`` for a request, ``=`` for a reply, and ``@`` for the state.
+    Each has the second and the event, with ``?`` for a request, ``=`` for a reply and ``@`` for the state shown.
     """
     monitor = Monitor(machine_of(LAMP), fresh=True, seen=frozenset({"sweep"}))
     found: list[Violation] = []
@@ -147,7 +147,6 @@ FOUND = [("dims", "MUST", Cause.TIME.value)]
     ],
 )
 def test_a_state_is_left_in_time(text: str, found: list[tuple[str, str, str]]) -> None:
-    """If a state is not left in time, the violation names the clause of the cell with the limit."""
     assert found == judged(text)
 
 
@@ -158,7 +157,6 @@ def test_a_state_that_was_left_is_not_to_be_left_once_more(at: int) -> None:
 
 
 def test_where_everything_is_shown_nothing_is_assumed() -> None:
-    """If the trace shows every event, an event that is not in the trace has not happened."""
     monitor = Monitor(machine_of(LAMP), fresh=True)
     for at, event in enumerate(("light", "dim", "look")):
         assert () == monitor.observe(Observation(entity="l", event=event, reply="ok", at=at * 20 * SECOND))
@@ -166,7 +164,6 @@ def test_where_everything_is_shown_nothing_is_assumed() -> None:
 
 
 def test_a_limit_is_one_second_at_least() -> None:
-    """A limit of zero seconds is an error."""
     (problem,) = problems_of(LAMP.replace("within = 10", "within = 0"))
 
     assert ("FSM012", LAMP.split("\n").index('  { name = "glows", stays = true, within = 10 },') + 1) == (
@@ -257,10 +254,6 @@ def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violati
     ],
 )
 def test_time_runs_since_the_state_was_entered(text: str, line: int, *, expires: bool) -> None:
-    """A limit begins when its state is entered, whether or not an unobserved event may leave the state.
-
-    Each trace either keeps or breaks the limit.
-    """
     judgement, found = ordered(text, expires=expires)
 
     assert [line] * bool(line) == [each.line for each in found]
@@ -268,7 +261,6 @@ def test_time_runs_since_the_state_was_entered(text: str, line: int, *, expires:
 
 
 def test_the_start_is_named() -> None:
-    """The violation and its text both say when the limit began."""
     _, (violation,) = ordered("09:00place 09:01edit 10:02place 11:03pay")
 
     assert (("placed",), "placed", "place") == (violation.before, violation.illegal, violation.clause.name)
@@ -281,7 +273,7 @@ def test_the_start_is_named() -> None:
 
 @pytest.mark.parametrize(("text", "count"), [("09:00place 09:59@expired", 0), ("09:00place 10:01@expired", 1)])
 def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
-    """The trace shows that the state was left, but not whether it was left in time, so this case is only counted."""
+    """The state was left at some time, maybe too late, so the case is only counted."""
     judgement, found = ordered(text)
 
     assert ([], Holds()) == (found, judgement.verdict)
@@ -295,10 +287,6 @@ Timed: TypeAlias = "tuple[str, int | None]"
 
 
 def went(machine: Machine, here: Timed, event: str, now: int, reply: str = "") -> Iterator[Timed]:
-    """Return the situations that *event* leads to from *here*.
-
-    If *reply* is known, it must be the reply of the event.
-    """
     state, end = here
     cell, ways = machine.events[event].cells[state], naive.ways(machine, state, event)
     if ways is None:
@@ -313,13 +301,12 @@ def went(machine: Machine, here: Timed, event: str, now: int, reply: str = "") -
 
 
 def quietly(machine: Machine, now: set[Timed], at: int) -> set[Timed]:
-    """Return *now* and all situations that hidden events can reach from it within the same second."""
     hidden = [each.name for each in machine.events.values() if each.kind == "hidden"]
     return {*closure(now, lambda here: (to for event in hidden for to in went(machine, here, event, at)))}
 
 
 def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
-    """Return the index of the first observation that no run explains if all limits are kept.
+    """Return the index of the first observation that no run explains in which all limits are kept.
 
     Hidden events may occur every second.
     """
@@ -339,10 +326,7 @@ def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
 
 
 def vague(machine: Machine) -> bool:
-    """Return whether some violations cannot be found.
-
-    They cannot if the start of a limit is unobservable, or if several limits run.
-    """
+    """Return whether some violations cannot be found: limits start unobserved, or several of them run at once."""
     every = [(event, state) for event in machine.events for state in machine.states]
     limited = [
         (event, state, way) for event, state in every for way in outcomes_of(machine, event, state) if way.within
@@ -351,13 +335,11 @@ def vague(machine: Machine) -> bool:
 
 
 def outcomes_of(machine: Machine, event: str, state: str) -> Sequence[Outcome]:
-    """Return the outcomes of one cell."""
     cell = machine.events[event].cells[state]
     return cell.outcomes if isinstance(cell, Moves) else ()
 
 
 def timed_trace(chance: random.Random, machine: Machine) -> list[Observation]:
-    """Return a trace of whole calls and signals, some of which show the state."""
     found: list[Observation] = []
     at = 0
     for seen in simulate(machine, seed=chance.getrandbits(30), length=chance.randint(2, 12)):
@@ -369,7 +351,6 @@ def timed_trace(chance: random.Random, machine: Machine) -> list[Observation]:
 
 
 def agrees(seed: int) -> bool:
-    """Check that the monitor finds the same first violation as the second opinion and no other."""
     chance = random.Random(seed)
     machine = random_machine(chance, time=False, limits=True)
     trace = timed_trace(chance, machine)
@@ -387,7 +368,6 @@ def test_random_machines(seed: int) -> None:
 
 
 def stays_due(went: Callable[..., tuple[Configuration, ...]]) -> Callable[..., tuple[Configuration, ...]]:
-    """Change the monitor: limits now keep running after their state was left."""
     return lambda self, here, *rest, **how: tuple(
         each._replace(due=here.due or each.due) for each in went(self, here, *rest, **how)
     )
@@ -405,7 +385,6 @@ PLANTED = {
 
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_mistake_is_noticed(mistake: str) -> None:
-    """The planted defect is detected in at least one of a few machines."""
     with patch(*PLANTED[mistake]):
         _, found = ordered("09:00place 09:01edit 10:02place 10:03pay")  # this trace is legal
 
@@ -413,7 +392,6 @@ def test_a_mistake_is_noticed(mistake: str) -> None:
 
 
 def test_what_has_no_limit_covers_what_has_one() -> None:
-    """A situation without a limit covers the same situation with a limit, but not the other way round."""
     within = Covering(Rules(tabulate(machine_of(LAMP)))).within
     free, due = (frozenset({Configuration(1, due=due)}) for due in (None, Due(3, 1)))
 

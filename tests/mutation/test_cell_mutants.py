@@ -36,13 +36,11 @@ Ways = frozenset[tuple[str, frozenset[str], tuple[str, ...], bool]]
 
 
 def ways_of(machine: Machine, event: str, state: str, *, ends: bool) -> Ways | None:
-    """Return the outcomes of the cell without their names."""
     ways = naive.ends(machine, state, event) if ends else naive.ways(machine, state, event)
     return None if ways is None else frozenset((way.to, way.replies, way.emits, way.begins) for way in ways)
 
 
 def mistakes(machine: Machine, event: str, state: str, *, ends: bool) -> set[Ways | None]:
-    """Return every cell that differs from the given cell in exactly one respect."""
     call = machine.events[event].kind == "call"
     still = (state, frozenset({"ok"} if call else ()), (), False)
     found: set[Ways | None] = set()
@@ -74,7 +72,6 @@ def _every(machine: Machine, event: str, state: str) -> set[naive.Way]:
 def one_changed(
     machine: Machine, event: str, way: naive.Way, outputs: set[str]
 ) -> Iterator[tuple[str, frozenset[str], tuple[str, ...], bool]]:
-    """Yield the outcome with its target, reply or output changed."""
     to, replies, emits, begins, _ = way
     for state in machine.events[event].ends if begins else machine.states:
         yield state, replies, emits, begins
@@ -92,7 +89,6 @@ def one_changed(
 
 
 def lists_all(machine: Machine) -> None:
-    """Assert that each error has one mutant and each mutant one error, except for errors that make a call endless."""
     made: dict[tuple[str, str, bool], set[Ways | None]] = {}
     for each in mutants(machine):
         place = (each.event, each.state, each.ends)
@@ -108,7 +104,6 @@ def lists_all(machine: Machine) -> None:
 
 
 def never_ends(machine: Machine, event: str, state: str, ways: Ways | None) -> bool:
-    """Return whether a call would never end if its end had the outcomes *ways*."""
     after = {at: {(way.to, way.begins) for way in naive.ends(machine, at, event)} for at in machine.events[event].ends}
     after[state] = {(to, begins) for to, _, _, begins in ways or ()}
     ending: set[str] = set()
@@ -122,7 +117,6 @@ MACHINES = {"door": DOOR, "job": JOB, "loud": edited(DOOR, 'emits = ["Bang"]', '
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_lists_every_mistake(name: str) -> None:
-    """For machines with every kind of event, cell and outcome, the list of mutants is complete."""
     lists_all(machine_of(MACHINES[name]))
 
 
@@ -146,7 +140,6 @@ def test_lists_every_mistake_in_any_machine(chance: random.Random) -> None:
 
 
 def well_formed(machine: Machine) -> None:
-    """Assert that every call can end, no signal has a reply, and every cell is present."""
     for event in machine.events.values():
         assert event.cells.keys() == machine.states.keys()
         for state in machine.states:
@@ -177,7 +170,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "ways"), NAMES, ids=[each[0] for each in NAMES])
 def test_says_in_its_name_what_it_does(name: str, ways: set[tuple[str, str, tuple[str, ...]]]) -> None:
-    """The name of a mutant says what it changes; property files refer to mutants by these names."""
+    """Property files refer to mutants by their names, which say what the mutants change."""
     (found,) = [each for machine in (door(), job()) for each in mutants(machine) if each.name == name]
     allowed = ways_of(found.machine, found.event, found.state, ends=found.ends)
 
@@ -186,7 +179,6 @@ def test_says_in_its_name_what_it_does(name: str, ways: set[tuple[str, str, tupl
 
 
 def test_ends_go_with_what_leads_to_them() -> None:
-    """If a mutant makes a call impossible, the ends of the call are removed in that state and in the next one."""
     found = {each.name: each for each in mutants(job())}
 
     assert {} == found["start in waiting: refused"].machine.events["start"].ends
@@ -199,14 +191,12 @@ CLAIMS = ('never = "ended then running"\nuntil = "absent"', 'always = "stays"\nw
 
 
 def became(machine: Machine, claims: tuple[str, ...], *, whole: bool = True) -> list[MutationOutcome[Mutant]]:
-    """Return the results for the mutants of *machine*, for properties with these *claims*."""
     properties = [stated(machine, claim) for claim in claims]
     return list(mutation_outcomes(machine, properties, whole=whole))
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=[each.split()[0] for each in CLAIMS])
 def test_is_killed_by_what_no_longer_comes_out_as_stated(claim: str) -> None:
-    """The results equal those of separate checks of each mutant. Some mutants are killed and others are not."""
     machine = job()
     kind = stated(machine, claim)
     found = became(machine, (claim,))
@@ -232,10 +222,6 @@ def test_what_mutants_share_decides_nothing(chance: random.Random) -> None:
 
 
 def test_is_equivalent_if_nobody_can_tell_it_from_the_machine() -> None:
-    """The second opinion confirms each equivalent mutant.
-
-    A mutant that is neither killed nor equivalent survives.
-    """
     machine = machine_of(edited(DOOR, 'shut = "ajar"', 'shut = "ajar", gone = "gone"'))
     found = became(machine, ())
 
@@ -247,7 +233,6 @@ def test_is_equivalent_if_nobody_can_tell_it_from_the_machine() -> None:
 
 
 def test_one_killer_is_enough() -> None:
-    """The same mutants are killed if the search stops at the first property that kills a mutant."""
     all_, one = became(job(), CLAIMS), became(job(), CLAIMS, whole=False)
 
     assert [bool(each.killers) for each in all_] == [bool(each.killers) for each in one]
@@ -255,10 +240,6 @@ def test_one_killer_is_enough() -> None:
 
 
 def test_what_fails_without_a_mutation_kills_nothing() -> None:
-    """A property that fails without a mutation is reported, and kills nothing.
-
-    The other properties kill the same mutants as if it were absent.
-    """
     machine = job()
     wrong = replace(stated(machine, 'never = "waiting"'), name="wrong")
     right = [replace(stated(machine, claim), name=f"right-{number}") for number, claim in enumerate(CLAIMS)]
@@ -271,7 +252,6 @@ def test_what_fails_without_a_mutation_kills_nothing() -> None:
 
 
 def test_mutants_of_a_profile() -> None:
-    """A deviation is mutated like any other cell."""
     found = {each.mutant.name for each in mutation_outcomes(door(), (), profile="old")}
 
     assert "push/lock-jams in shut: dropped" in found

@@ -103,7 +103,6 @@ SOURCES = {
 
 
 def begun(folder: Path, kind: str) -> subprocess.CompletedProcess[str]:
-    """Run ``fsm init thing`` in *folder*, which has a source of the given *kind*, and return the output."""
     file, text, option = SOURCES[kind]
     if file:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +130,6 @@ def run_tests(folder: Path) -> None:
     [("when it pays!", "When it pays!"), ("is it over?", "Is it over?"), ("pay.", "Pay."), ("pay", "Pay.")],
 )
 def test_a_label_is_a_sentence_with_one_mark_at_its_end(label: str, about: str, tmp_path: Path) -> None:
-    """A label becomes a sentence that ends with its own punctuation mark, or with a full stop if it has none."""
     drawing = f'digraph {{ start [shape=point]; start -> a; a -> b [label="{label}"]; b -> a [label="back"] }}'
     (tmp_path / "a.dot").write_text(drawing, encoding="utf-8")
 
@@ -141,7 +139,6 @@ def test_a_label_is_a_sentence_with_one_mark_at_its_end(label: str, about: str, 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "new")) for kind in SOURCES])
 def test_what_is_written_runs(kind: str, tmp_path: Path) -> None:
-    """Both the check and the tests of the new files pass."""
     ran = begun(tmp_path, kind)
 
     assert (0, ["models/thing.toml", "properties/thing.toml", "tests/test_thing.py"]) == (
@@ -156,7 +153,6 @@ def test_what_is_written_runs(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_each_property_can_fail(kind: str, tmp_path: Path) -> None:
-    """Each property fails if the model has the error that the property is meant to detect."""
     begun(tmp_path, kind)
     stated = specification(str(tmp_path / "properties" / "thing.toml"))
     made = {each.name: each for each in mutants(stated.machine)}
@@ -188,7 +184,6 @@ def test_each_property_can_fail(kind: str, tmp_path: Path) -> None:
     ],
 )
 def test_the_test_finds_a_mistake(kind: str, file: str, mistake: str, instead: str, tmp_path: Path) -> None:
-    """The new test finds an error in the implementation, or in the machine that the files were made from."""
     begun(tmp_path, kind)
     text = (tmp_path / file).read_text(encoding="utf-8")
     assert text.count(mistake) == 1
@@ -205,7 +200,6 @@ def test_the_test_finds_a_mistake(kind: str, file: str, mistake: str, instead: s
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["new", "class", "mermaid"])
 def test_pytest_passes(kind: str, tmp_path: Path) -> None:
-    """Pytest passes without further options, and runs the properties as separate tests."""
     begun(tmp_path, kind)
 
     ran = subprocess.run(
@@ -222,7 +216,6 @@ def test_pytest_passes(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", ["models/thing.toml", "properties/thing.toml", "tests/test_thing.py"])
 def test_nothing_is_overwritten(there: str, tmp_path: Path) -> None:
-    """If one of the files exists already, no other file is written."""
     (tmp_path / there).parent.mkdir()
     (tmp_path / there).write_text("mine", encoding="utf-8")
 
@@ -235,7 +228,6 @@ def test_nothing_is_overwritten(there: str, tmp_path: Path) -> None:
 
 
 def test_nothing_is_half_written(tmp_path: Path) -> None:
-    """If one of the files cannot be written, no file and no folder is left behind."""
     (tmp_path / "tests").write_text("no folder", encoding="utf-8")
 
     ran = begun(tmp_path, "new")
@@ -247,7 +239,6 @@ def test_nothing_is_half_written(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_another_folder(tmp_path: Path) -> None:
-    """The new test can be run from another folder and finds its module."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "lamp.py").write_text(LAMP, encoding="utf-8")
 
@@ -261,7 +252,6 @@ def test_another_folder(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_module_of_a_package(tmp_path: Path) -> None:
-    """A module of a package is imported by its full name."""
     (tmp_path / "light").mkdir()
     (tmp_path / "light" / "__init__.py").touch()
     (tmp_path / "light" / "lamps.py").write_text(f"from . import __path__\n{LAMP}", encoding="utf-8")
@@ -273,7 +263,6 @@ def test_a_module_of_a_package(tmp_path: Path) -> None:
 
 
 def test_what_the_machine_is_made_of(tmp_path: Path) -> None:
-    """The model has the states, the triggers and the choices of the machine that it was made from."""
     begun(tmp_path, "class")
     machine = load(str(tmp_path / "models" / "thing.toml"))
 
@@ -283,7 +272,6 @@ def test_what_the_machine_is_made_of(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_no_attribute_has(tmp_path: Path) -> None:
-    """A machine that is not an attribute of its model is found by the triggers that it has added to the model."""
     kept = LAMP.replace("self.rules = Machine(", "Machine(")
     assert kept != LAMP
     (tmp_path / "lamp.py").write_text(kept, encoding="utf-8")
@@ -295,10 +283,6 @@ def test_a_machine_that_no_attribute_has(tmp_path: Path) -> None:
 
 
 def test_what_the_drawing_shows(tmp_path: Path) -> None:
-    """In the drawing, an arrow is a call that changes the state, and two arrows with one label are a choice.
-
-    A call without an arrow is refused.
-    """
     begun(tmp_path, "mermaid")
     machine = load(str(tmp_path / "models" / "thing.toml"))
 
@@ -445,7 +429,6 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_used(case: str, tmp_path: Path) -> None:
-    """If the source cannot be used, the message names a remedy, and nothing is written."""
     file, text, arguments, said = WRONG[case]
     if file:
         (tmp_path / file).write_text(text, encoding="utf-8")

@@ -21,7 +21,7 @@ CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge that reports nothing misses every edit, because the expected results do not come from this judge."""
+    """A judge that reports nothing misses every edit, so the expected results cannot come from the judge itself."""
     seeing = power_over(CALLS, limit=60)
     whole = judge(CALLS)
 
@@ -49,7 +49,6 @@ def test_an_accusation_that_was_there_before_does_not_count() -> None:
 
 
 def test_the_same_seed_gives_the_same_edits() -> None:
-    """The same seed makes the same edits, and another seed makes others. Without a limit, all edits are made."""
     first, again, other = (power_over(CALLS, limit=30, seed=seed) for seed in (1, 1, 2))
 
     assert first == again
@@ -59,7 +58,6 @@ def test_the_same_seed_gives_the_same_edits() -> None:
 
 @pytest.mark.parametrize("name", ["cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jsonl"])
 def test_blanks_between_keys_and_values_do_not_matter(name: str, tmp_path: Path) -> None:
-    """The JSON of a recording may be written without any blanks."""
     file = tmp_path / "compact"
     file.write_bytes(b"".join(msgspec.json.format(line, indent=-1) + b"\n" for line in content(name).splitlines()))
     written, compact = (power_over(str(each), limit=40) for each in (RECORDINGS / name, file))
@@ -69,7 +67,6 @@ def test_blanks_between_keys_and_values_do_not_matter(name: str, tmp_path: Path)
 
 
 def test_lines_that_are_damaged_are_passed_over(tmp_path: Path) -> None:
-    """Damaged lines of a recording are not treated as calls."""
     file = tmp_path / "calls"
     file.write_bytes(b'{"op": 7}\nnot json\n\n' + content("cri-calls-2.1.9.jsonl"))
 

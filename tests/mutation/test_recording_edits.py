@@ -34,19 +34,16 @@ KINDS = {
 
 
 def of(source: str, kind: str) -> list[RecordingEdit]:
-    """Return the edits of a certain kind."""
     return [each for each in SOURCES[source] if each.kind == kind]
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_kind_is_made(source: str) -> None:
-    """Edits of every kind are made, except kinds for which the source has no suitable line."""
     assert KINDS[source] == {each.kind for each in SOURCES[source]}
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_each_changes_the_recording(source: str) -> None:
-    """An edit changes the line that it names, and no more lines than necessary."""
     lines = LINES[source]
     for edit in SOURCES[source]:
         edited = edit.applied(lines)
@@ -60,7 +57,6 @@ def test_each_changes_the_recording(source: str) -> None:
 
 
 def test_a_reply_is_flipped_both_ways() -> None:
-    """If a reply is flipped, the text of its error changes as well."""
     lines = LINES["calls"]
     for edit in of("calls", "reply flipped"):
         ((index, (line,)),) = edit.changes.items()
@@ -73,7 +69,6 @@ def test_a_reply_is_flipped_both_ways() -> None:
 
 @pytest.mark.parametrize("source", ["log", "json log"])
 def test_an_edited_log_is_one(source: str) -> None:
-    """An edited log keeps its format: failures have an error, and successes have none."""
     lines = LINES[source]
     for edit in of(source, "reply flipped"):
         ((index, (line,)),) = edit.changes.items()
@@ -82,7 +77,6 @@ def test_an_edited_log_is_one(source: str) -> None:
 
 
 def test_times_go_with_the_place() -> None:
-    """If two lines are swapped, the times stay at their places."""
     lines = LINES["calls"]
     for edit in of("calls", "lines moved"):
         before = sorted(
@@ -93,7 +87,6 @@ def test_times_go_with_the_place() -> None:
 
 
 def test_late_is_after_the_call() -> None:
-    """Events that are made late remain in the order of their times."""
     lines = LINES["events"]
     for edit in of("events", "told late"):
         times = [json.loads(line)["ts"] for line in edit.applied(lines)]

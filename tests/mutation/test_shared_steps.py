@@ -1,4 +1,4 @@
-"""The mutants of a system can share steps. The results are the same as for steps taken state by state."""
+"""The mutants of a system can share steps, with the same results as if each took its own state by state."""
 
 from __future__ import annotations
 
@@ -21,14 +21,12 @@ SYSTEMS = ("plugin-sync", "shared-ids", "late-updates")
 
 
 def steps(table: SystemTable, before: Locals, *, named: bool) -> set[object]:
-    """Return all steps that are possible when the copies are in *before*."""
     state = table.number(before)
     ways = ((name, way) for name, row in table.row.items() for way in table.step(state, row))
     return {(name, way.name if named else "", way.reply, way.emits, table.locals(way.to)) for name, way in ways}
 
 
 def taken(graph: Graph[SystemTable], other: SystemTable, *, named: bool) -> bool:
-    """Take each step in every state, and return whether the other system takes the same steps."""
     everywhere = [graph.table.locals(state) for state in graph.depth]
     return graph.table.row.keys() == other.row.keys() and all(
         steps(graph.table, each, named=named) == steps(other, each, named=named) for each in everywhere
@@ -44,10 +42,6 @@ class NearSteps(StepsOf):
 
 @cache
 def asked(name: str) -> tuple[Graph[SystemTable], list[tuple[str, SystemTable, bool, bool]]]:
-    """Return the reachable states of a system, and the results for its mutants.
-
-    For each mutant, the result says whether its steps are the same, and whether its ways have the same names.
-    """
     system = load_system(name)
     graph = explore(SystemTable(system))
     found = []
@@ -60,7 +54,6 @@ def asked(name: str) -> tuple[Graph[SystemTable], list[tuple[str, SystemTable, b
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_same_steps_as_taken_one_by_one(name: str) -> None:
-    """Comparing only changed parts, once for each combination of relevant states, has the same results."""
     graph, mutants = asked(name)
     known = StepsOf(graph)
 
@@ -69,10 +62,7 @@ def test_the_same_steps_as_taken_one_by_one(name: str) -> None:
 
 
 def test_a_comparison_in_fewer_states_is_caught() -> None:
-    """The test detects a comparison in too few states.
-
-    Some mutants take other steps only if two copies are in certain states.
-    """
+    """Comparing too few states is caught, because some mutants differ only while two copies are in certain states."""
     wrong = [
         mutant
         for name in SYSTEMS

@@ -39,7 +39,6 @@ def acts(*calls: str) -> list[RecordedAct]:
 
 
 def read(*calls: str, rooms: tuple[Room, ...] = ()) -> tuple[int, tuple[str, ...]] | None:
-    """Return the first call that contradicts the contract of a new container, with its possible states."""
     found = contradiction(CONTAINERS, acts(*calls), rooms, initial=["absent"], unseen=["exit"])
     return None if found is None else (found.act.line, found.states)
 
@@ -59,19 +58,16 @@ ILLEGAL = [
 
 @pytest.mark.parametrize("calls", LEGAL, ids=" ".join)
 def test_an_order_is_found(calls: tuple[str, ...]) -> None:
-    """Unobserved events and overlapping calls are legal if some order of them explains the replies."""
     assert read(*calls) is None
 
 
 @pytest.mark.parametrize(("calls", "found"), ILLEGAL, ids=[" ".join(each[0]) for each in ILLEGAL])
 def test_a_contradiction_is_found(calls: tuple[str, ...], found: tuple[int, tuple[str, ...]]) -> None:
-    """A contradiction lists the states that the other calls leave possible."""
     assert found == read(*calls)
 
 
 @pytest.mark.parametrize("certain", [False, True])
 def test_a_restart_explains_what_it_may_leave(*, certain: bool) -> None:
-    """A restart explains replies only if it was recorded, or may have happened at that point."""
     room = Room(start=1, end=3, certain=certain)
 
     assert read("1 create ok", "4 status ok CONTAINER_UNKNOWN", rooms=(room,)) is None
@@ -83,7 +79,6 @@ def test_a_restart_explains_what_it_may_leave(*, certain: bool) -> None:
 
 
 def contradictions(name: str) -> list[Contradiction]:
-    """Return the contradictions in a recording under the profile of its version."""
     lines = content(name).splitlines()
     calls = name in CALLS
     recorded: RecordedActs = of_calls(lines, Restarts()) if calls else of_log(lines)
@@ -106,12 +101,11 @@ def contradictions(name: str) -> list[Contradiction]:
     "name", [each for each in (*CALLS, *LOGS) if TIMES > 1 or not any(crowded in each for crowded in CROWDED)]
 )
 def test_nothing_that_containerd_did_contradicts_its_contract(name: str) -> None:
-    """Recordings of containerd do not contradict its contract; if they did, legal edits would count as illegal."""
+    """If a recording of containerd contradicted its contract, legal edits would count as illegal."""
     assert [] == contradictions(name)
 
 
 def test_a_planted_line_does() -> None:
-    """The same reading finds a line that was planted in a recording."""
     name = "cri-calls-2.1.9.jsonl"
     lines = content(name).splitlines()
     index, call = next(

@@ -57,7 +57,6 @@ def lies(machine: Machine, found: Suggested) -> list[str]:
 
 
 def checked(machine: Machine) -> Suggested:
-    """Return the suggestions for *machine*, after all claims in them have been checked."""
     alive = survivors(machine)
     found = suggested(machine, alive)
     assert [] == lies(machine, found)
@@ -71,7 +70,6 @@ def checked(machine: Machine) -> Suggested:
     "machine", [door(), job(), pytest.param(load("nri-pod"), marks=pytest.mark.slow)], ids=lambda each: each.name
 )
 def test_all_survivors_are_killed(machine: Machine) -> None:
-    """The suggestions kill all survivors of machines with outputs, calls that take time, and silent cells."""
     assert checked(machine).left == ()
 
 
@@ -86,7 +84,6 @@ def test_suggestions_for_random_machines_are_true(machine: Machine) -> None:
 
 @pytest.mark.slow
 def test_one_that_does_not_hold_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If every candidate were treated as proved, the check would find false suggestions."""
     machine = load("cri-pod")
     right = next(each for each in check(machine).checked if isinstance(each.verdict, Proved))
     monkeypatch.setattr(suggestions, "decide", lambda stated, *_, **__: replace(right, of=stated))
@@ -94,14 +91,12 @@ def test_one_that_does_not_hold_would_be_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_one_that_kills_less_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If every candidate claimed to kill each mutant that it is tried on, the check would find false claims."""
     monkeypatch.setattr(suggestions, "killers", lambda asked, *_: [each.name for each in asked])
 
     assert any("does not kill" in each for each in lies(door(), suggested(door(), survivors(door()))))
 
 
 def without_properties(folder: Path, name: str) -> Path:
-    """Write the shipped model *name* into *folder*, without properties."""
     (folder / "models").mkdir()
     (folder / "properties").mkdir()
     path = folder / "models" / f"{name}.toml"
@@ -112,10 +107,6 @@ def without_properties(folder: Path, name: str) -> Path:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["nri-pod", pytest.param("cri-pod", marks=pytest.mark.slow)])
 def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -> None:
-    """With the suggested file, every profile has the stated results, and no mutant survives.
-
-    A second run has no suggestions.
-    """
     path = without_properties(tmp_path, name)
     stated = tmp_path / "properties" / path.name
 
@@ -132,10 +123,6 @@ def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -
 
 @pytest.mark.nightly
 def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
-    """New properties get unused names and can be added at the end of the file.
-
-    Each cell is listed with the mutants that are killed in it.
-    """
     path = without_properties(tmp_path, "nri-pod")
     stated = tmp_path / "properties" / path.name
     first = fsm("mutate", str(path), "--suggest").stdout.partition("[property.")[2].partition("]")[0]
@@ -158,7 +145,7 @@ def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", ["", "\n"])
 def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
-    """An empty file is a file without properties; the shell creates one when suggestions are redirected to it."""
+    """An empty file, as the shell makes one when suggestions are redirected to it, has no properties."""
     path = without_properties(tmp_path, "nri-pod")
     path.write_text(DOOR, encoding="utf-8")
     (tmp_path / "properties" / path.name).write_text(there, encoding="utf-8")
@@ -171,14 +158,12 @@ def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
 
 
 def test_a_suggestion_says_what_it_claims() -> None:
-    """The sentence of a suggested property can be understood without its claim."""
     told = {name: each.says for name, (each, _) in suggestions.holding(door()).items()}
 
     assert told["push-acts-in-gone"] == "If the state is gone, push replies NOT_FOUND and changes nothing."
 
 
 def test_what_nothing_can_kill_is_said(tmp_path: Path) -> None:
-    """An equivalent mutant is reported as equivalent. If there is no suggestion, the exit code says so."""
     path = without_properties(tmp_path, "nri-pod")
     path.write_text(DOOR, encoding="utf-8")
 
@@ -212,7 +197,6 @@ def test_what_cannot_be_suggested(arguments: tuple[str, ...], said: str) -> None
 
 
 def test_output_is_of_suggestions() -> None:
-    """The option ``--output`` without ``--suggest`` would be ignored, so it is refused."""
     ran = fsm("mutate", "nri-pod", "-o", "found.toml")
 
     assert (2, True) == (ran.returncode, "--output has no meaning without --suggest" in ran.stderr)
@@ -220,6 +204,5 @@ def test_output_is_of_suggestions() -> None:
 
 @pytest.mark.nightly
 def test_every_shipped_machine_has_candidates_that_hold() -> None:
-    """For every shipped machine there are candidates that hold, whatever its events and states are called."""
     for name in names():
         assert suggestions.holding(load(name)), name

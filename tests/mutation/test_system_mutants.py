@@ -1,4 +1,4 @@
-"""Mutants of systems: possible errors in a joint event, and the result for each mutant."""
+"""Mutants of systems: the mistakes that can be made in a joint event, and what becomes of each mutant."""
 
 from __future__ import annotations
 
@@ -60,12 +60,10 @@ MACHINES = {"door": door(), "job": job()}
 
 
 def office(text: str = TEXT) -> System:
-    """Return the office, which is a system without errors."""
     return system_of(text, MACHINES)
 
 
 def made(text: str = TEXT, machines: dict[str, Machine] = MACHINES) -> dict[str, JointMutant]:
-    """Return the mutants by their names."""
     found = list(joint_mutants(system_of(text, machines), parse(text.encode(), WrittenSystem, path="system.toml")))
     assert len(found) == len({each.name for each in found})
     return {each.name: each for each in found}
@@ -148,12 +146,10 @@ job: heard turned round
 
 
 def test_lists_every_mistake() -> None:
-    """Mutants are listed in the order of the file: each joint event, its ways, and their steps."""
     assert MUTANTS.splitlines() == list(made())
 
 
 def ways(joint: JointEvent) -> list[str]:
-    """Return the conditions, steps and replies of the ways of a joint event in a short notation."""
     found = []
     for way in joint.ways:
         steps = [
@@ -191,7 +187,6 @@ DOES = [
 
 @pytest.mark.parametrize(("name", "does"), DOES, ids=[each[0] for each in DOES])
 def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
-    """A mutant changes every copy in the same way, and changes nothing else."""
     system, mutant = office(), made()[name]
     family = [each for each in mutant.change(system).events.values() if each.family == mutant.event]
     found = ways(family[-1])
@@ -210,7 +205,6 @@ def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
 
 
 def test_conditions_are_dropped_and_turned_round() -> None:
-    """Mutants drop or negate conditions: of joint events, of ways, and of the delivery of outputs to a part."""
     found = made()
 
     assert found["work: when dropped"].change(office()).events["work.1"].when is None
@@ -222,7 +216,6 @@ def test_conditions_are_dropped_and_turned_round() -> None:
 
 
 def test_lines_are_those_of_what_is_changed() -> None:
-    """Mutants have the line of the text that they change, even in a joint event that only a profile defines."""
     lines = TEXT.splitlines()
     found = made()
 
@@ -240,7 +233,6 @@ def test_lines_are_those_of_what_is_changed() -> None:
 
 
 def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
-    """A way that a profile changes has its line in the profile. A way that the profile removes has no mutants."""
     text = f'{TEXT}[profile.late]\nabout = "L."\n[profile.late.event.work]\nways.failed.steps = ["door.slam"]\n'
     text += '[profile.early]\nabout = "E."\nevent.work.without = ["failed"]\n'
     lines, file = text.splitlines(), parse(text.encode(), WrittenSystem, path="system.toml")
@@ -257,7 +249,6 @@ def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
 
 
 def became(claims: dict[str, str], text: str = TEXT, *, whole: bool = True) -> dict[str, MutationOutcome[JointMutant]]:
-    """Return the result for each mutant of the office, for properties with these *claims*."""
     system = office(text)
     stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
     mutants = joint_mutants(system, parse(text.encode(), WrittenSystem, path="system.toml"))
@@ -296,7 +287,6 @@ FATES = [
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, MutationOutcome[JointMutant]]:
-    """The results for the mutants of the office."""
     return became(CLAIMS)
 
 
@@ -304,7 +294,6 @@ def found() -> dict[str, MutationOutcome[JointMutant]]:
 def test_is_killed_by_what_no_longer_comes_out_as_stated(
     name: str, killers: tuple[str, ...], found: dict[str, MutationOutcome[JointMutant]]
 ) -> None:
-    """A mutant is killed by exactly these properties."""
     assert killers == found[name].killers
 
 
@@ -322,7 +311,6 @@ SPARED = [
 
 @pytest.mark.parametrize(("name", "equivalent"), SPARED, ids=[each[0] for each in SPARED])
 def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str, MutationOutcome[JointMutant]]) -> None:  # noqa: FBT001  (a column of the table)
-    """No property kills any of the mutants in the list."""
     assert not found[name].killers
     assert (equivalent, not equivalent) == (found[name].equivalent, found[name].survives)
 
@@ -331,7 +319,6 @@ def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str,
 def test_what_fails_without_a_mutation_kills_nothing(
     found: dict[str, MutationOutcome[JointMutant]], *, smaller: bool
 ) -> None:
-    """A property that fails on the original is ignored, whether or not fewer copies are checked first."""
     system = office()
     claims = CLAIMS | {"wrong": 'never = "door is open"'}
     stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
@@ -345,10 +332,6 @@ def test_what_fails_without_a_mutation_kills_nothing(
 
 
 def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOutcome[JointMutant]]) -> None:
-    """Checking each mutant separately has the same results.
-
-    No property is left out, and a single killer suffices unless more are requested.
-    """
     stated = {name: stated_of(office(), claim) for name, claim in CLAIMS.items()}
     one = became(CLAIMS, whole=False)
 
@@ -362,7 +345,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOut
 def test_what_is_known_to_fail_kills_by_its_length() -> None:
     """A property that is known to fail kills a mutant only if its result changes.
 
-    If it fails in the same number of steps, it kills nothing. If it holds, or fails differently, it kills the mutant.
+    It kills nothing by failing in as many steps as before, but it does by holding, or by failing differently.
     """
     claim = 'for = "job"\nnever = "job is running"\nfails = { about = "They run.", length = 3 }'
     found = became({"idle": claim})
@@ -373,7 +356,7 @@ def test_what_is_known_to_fail_kills_by_its_length() -> None:
 
 
 def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
-    """A property without its expected result on the original would kill every mutant, so it does not count."""
+    """A property that already fails on the original would kill every mutant, so it does not count."""
     found = became({"idle": 'for = "job"\nnever = "job is running"'})
 
     assert not any(each.killers for each in found.values())
@@ -397,7 +380,6 @@ def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Rando
 
 
 def small(system: System) -> bool:
-    """Return whether *system* has few reachable states."""
     try:
         return bool(Runs(SystemModel(system), most=40).steps)
     except OverflowError:
@@ -405,7 +387,6 @@ def small(system: System) -> bool:
 
 
 def watched(system: System) -> Machine:
-    """Return the whole system as one machine that shows the steps of each copy."""
     whole = flatten(system)
     shown = {}
     for name, state in whole.states.items():

@@ -1,4 +1,4 @@
-"""The pytest plugin, used in the repositories of other people."""
+"""The pytest plugin, as it behaves in other people's repositories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ catches = ["push in gone: to open"]
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Create a repository that does not ask for the plugin."""
     for folder, text in (("models", DOOR), ("properties", TEXT)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")
@@ -45,13 +44,12 @@ OPTIONS = ("-p", "no:cacheprovider", "--color=no")
 
 
 def ran(at: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest in the repository in a separate process; it finds the plugin by its entry point."""
     command = [sys.executable, "-m", "pytest", *OPTIONS, *arguments]
     return subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
 
 
 def called(at: Path, *arguments: str, inside: str = "") -> subprocess.CompletedProcess[str]:
-    """Run pytest in this process in the folder *inside* of the repository, because starting a process takes long."""
+    """Run pytest in this process, because starting another takes long, in the folder *inside* of the repository."""
     with (
         contextlib.chdir(at / inside),
         contextlib.redirect_stdout(io.StringIO()) as out,
@@ -63,12 +61,10 @@ def called(at: Path, *arguments: str, inside: str = "") -> subprocess.CompletedP
 
 
 def asks(at: Path, text: str = "[tool.fsm]\n") -> None:
-    """Make the repository ask for the plugin."""
     (at / "pyproject.toml").write_text(text, encoding="utf-8")
 
 
 def test_does_nothing_unless_asked(repository: Path) -> None:
-    """If the repository does not ask for the plugin, its tests run as before, and no engine is imported."""
     probe = "def pytest_sessionfinish(session):\n    import sys\n    print('imported', 'fsm.checker' in sys.modules)\n"
     (repository / "conftest.py").write_text(probe, encoding="utf-8")
 
@@ -97,7 +93,6 @@ def test_collects_models_and_properties(repository: Path, how: str) -> None:
 
 
 def test_a_model_that_is_not_well_formed_fails(repository: Path) -> None:
-    """For a model that is not well formed, the message is that of the command, without a traceback."""
     asks(repository)
     (repository / "models" / "door.toml").write_text(DOOR.replace('to = "open"', 'to = "opne"'), encoding="utf-8")
 
@@ -110,7 +105,6 @@ def test_a_model_that_is_not_well_formed_fails(repository: Path) -> None:
 
 
 def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
-    """If a property fails, the text of the failure is the text that the command prints."""
     asks(repository)
     text = TEXT + '\n[property.never]\nsays = "No."\nMUST  = "x"\nnever = "open"\n'
     (repository / "properties" / "door.toml").write_text(text, encoding="utf-8")
@@ -125,7 +119,7 @@ def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
 def test_in_ci_the_summary_has_a_line_for_each_failure(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In CI, pytest does not shorten lines, so a report with its whole run would be printed twice.
 
-    The summary has one line for each failure.
+    The summary has one line for each failure instead.
     """
     asks(repository)
     (repository / "properties" / "door.toml").write_text(
@@ -147,7 +141,6 @@ def test_in_ci_the_summary_has_a_line_for_each_failure(repository: Path, monkeyp
 
 
 def conforms(found: subprocess.CompletedProcess[str], *, fails: bool = False) -> None:
-    """Assert that the model is well formed and that the SUT conforms to it. If *fails*, the SUT must not conform."""
     assert found.returncode == int(fails), found.stdout
     assert "Traceback" not in found.stdout
     assert ("1 failed, 1 passed" if fails else "2 passed") in found.stdout
@@ -158,7 +151,6 @@ def conforms(found: subprocess.CompletedProcess[str], *, fails: bool = False) ->
     ("sut", "fails"), [("python:carpenter:Door", False), ("python:carpenter:Jammed", True), ("model:nope", True)]
 )
 def test_a_sut_is_tested(repository: Path, sut: str, *, fails: bool) -> None:
-    """A SUT named in pyproject.toml is tested against all models. If it is missing, the tests fail."""
     asks(repository, f'[tool.fsm]\nagainst = "{sut}"\n')
 
     conforms(called(repository, "models"), fails=fails)
@@ -166,7 +158,6 @@ def test_a_sut_is_tested(repository: Path, sut: str, *, fails: bool) -> None:
 
 @pytest.mark.slow
 def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
-    """A SUT may be named for one model or by an option; the tests fail because this SUT does not conform."""
     sut = "python:carpenter:Jammed"
     asks(repository, f'[tool.fsm.against]\ndoor = "{sut}"\ncri-pod = "reference"\n')
     by_name = called(repository, "models")
@@ -190,7 +181,6 @@ def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
     ],
 )
 def test_a_wrong_table_is_refused(repository: Path, text: str, says: str) -> None:
-    """If the table in pyproject.toml is wrong, one line is printed, and no test runs."""
     asks(repository, text)
 
     found = called(repository, "models")
@@ -206,10 +196,7 @@ MISSPELT = '[tool.fsm.against]\ndoro = "python:carpenter:Jammed"\n'
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [("models", "properties"), ("models/door.toml",), ("properties/door.toml",)])
 def test_a_model_that_is_nowhere_is_refused(repository: Path, asked: tuple[str, ...]) -> None:
-    """A misspelt name of a model is refused.
-
-    If it were accepted, nothing would be tested and everything would pass.
-    """
+    """A misspelt name of a model is refused; otherwise nothing would be tested, and everything would pass."""
     asks(repository, MISSPELT)
 
     found = called(repository, *asked)
@@ -223,7 +210,6 @@ def test_a_model_that_is_nowhere_is_refused(repository: Path, asked: tuple[str, 
 
 @pytest.mark.slow
 def test_an_option_for_a_model_that_is_nowhere_is_refused(repository: Path) -> None:
-    """If an option names an unknown model, the message contains the name of the model."""
     found = called(repository, "models", "--fsm-against", "doro=reference")
 
     assert found.returncode == pytest.ExitCode.INTERRUPTED, found.stdout
@@ -236,7 +222,7 @@ def test_an_option_for_a_model_that_is_nowhere_is_refused(repository: Path) -> N
 def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, where: str) -> None:
     """A model anywhere in the repository is known by its path, even behind a link.
 
-    A partial run therefore raises no false alarm.
+    Running only a part of the tests therefore raises no false alarm.
     """
     file = repository / ("models/other.toml" if where == "name" else where)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -257,7 +243,7 @@ def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, wh
 def test_in_the_folder_of_the_models(repository: Path) -> None:
     """Pytest may run in the folder of the models, as editors do.
 
-    Modules of SUTs are looked up beside pyproject.toml, and the error says so.
+    Modules of SUTs are still looked up beside pyproject.toml, and the error says so.
     """
     asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Jammed"\n')
     assert "violation: " in called(repository, inside="models").stdout
@@ -281,10 +267,6 @@ class Ghost(Door):
 @pytest.mark.slow
 @pytest.mark.parametrize("inside", ["", "models"])
 def test_the_command_that_repeats_a_failure_is_told(repository: Path, inside: str) -> None:
-    """For each failure of a model or property, a command is printed that repeats it.
-
-    The command is relative to the folder in which pytest was called, and fails like the test.
-    """
     asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Ghost"\n')
     with (repository / "carpenter.py").open("a", encoding="utf-8") as file:
         file.write(GHOST)

@@ -19,7 +19,6 @@ FOLDERS: Final = [ROOT / "tests" / "support" / "as_on_windows", ROOT / "tests" /
 
 
 def as_on_windows(code: str, folder: Path) -> None:
-    """Run *code* in *folder* in a separate process, in which fsm sees only the modules that exist on Windows."""
     environment = PLAIN | {"PYTHONPATH": os.pathsep.join(map(str, FOLDERS))}
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, check=False, text=True
@@ -29,7 +28,6 @@ def as_on_windows(code: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("line", ["import fcntl", "from resource import getrlimit", "import signal; signal.SIGHUP"])
 def test_modules_are_hidden(line: str, tmp_path: Path) -> None:
-    """Modules are hidden only from modules of fsm."""
     as_on_windows(f"exec({line!r}, {{'__name__': 'other'}})", tmp_path)
     with pytest.raises(AssertionError, match=r"ModuleNotFoundError|AttributeError"):
         as_on_windows(f"exec({line!r}, {{'__name__': 'fsm.cli'}})", tmp_path)
@@ -68,7 +66,6 @@ for code, line in [
 
 @pytest.mark.slow
 def test_the_tutorial(tmp_path: Path) -> None:
-    """All pages of the tutorial work: ``check``, ``test``, ``judge``, ``mutate``, ``diff``, ``draw`` and pytest."""
     as_on_windows(TUTORIAL, tmp_path)
 
 

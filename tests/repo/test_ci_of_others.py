@@ -29,7 +29,6 @@ CLAIM: Final = 'never = "stopped then not stopped"'
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Create a user's repository with a model, its properties, and a drawing."""
     folder = tmp_path / "project"
     folder.mkdir()
     assert fsm("init", "job", cwd=folder).returncode == 0
@@ -52,7 +51,6 @@ MISTAKES: Final = {
 
 
 def valid(file: str, schema: str) -> None:
-    """Assert that *file* matches the given schema of check-jsonschema."""
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(ROOT / file)]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
@@ -92,7 +90,6 @@ STEPS: Final = {step["name"]: step for step in action()["runs"]["steps"]}
 
 
 def test_the_action_is_valid() -> None:
-    """The action matches the schema of actions, and every input is used and documented."""
     valid("action.yml", "vendor.github-actions")
 
     page = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
@@ -106,7 +103,6 @@ def test_the_action_is_valid() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_step_passes_and_fails(name: str, project: Path) -> None:
-    """Each step passes on a correct project, and fails on a project with an error."""
     inputs = {"drawings": "models/job.toml job.md\n", "sarif": "found.sarif"}
     passed = run_step(STEPS[name], project, **inputs)
     spoilt(project / MISTAKES[name][0], *MISTAKES[name][1:])
@@ -121,10 +117,6 @@ def test_a_step_passes_and_fails(name: str, project: Path) -> None:
 
 @pytest.mark.slow
 def test_every_drawing_is_compared(project: Path) -> None:
-    """After a drawing that differs, the other drawings are still compared.
-
-    An unreadable drawing does not count as a difference.
-    """
     wrong = "models/job.toml no-such.md\nmodels/job.toml job.md\n"
 
     ran = run_step(STEPS["Compare the drawings"], project, drawings=wrong)
@@ -147,20 +139,17 @@ def test_the_action_from_its_first_step(project: Path) -> None:
 
 
 def test_the_hooks_are_valid() -> None:
-    """The hooks are accepted by pre-commit's own reader."""
     command = [sys.executable, "-m", "pre_commit", "validate-manifest", str(ROOT / ".pre-commit-hooks.yaml")]
     assert subprocess.run(command, check=False).returncode == 0
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Return the output of git in *folder*."""
     command = ["git", "-c", "user.name=Somebody", "-c", "user.email=somebody@example.org", *arguments]
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.mark.nightly
 def test_the_hooks_run(project: Path, tmp_path: Path) -> None:
-    """Pre-commit installs the hooks from a repository with these files. Each hook passes, and fails on an error."""
     source = tmp_path / "fsm"
     source.mkdir()
     for name in (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE"):

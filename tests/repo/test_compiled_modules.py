@@ -1,4 +1,4 @@
-"""Compiled functions use only modules with compiled functions, whose text is the key of cached machine code."""
+"""Compiled functions use only modules with compiled functions, because the cache is keyed by the text of those."""
 
 import ast
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ DECORATORS = {"compiled", "compiled_nogil", "inner", "lean", "lean_inner"}
 
 
 def foreign(tree: ast.Module) -> Iterator[str]:
-    """Return the names in compiled functions that come from modules without compiled functions.
+    """Yield the names in compiled functions that come from modules without compiled functions.
 
     Names in signatures are ignored.
     """

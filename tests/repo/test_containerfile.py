@@ -21,7 +21,6 @@ RECIPE: Final = (ROOT / "Containerfile").read_text(encoding="utf-8")
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
-    """Return each instruction of a recipe with its arguments."""
     lines = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ").splitlines()
     return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in lines) if word]
 
@@ -53,7 +52,6 @@ def followed(recipe: str, folder: Path, **arguments: str) -> dict[str, str]:
 
 
 def flaws(recipe: str) -> list[str]:
-    """Return the flaws of *recipe*: files that are missing, files that are not used, and files from other places."""
     found = instructions(recipe)
     copied = [word for kind, rest in found if kind == "COPY" and "--from" not in rest for word in rest.split()[:-1]]
     kept = re.findall(r"^!(\S+)$", (ROOT / ".containerignore").read_text(encoding="utf-8"), re.MULTILINE)
@@ -73,7 +71,6 @@ def flaws(recipe: str) -> list[str]:
 
 
 def test_it_names_what_is_there() -> None:
-    """The files and extras in the recipe exist, and the base image is named without a host."""
     assert [] == flaws(RECIPE)
 
 
@@ -94,7 +91,6 @@ def test_a_flaw_would_be_noticed(right: str, wrong: str, flaw: str) -> None:
 
 @pytest.mark.nightly
 def test_its_steps_give_a_command_that_works(tmp_path: Path) -> None:
-    """The steps install a command that has the models and properties, and needs nothing from this environment."""
     environment = followed(RECIPE, tmp_path, EXTRAS="service")
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:

@@ -36,7 +36,6 @@ def _anchors(of: Path) -> set[str]:
 
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_their_links_lead_to_headings(name: str) -> None:
-    """Links on the contract pages lead to headings on the page itself or on the pages of findings."""
     text = CONTRACTS[name].page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(((?!http)[^)]*)#([^)]+)\)", text)
 
@@ -47,7 +46,6 @@ def test_their_links_lead_to_headings(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_each_clause_that_is_compared_is_one_of_the_page(name: str) -> None:
-    """Each table that compares drafts has clauses in its second column, and each clause is a clause of the page."""
     before, _, beside = CONTRACTS[name].page.read_text(encoding="utf-8").partition(END)
     rows = [line.split("|") for line in beside.splitlines() if line.startswith("| ")]
     compared = {clause for row in rows for cell in row[1:3] for clause in re.findall(r"`([a-z-]+)`", cell)}

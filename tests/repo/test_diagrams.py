@@ -29,7 +29,6 @@ def test_is_up_to_date(name: str) -> None:
 
 
 def test_there_is_nothing_else() -> None:
-    """Every picture in the folder shows an existing model."""
     suffixes = ("svg", "dot", "mmd", "puml", "md")
 
     assert {path.name for path in DIAGRAMS.iterdir()} == {f"{name}.{suffix}" for name in names() for suffix in suffixes}

@@ -17,10 +17,8 @@ TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 
 TUTORIAL = [page for page in PAGES if page.parent.name == "tutorial"]
 FOLLOWED = [page for page in PAGES if page.parent.name == "how-to" and any(block.file for block in blocks(TEXTS[page]))]
-"""Pages that a reader can follow in a separate folder."""
 
 EXAMPLE = TEXTS[ROOT / "README.md"].partition("## Test a class of your own")[2].partition("\n## ")[0]
-"""The part of README that a reader can follow in a separate folder."""
 
 SESSIONS = [
     pytest.param(block, id=block.text.splitlines()[0], marks=[pytest.mark.slow] * (page.name != "README.md"))
@@ -33,17 +31,15 @@ SESSIONS = [
 
 @pytest.mark.parametrize("session", SESSIONS)
 def test_sessions_are_real(session: Block) -> None:
-    """The commands of a session print the documented text; ``...`` in the text matches anything."""
     check(session, ROOT)
 
 
 def test_there_are_sessions() -> None:
-    """README shows at least one session."""
     assert SESSIONS
 
 
 def test_progress_is_no_part_of_a_session(tmp_path: Path) -> None:
-    """Progress lines, of which a slow machine prints more, are not part of a session.
+    """Progress lines are not part of a session, because a slow machine prints more of them.
 
     Other lines with numbers are.
     """
@@ -53,7 +49,6 @@ def test_progress_is_no_part_of_a_session(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
-    """All pages of the tutorial can be followed in one folder. The tutorial's CI runs the commands on the pages."""
     follow((TEXTS[page] for page in TUTORIAL), tmp_path)
 
     shown = {step[0] for page in TUTORIAL for block in blocks(TEXTS[page]) for step in block.steps}
@@ -66,7 +61,6 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.name)
 def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The page can be followed in a separate folder; it installs into another folder."""
     for command, _ in (step for block in blocks(TEXTS[page]) for step in block.steps):
         for word in {*re.findall(r"\w+", command)} & {*PROGRAMS}:
             program(word)
@@ -77,7 +71,7 @@ def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: 
 
 @pytest.mark.parametrize("page", [*TUTORIAL, *FOLLOWED], ids=lambda page: page.name)
 def test_files_are_named_in_the_text(page: Path) -> None:
-    """The text before a code block names the file, because plain Markdown does not show the title of a code block."""
+    """The text before a code block names its file, because plain Markdown does not show a block's title."""
     text = TEXTS[page]
     for block in blocks(text):
         if block.file:
@@ -86,7 +80,6 @@ def test_files_are_named_in_the_text(page: Path) -> None:
 
 
 def test_each_page_of_the_tutorial_leads_to_the_next() -> None:
-    """Each page of the tutorial has one link to the next page, and the last page has links to other pages."""
     doors = [re.findall(r"^Next: .*\]\((.*)\)$", TEXTS[page], re.MULTILINE) for page in TUTORIAL]
 
     assert [*([page.name] for page in TUTORIAL[1:]), []] == doors
@@ -138,10 +131,6 @@ door: A door
     ],
 )
 def test_a_page_that_cannot_be_followed_is_noticed(right: str, wrong: str, tmp_path: Path) -> None:
-    """A page that cannot be followed fails the test.
-
-    The errors are a wrong output, a missing text to change, a session without output, and a file with another name.
-    """
     follow([DOOR], tmp_path)
     (tmp_path / "again").mkdir()
     assert right in DOOR
@@ -152,21 +141,15 @@ def test_a_page_that_cannot_be_followed_is_noticed(right: str, wrong: str, tmp_p
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    """A relative link in the docs names an existing file."""
     for target in LINK.findall(TEXTS[page]):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 def test_the_readme_is_short() -> None:
-    """README is short, and links to the guide for everything long."""
     assert len(TEXTS[ROOT / "README.md"].splitlines()) <= 130
 
 
 def test_the_example_of_the_readme_can_be_followed(tmp_path: Path) -> None:
-    """The example of README can be followed.
-
-    The model has eight lines, and the test finds the defect of the class.
-    """
     follow([EXAMPLE], tmp_path)
 
     assert 8 == len((tmp_path / "billing.toml").read_text(encoding="utf-8").splitlines())
@@ -177,7 +160,6 @@ def _commands() -> list[str]:
 
 
 def test_first_command_judges_three_logs() -> None:
-    """README's first command prints three verdicts, and fails because of the first log."""
     (first, *_) = _commands()
     judged = first.split("&&")[1].strip().replace(".venv/bin/fsm", "fsm")
 
@@ -188,7 +170,6 @@ def test_first_command_judges_three_logs() -> None:
 
 
 def test_ci_calls_the_test_command() -> None:
-    """CI runs the test command of README with more tests."""
     (_, test, *_) = _commands()
 
     assert (
@@ -198,6 +179,5 @@ def test_ci_calls_the_test_command() -> None:
 
 
 def test_scripts_of_the_docs_are_there() -> None:
-    """The scripts that README names exist and are executable."""
     for name in re.findall(r"bash (\.ci/\w+)", (ROOT / "README.md").read_text(encoding="utf-8")):
         assert os.access(ROOT / name, os.X_OK), name

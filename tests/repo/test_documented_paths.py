@@ -1,4 +1,4 @@
-"""Every module, folder, file and test that a document names exists; ``ARCHITECTURE.md`` names every room."""
+"""Every path and name in a document exists, and ``ARCHITECTURE.md`` names every package and module."""
 
 import pkgutil
 import re
@@ -25,23 +25,17 @@ ROOMS = sorted(
 
 
 def quoted(text: str, pattern: str) -> list[str]:
-    """Yield each text between backticks in *text* that begins with *pattern*."""
     found = (re.match(pattern, each) for each in re.findall(r"`([^`\n]+)`", text))
     return list(dict.fromkeys(each[0] for each in found if each))
 
 
 def is_place(name: str) -> bool:
-    """Return whether a text names a place in the repository.
-
-    It may be a path from the root or in the package, a module without its suffix, or a folder in a room.
-    """
     paths = [base / f"{name.rstrip('/')}{suffix}" for base in (ROOT, PACKAGE) for suffix in ("", ".py")]
     inner = [path for path in PACKAGE.rglob(name) if path.is_dir()] if name.endswith("/") else []
     return any(path.exists() for path in paths) or bool(inner)
 
 
 def is_name(dotted: str) -> bool:
-    """Return whether a text is a module of the package, or a name in a module."""
     if dotted in {DOMAINS, FORMS, SUTS, COMMANDS}:
         return True
     try:
@@ -52,13 +46,11 @@ def is_name(dotted: str) -> bool:
 
 
 def is_test(name: str) -> bool:
-    """Return whether a text has the form ``FILE::FUNCTION`` and names an existing test."""
     path, _, function = name.partition("::")
     return (ROOT / path).is_file() and f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")
 
 
 def test_architecture_names_places() -> None:
-    """Every path in ``ARCHITECTURE.md`` exists."""
     places = quoted(ARCHITECTURE, r"[a-z_.]+(?:/[a-z_.]*)+$")
 
     assert len(places) > 30
@@ -66,13 +58,11 @@ def test_architecture_names_places() -> None:
 
 
 def test_architecture_names_every_room() -> None:
-    """``ARCHITECTURE.md`` mentions every package and every module of ``fsm``."""
     assert [] == [room for room in ROOMS if not re.search(rf"`{room}(?:/[a-z_/]*)?`", ARCHITECTURE)]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_documents_name_what_there_is(path: Path) -> None:
-    """The dotted names of ``fsm``, the tests, and the paths that documents mention all exist."""
     text = path.read_text(encoding="utf-8")
 
     assert [] == [each for each in quoted(text, r"fsm(?:\.[A-Za-z_]+)+") if not is_name(each)]
@@ -81,7 +71,6 @@ def test_documents_name_what_there_is(path: Path) -> None:
 
 
 def test_what_is_not_there_is_noticed() -> None:
-    """The check fails for a renamed module, a removed room, and a deleted test."""
     assert not is_place("monitoring/belief.py")
     assert not is_place("testing/")
     assert not is_name("fsm.monitoring")

@@ -22,7 +22,6 @@ PAGE: Final = (ROOT / "docs" / "how-to" / "editors.md").read_text(encoding="utf-
 
 
 def lint(folder: Path, files: Sequence[str] = ()) -> tuple[int, list[tuple[str, int]]]:
-    """Run ``taplo lint``, and return its exit code and the files with the lines that it reports."""
     taplo = package("cli") / "dist" / "cli.js"
     command = [program("node"), str(taplo), "lint", "--colors", "never", *files]
     ran = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
@@ -32,7 +31,6 @@ def lint(folder: Path, files: Sequence[str] = ()) -> tuple[int, list[tuple[str, 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Create a project as the documentation page describes it."""
     assert fsm("init", "job", cwd=tmp_path).returncode == 0
     (tmp_path / "schemas").mkdir()
     (script,) = re.findall(r"^mkdir -p schemas\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
@@ -45,7 +43,6 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_schemas_are_current(kind: str) -> None:
-    """The schemas in this repository equal the output of ``fsm schema --of KIND``."""
     assert fsm("schema", "--of", kind).stdout == (ROOT / "schemas" / f"{kind}.json").read_text(encoding="utf-8")
 
 
@@ -58,7 +55,6 @@ def test_the_page_says_what_is_set_here() -> None:
 
 @pytest.mark.slow
 def test_what_is_shipped_is_valid() -> None:
-    """Every shipped model, system and property file is valid."""
     assert (0, []) == lint(ROOT)
 
 
@@ -78,10 +74,6 @@ MISTAKES: Final = (
 
 @pytest.mark.slow
 def test_mistakes_are_found_where_they_are(project: Path) -> None:
-    """Each error is reported at its line; an unknown word is reported at its table.
-
-    Each error is in a separate file.
-    """
     wanted = {}
     for number, (folder, right, wrong) in enumerate(MISTAKES):
         text = (project / folder / "job.toml").read_text(encoding="utf-8")
@@ -99,7 +91,7 @@ def test_mistakes_are_found_where_they_are(project: Path) -> None:
 
 @pytest.mark.slow
 def test_without_a_schema_nothing_would_be_found(project: Path) -> None:
-    """Without the schema, nothing is reported, so it is the setting in the project that finds the errors."""
+    """Nothing is reported without the schema, so it is the project's setting that finds the errors."""
     path = project / "models" / "job.toml"
     path.write_text(path.read_text("utf-8").replace('kind    = "signal"', 'kind    = "sigal"'), encoding="utf-8")
     shutil.move(project / ".taplo.toml", project / "off.toml")

@@ -20,7 +20,6 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def _cells(heading: str) -> list[str]:
-    """Return the first cell of each row in the table below *heading*, without the header."""
     (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
     rows = [row.split("|")[1].strip().strip("`") for row in section.splitlines() if row.startswith("|")]
     return rows[2:]
@@ -43,7 +42,6 @@ def _said(by: str) -> list[str]:
 
 
 def test_the_implementation_says_what_is_shown(tmp_path: Path) -> None:
-    """The answers of the implementation equal the answers on the page, line by line."""
     asked = "".join(f"{line}\n" for line in _said(">"))
 
     done = subprocess.run([_script(tmp_path)], input=asked, capture_output=True, text=True, check=True)
@@ -52,7 +50,6 @@ def test_the_implementation_says_what_is_shown(tmp_path: Path) -> None:
 
 
 def test_it_is_asked_what_is_shown(tmp_path: Path) -> None:
-    """The requests on the page are the requests that result from the same steps."""
     log = tmp_path / "asked"
     door = adapter.child(["sh", "-c", f"tee {log} | {_script(tmp_path)}"])
     door.reset()

@@ -20,13 +20,11 @@ PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "findings"
 
 @pytest.fixture(scope="module")
 def found() -> list[KnownDefect]:
-    """Return all known defects."""
     return list(known_defects())
 
 
 @pytest.mark.slow
 def test_each_is_proved(found: list[KnownDefect]) -> None:
-    """Each defect fails as documented, and with the fix the property holds."""
     assert found
     for each in found:
         assert each.proved, each.stated.name
@@ -44,7 +42,6 @@ def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
 
 
 def test_the_head_says_what_fails_and_the_first_sentence_why() -> None:
-    """The heading says what fails, and the first sentence says why. The stated property follows."""
     heads = 0
     for path in PAGES.glob("*.md"):
         _, *stories = path.read_text(encoding="utf-8").split("\n## ")

@@ -11,14 +11,12 @@ TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "how-to" / "imp
 
 
 def _rows(heading: str) -> list[list[str]]:
-    """Return the rows of the first table under *heading*, without its first two lines."""
     section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def test_the_example_is_what_is_imported() -> None:
-    """The imported text equals the example on the page, character by character."""
     (given,) = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     (made,) = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 

@@ -21,7 +21,6 @@ TESTED = re.compile(r"`(tests/[a-z_/]+\.py)(?:::(test_[a-z_]+))?`")
 
 
 def test_every_entry_is_complete() -> None:
-    """Each entry occurs once, and has a property, a test, or the reason for having neither."""
     assert len(ROWS) > 80
     assert all(len(row) == 2 and all(row) for row in ROWS)
     assert len({row[0] for row in ROWS}) == len(ROWS)
@@ -32,7 +31,6 @@ def test_every_entry_is_complete() -> None:
     sorted({(*found, "proved" in row[1] or "struck" in row[1]) for row in ROWS for found in STATED.findall(row[1])}),
 )
 def test_the_properties_fail_or_hold(model: str, name: str, *, holds: bool) -> None:
-    """Each property on the page is known to fail somewhere, unless the page says that it is proved."""
     stated = next(each for each in claims(model).properties if each.name == name)
 
     assert holds or stated.fails
@@ -40,5 +38,4 @@ def test_the_properties_fail_or_hold(model: str, name: str, *, holds: bool) -> N
 
 @pytest.mark.parametrize(("file", "name"), sorted({found for row in ROWS for found in TESTED.findall(row[1])}))
 def test_the_tests_exist(file: str, name: str) -> None:
-    """Each test exists in the file that the page names."""
     assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8") or not name

@@ -23,13 +23,11 @@ FOR_PACKAGES = {
     module: re.findall(r"`(\w+)`", names)
     for module, names in re.findall(r"^- `(fsm\.[\w.]+)`: (.*)$", PAGE, re.MULTILINE)
 }
-"""For each module, the names in it that packages for other domains may import."""
 
 FENCED = re.compile(r"^```(\w+)(?: +(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def test_the_table_has_the_public_names() -> None:
-    """The table lists each public name once, and no other name."""
     rows = [line.split("|")[1:3] for line in PAGE.splitlines() if line.startswith("| `")]
     named = [name for first, _ in rows[: len(rows) - 4] for name in re.findall(r"`([^`]+)`", first)]
 
@@ -37,7 +35,6 @@ def test_the_table_has_the_public_names() -> None:
 
 
 def test_the_public_names_are_there() -> None:
-    """``dir`` lists only public names. Accessing another name is an error, as in any module."""
     assert [name for name in fsm.__all__ if not hasattr(fsm, name)] == []
     assert sorted(fsm.__all__) == dir(fsm)
     with pytest.raises(AttributeError, match="module 'fsm' has no attribute 'laod'"):
@@ -45,7 +42,6 @@ def test_the_public_names_are_there() -> None:
 
 
 def test_the_names_for_packages_are_there() -> None:
-    """Each name for packages has a docstring, as the page on packages says."""
     assert "fsm.entry_points" in FOR_PACKAGES
     for module, names in FOR_PACKAGES.items():
         assert all(getattr(importlib.import_module(module), name).__doc__ for name in names), module
@@ -62,7 +58,6 @@ def test_no_public_name_is_a_module() -> None:
 
 
 def test_the_public_names_have_docstrings() -> None:
-    """Every public name has a docstring, except for types, which are for type checkers."""
     undocumented = [
         name
         for name in fsm.__all__
@@ -73,7 +68,6 @@ def test_the_public_names_have_docstrings() -> None:
 
 
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The examples on the page run in order, in a folder with the files of the page."""
     monkeypatch.chdir(tmp_path)
     examples = ""
     for kind, name, text in FENCED.findall(PAGE):
@@ -105,7 +99,6 @@ def _code(text: str) -> str:
 
 @pytest.mark.parametrize("text", PYTHON)
 def test_examples_use_public_names_only(text: str) -> None:
-    """Examples import and use only the documented names of ``fsm``."""
     used: set[str] = set()
     for node in ast.walk(ast.parse(_code(text))):
         match node:
@@ -123,7 +116,6 @@ def test_examples_use_public_names_only(text: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_for_users_name_public_names_only(page: Path) -> None:
-    """Pages for users mention only public names, even in a sentence. Pages for contributors may name rooms."""
     if page.name in {"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "names.md"}:
         return
     named = set(re.findall(r"`fsm\.([\w.]+)", page.read_text(encoding="utf-8")))
@@ -133,7 +125,6 @@ def test_pages_for_users_name_public_names_only(page: Path) -> None:
 
 
 def test_importing_it_loads_nothing() -> None:
-    """Importing ``fsm`` loads no engine and no library until a name is used."""
     code = "import sys; before = set(sys.modules); import fsm; print(sorted(set(sys.modules) - before))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

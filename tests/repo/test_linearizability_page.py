@@ -25,7 +25,6 @@ def test_the_forms_say_the_same(form: str) -> None:
 
 
 def test_there_are_forms() -> None:
-    """The page shows four formats: one of Jepsen, two of porcupine, and fsm's own."""
     assert 4 == len(FORMS)
 
 

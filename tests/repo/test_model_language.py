@@ -37,14 +37,12 @@ TABLES = {
 
 
 def _rows(heading: str) -> list[list[str]]:
-    """Return the rows of the table under *heading*, without its first two lines."""
     section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def _words() -> dict[str, dict[str, bool]]:
-    """Return the words of each table, and for each word whether the page marks it as required."""
     found: dict[str, dict[str, bool]] = {}
     where = ""
     for place, words, _ in _rows("Words"):
@@ -61,7 +59,6 @@ def _example() -> str:
 
 
 def test_the_example_is_a_machine() -> None:
-    """The example is built and tabulated, without a profile and under each of its profiles."""
     machine = build(parse(_example().encode(), Written, path=str(PAGE)))
 
     assert machine.profiles
@@ -70,7 +67,6 @@ def test_the_example_is_a_machine() -> None:
 
 
 def test_the_example_shows_every_group_of_cells() -> None:
-    """The example has every group of cells, and a call that takes time."""
     for word in (
         "moves",
         "ignores",
@@ -91,14 +87,12 @@ def test_the_example_shows_every_group_of_cells() -> None:
 
 
 def test_every_table_is_described() -> None:
-    """The page has a section for every table of the language, and for no other table."""
     assert set(TABLES) == set(_words())
     assert set(schema()["$defs"]) == {name for name in TABLES.values() if name}
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_words_are_those_of_the_schema(table: str) -> None:
-    """The schema requires exactly the words that are bold on the page."""
     name = TABLES[table]
     definition: dict[str, Any] = schema()["$defs"][name] if name else schema()
     required = definition.get("required", [])

@@ -1,4 +1,4 @@
-"""``docs/reference/names.md`` lists where the names of the sources are represented.
+"""``docs/reference/names.md`` says where each name of the sources is represented.
 
 Each representation exists, and no name is missing.
 """
@@ -71,7 +71,6 @@ EXPORTED = {
 
 
 def test_none_is_missing() -> None:
-    """Every exported type, method and state has a row in the table."""
     named = set()
     for row in ROWS:
         first, *others = re.findall(r"`([^`]+)`", row[0])
@@ -81,7 +80,6 @@ def test_none_is_missing() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_it_is_there(row: list[str]) -> None:
-    """For each row, the model has the event or state, the property refers to it, and the reference is importable."""
     _, model, stated, reference = (cell.strip("`") for cell in row)
     name, _, what = (part.strip() for part in model.partition(":"))
 

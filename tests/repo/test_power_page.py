@@ -25,6 +25,6 @@ def test_the_page_is_true(name: str, calls: str) -> None:
 
 
 def test_at_night_the_whole_page_is_true() -> None:
-    """Every number on the page equals the measured one; measuring them all takes minutes."""
+    """Measuring every number on the page takes minutes, so this runs only at night."""
     if TIMES > 1:
         assert page() == PAGE.read_text(encoding="utf-8")

@@ -32,7 +32,6 @@ TABLES = {
 
 
 def _rows(heading: str) -> list[list[str]]:
-    """Return the rows of the table under *heading*, without its first two lines."""
     section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
@@ -55,7 +54,6 @@ def _specification() -> Specification[Machine]:
 
 @pytest.mark.parametrize("profile", [None, "jobs-2"])
 def test_the_example_is_proved(profile: str | None) -> None:
-    """The example is proved, except for the failures that it expects, and the sizes are as stated."""
     examined = examine(_specification(), profile)
 
     assert not examined.resized
@@ -67,14 +65,12 @@ def test_the_example_is_proved(profile: str | None) -> None:
 
 
 def test_every_claim_is_described() -> None:
-    """Each claim is described on the page with its keywords."""
     assert {claim.strip("`"): set(re.findall(r"`([A-Za-z-]+)`", words)) for claim, _, words in _rows("Claims")} == {
         kind: set(words) for kind, words in KINDS.items()
     }
 
 
 def test_every_condition_is_described() -> None:
-    """Each keyword of conditions is described in the section on conditions."""
     section = TEXT.split("\n## Instants and conditions\n")[1].split("\n## ")[0]
     for word in (*WORDS, "nothing"):
         assert re.search(rf"`[^`]*\b{word}\b[^`]*`", section), word
@@ -82,7 +78,6 @@ def test_every_condition_is_described() -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_words_are_those_of_the_schema(table: str) -> None:
-    """The schema requires exactly the words that are bold on the page."""
     name = TABLES[table]
     definition: dict[str, Any] = schema(Stated)["$defs"][name] if name else schema(Stated)
     found: dict[str, dict[str, bool]] = {}
@@ -98,5 +93,4 @@ def test_the_words_are_those_of_the_schema(table: str) -> None:
 
 
 def test_the_page_is_short() -> None:
-    """The page is short, because authors of property files have to read all of it."""
     assert len(TEXT.splitlines()) <= 190

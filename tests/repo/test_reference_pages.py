@@ -32,7 +32,6 @@ def test_the_figures_of_the_readme_are_counted() -> None:
 
 
 def test_every_code_and_command_has_an_anchor() -> None:
-    """The anchor of a code or command is a heading, and errors link to the heading of their code."""
     headings = {line for name in PAGES for line in page(name).splitlines() if line.startswith("#")}
 
     assert {f"### {code}" for code in RULES} | {f"## fsm {name}" for name in commands()} <= headings
@@ -40,14 +39,12 @@ def test_every_code_and_command_has_an_anchor() -> None:
 
 
 def test_the_address_of_the_guide_is_that_of_the_project() -> None:
-    """Errors link to the address in the package's metadata."""
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
 
     assert DOCUMENTATION == urls["Documentation"]
 
 
 def test_every_extra_is_told() -> None:
-    """Extras for users are documented; all other extras are for this repository."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
 

@@ -27,7 +27,6 @@ FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "sour
 
 
 def _made(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site of *docs* in the same way as ``make docs``."""
     recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ndocs:")[2]
     (options,) = re.findall(r"bin/sphinx-build (.*) docs site$", recipe, re.MULTILINE)
     command = [sys.executable, "-m", "sphinx", *options.split(), str(docs), str(site)]
@@ -63,7 +62,6 @@ def _broken(site: Path, pages: Mapping[Path, BeautifulSoup]) -> list[str]:
 
 
 def _fetched(pages: Mapping[Path, BeautifulSoup]) -> list[str]:
-    """Return the addresses that a browser would fetch from other hosts."""
     urls = [
         str(each[key])
         for page in pages.values()
@@ -75,7 +73,6 @@ def _fetched(pages: Mapping[Path, BeautifulSoup]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the site, built without a warning."""
     folder = tmp_path_factory.mktemp("made") / "site"
     made = _made(ROOT / "docs", folder)
     assert (0, "") == (made.returncode, made.stderr)
@@ -84,7 +81,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_site_is_whole(site: Path) -> None:
-    """Every link and anchor works, style sheets and scripts are local, and the docstrings are included."""
     pages = _pages(site)
 
     assert [] == _broken(site, pages)
@@ -99,10 +95,6 @@ def test_the_site_is_whole(site: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(browser.NARROW, "dark"), (browser.WIDE, "light")])
 def test_pages_can_be_read_everywhere(width: int, scheme: Literal["light", "dark"], site: Path) -> None:
-    """The pages can be read from a folder without a network.
-
-    Nothing else is requested, nothing fails, and the pages are accessible.
-    """
     with browser.chromium() as opened:
         for name in ("index", "tutorial/1-model", "reference/property-language", "findings/nri-locks"):
             with browser.shown(opened, site / f"{name}.html", width=width, scheme=scheme) as found:
@@ -114,7 +106,6 @@ def test_pages_can_be_read_everywhere(width: int, scheme: Literal["light", "dark
 
 @pytest.mark.slow
 def test_a_word_is_found_without_a_network(site: Path) -> None:
-    """A search works without a network, because the folder of the site contains the search index."""
     with browser.chromium() as opened, browser.shown(opened, site / "search.html") as found:
         found.page.goto(f"{(site / 'search.html').as_uri()}?q=vacuous")
         found.page.wait_for_selector("#search-results li a")
@@ -126,11 +117,6 @@ def test_a_word_is_found_without_a_network(site: Path) -> None:
 
 
 def test_what_is_broken_is_found(tmp_path: Path) -> None:
-    """The check finds each error in a broken site.
-
-    The errors are a link to a missing page or anchor, a link out of the site, a bad address, and an external
-    resource.
-    """
     (tmp_path / "a.html").write_text(
         '<h1 id="top">A</h1><a href="#top">1</a><a href="#nowhere">2</a><a href="b.html#part">3</a>'
         '<a href="b.html#gone">4</a><a href="c.html">5</a><a href="../secret">6</a><a href="https://exa mple/">7</a>'
@@ -148,7 +134,6 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_broken_link_stops_the_site(tmp_path: Path) -> None:
-    """The build fails if a link leads to a missing page or anchor, or to a page that is not in the navigation."""
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "conf.py").write_text('extensions = ["myst_parser"]\nmyst_heading_anchors = 4\n', encoding="utf-8")

@@ -52,7 +52,6 @@ ignores = ["shut"]
 
 
 def _rows(heading: str) -> list[list[str]]:
-    """Return the rows of the table under *heading*, without its first two lines."""
     section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
@@ -64,7 +63,6 @@ def _example(text: str) -> bytes:
 
 
 def test_the_example_is_a_system() -> None:
-    """The example is built with and without its profile, and everything in it is reachable."""
     job = _example((DOCS / "model-language.md").read_text(encoding="utf-8"))
 
     def find(name: str) -> Machine:
@@ -79,7 +77,6 @@ def test_the_example_is_a_system() -> None:
 
 
 def test_every_condition_is_described() -> None:
-    """Each keyword of conditions is described in the section on conditions."""
     section = TEXT.split("\n## Conditions\n")[1].split("\n## ")[0]
     for word in (*PART_WORDS, "nothing"):
         assert re.search(rf"`[^`]*\b{word}\b[^`]*`", section), word
@@ -87,7 +84,6 @@ def test_every_condition_is_described() -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_words_are_those_of_the_schema(table: str) -> None:
-    """The schema requires exactly the words that are bold on the page."""
     name = TABLES[table]
     root = schema(WrittenSystem)
     definition: dict[str, Any] = root["$defs"][name] if name else root

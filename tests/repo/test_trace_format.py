@@ -18,7 +18,6 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def _rows(heading: str) -> list[str]:
-    """Return the first cell of each row in every table below *heading*, with its code marks."""
     (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
     return [row.split("|")[1].strip() for row in section.splitlines() if row.startswith("|") and "---" not in row]
 
@@ -28,7 +27,6 @@ def _words(rows: list[str]) -> list[str]:
 
 
 def test_the_example_is_legal(tmp_path: Path) -> None:
-    """The trace in the example is read completely, and passes."""
     (example,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
     trace = tmp_path / "example.jsonl"
     trace.write_text(example, encoding="utf-8")
@@ -41,7 +39,6 @@ def test_the_example_is_legal(tmp_path: Path) -> None:
 
 
 def test_the_keys_are_those_of_an_observation() -> None:
-    """The page describes every key of an observation."""
     keys = {field.name for field in msgspec.structs.fields(Observation)}
     phases = set(get_args(Phase)) - {""}
 
@@ -49,5 +46,4 @@ def test_the_keys_are_those_of_an_observation() -> None:
 
 
 def test_the_header_is_complete() -> None:
-    """The page describes every key of the header."""
     assert [field.name for field in msgspec.structs.fields(TraceHeader)] == _words(_rows("The header"))

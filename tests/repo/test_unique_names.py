@@ -25,7 +25,7 @@ MODULES = {
     "read": "text of one format to data",
     "sut": "what a system under test shows; in a reference's room, that reference as one",
 }
-"""Names that several modules share, each with the one meaning that they share."""
+"""Names that several modules share, each with its one meaning."""
 
 CLASSES = {
     "Container": "a container: as NRI is told of it, and the reference of one",
@@ -37,11 +37,10 @@ CLASSES = {
     "Pod": "a pod: as NRI is told of it, and the reference of one",
     "Step": "a step: of a joint event, and of a linearization",
 }
-"""Names that several public classes share, each with the one meaning that they share."""
+"""Names that several public classes share, each with its one meaning."""
 
 
 def _modules() -> dict[str, list[str]]:
-    """Return the modules and packages that have each name."""
     found: dict[str, list[str]] = {}
     for path in PATHS:
         dotted = path.relative_to(PACKAGE).with_suffix("").parts
@@ -52,7 +51,6 @@ def _modules() -> dict[str, list[str]]:
 
 
 def _classes() -> dict[str, list[str]]:
-    """Return, for each name, the modules that define a public class or a type alias of that name."""
     found: dict[str, list[str]] = {}
     for path in PATHS:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -70,7 +68,6 @@ def _classes() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("named", "allowed"), [(_modules, MODULES), (_classes, CLASSES)], ids=["modules", "classes"])
 def test_a_name_has_one_meaning(named: Callable[[], dict[str, list[str]]], allowed: dict[str, str]) -> None:
-    """A name that is not on the list of exceptions occurs only once."""
     repeated = {name: where for name, where in named().items() if len(where) > 1}
 
     assert {} == {name: where for name, where in repeated.items() if name not in allowed}

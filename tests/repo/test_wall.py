@@ -1,4 +1,4 @@
-"""Rooms without container runtimes do not mention them, do not import ``fsm.runtimes``, and work without it."""
+"""Modules outside ``fsm.runtimes`` name no container runtime, do not import that package, and work without it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ class Wall:
 
 sys.meta_path.insert(0, Wall())
 """
-"""Python code after which ``fsm.runtimes`` cannot be imported."""
 
 COMMANDS: Final = f"""{WITHOUT}
 import contextlib, io, json, shlex
@@ -58,7 +57,7 @@ for command in json.load(sys.stdin):
             found[command] = [ended.code, written.buffer.getvalue().decode()]
 print(json.dumps(found))
 """
-"""Python code that runs the commands given on standard input, and prints the exit code and output of each command."""
+"""Runs the commands that it reads from standard input, and prints the exit code and output of each."""
 
 EVERY_MODULE: Final = f"""{WITHOUT}
 import importlib, pkgutil, fsm
@@ -136,7 +135,6 @@ CODES: Final = {
     "test models/washer.toml --against model:models/washer.toml --examples 5": 0,
     "serve": 2,
 }
-"""Maps each command to its exit code."""
 
 HELPED: Final = ("", "judge", "test", "check", "cover", "draw", "mutate", "diff", "explore")
 
@@ -153,16 +151,11 @@ def named(text: str) -> Iterator[tuple[int, str]]:
 
 
 def without_runtimes(code: str, given: str = "", cwd: Path = ROOT) -> str:
-    """Return the output of the Python code in *code*."""
     return subprocess.run([sys.executable, "-c", code], input=given, cwd=cwd, stdout=-1, text=True, check=True).stdout
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
-    """Map each command to its exit code and output.
-
-    The commands run in a folder with examples, two doors in Python, and recordings.
-    """
     folder = tmp_path_factory.mktemp("doors")
     for kind in ("models", "properties"):
         shutil.copytree(ROOT / "examples" / kind, folder / kind)
@@ -176,7 +169,6 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, st
 
 @pytest.mark.parametrize("path", GENERIC, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_container_runtime_is_named(path: Path) -> None:
-    """Code, prose and examples of these rooms do not name a container runtime."""
     assert not list(named(path.read_text(encoding="utf-8")))
 
 
@@ -185,25 +177,21 @@ def test_no_container_runtime_is_named(path: Path) -> None:
     ["# as containerd does", "SANDBOX_READY", "loadCRIContainer", "nri_plugin = 1", "CRI-O's", "two shims", "`cri:x`"],
 )
 def test_a_name_is_found(line: str) -> None:
-    """The name of a runtime is found even within an identifier."""
     assert [(1, line)] == list(named(line))
 
 
 @pytest.mark.parametrize("line", ["container-fsm", "describe", "critical", "across", "scribe", "descriptor", "shimmer"])
 def test_other_words_are_not_found(line: str) -> None:
-    """The name of a runtime within a longer word does not count."""
     assert not list(named(line))
 
 
 def test_only_the_entry_points_name_the_package() -> None:
-    """The entry points import the package only when they look for its contributions."""
     found = [path.name for path in GENERIC if "fsm.runtimes" in path.read_text(encoding="utf-8")]
 
     assert ["entry_points.py"] == found
 
 
 def test_every_generic_module_can_be_imported_alone() -> None:
-    """Each generic module can be imported in a process in which ``fsm.runtimes`` cannot be imported."""
     found = without_runtimes(EVERY_MODULE)
 
     names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in GENERIC if path.suffix == ".py"}

@@ -14,7 +14,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Return every file in a newly built wheel, with its path as the key."""
     out = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -24,7 +23,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def test_installs_one_import_name(wheel: dict[str, bytes]) -> None:
-    """The only import name is ``fsm``, so a user's own ``models`` package cannot collide with it."""
     tops = {name.split("/")[0] for name in wheel}
 
     assert {"fsm"} == {top for top in tops if not top.endswith(".dist-info")}
@@ -32,26 +30,22 @@ def test_installs_one_import_name(wheel: dict[str, bytes]) -> None:
 
 @pytest.mark.parametrize("kind", ["models", "properties"])
 def test_carries_every_shipped_file(kind: str, wheel: dict[str, bytes]) -> None:
-    """An installed fsm has the same machines as a checkout."""
     written = {f"fsm/_shipped/{path.relative_to(ROOT)}" for path in (ROOT / kind).rglob("*.toml")}
 
     assert written == {name for name in wheel if name.startswith(f"fsm/_shipped/{kind}/") and name.endswith(".toml")}
 
 
 def test_modules_are_those_of_the_checkout(wheel: dict[str, bytes]) -> None:
-    """Modules in the wheel equal those of the checkout byte by byte, so tests of one are valid for the other."""
     written = {str(path.relative_to(ROOT)): path.read_bytes() for path in (ROOT / "fsm").rglob("*.py")}
 
     assert written == {name: data for name, data in wheel.items() if name.endswith(".py")}
 
 
 def test_carries_models_and_types(wheel: dict[str, bytes]) -> None:
-    """The wheel has models, the texts of the rules, and a marker for type checkers."""
     assert any(name.startswith("fsm/_shipped/models/") for name in wheel)
     assert "fsm/py.typed" in wheel
     assert {"fsm/language/codes.toml", "fsm/runtimes/codes.toml"} <= {*wheel}
 
 
 def test_carries_neither_tests_nor_caches(wheel: dict[str, bytes]) -> None:
-    """The wheel contains only the library, and neither tests nor caches."""
     assert not [name for name in wheel if "tests/" in name or "conftest" in name or "__pycache__" in name]

@@ -72,13 +72,11 @@ def project(tmp_path: Path) -> Path:
 
 
 def line_of(text: str, what: str) -> int:
-    """Return the number of the line in *text* that begins with a given prefix."""
     (found,) = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(what)]
     return found
 
 
 def told(project: Path, form: str, *arguments: str, code: int) -> str:
-    """Return the output of the command in the format *form*. Assert that it is well formed."""
     ran = fsm(*arguments, "--format", form, cwd=project)
     assert (code, "") == (ran.returncode, ran.stderr)
     FORMATS[form](ran.stdout)
@@ -102,10 +100,6 @@ TESTS = {
 
 
 def test_check_as_junit(project: Path) -> None:
-    """In JUnit, each property is a case.
-
-    A failure includes the counterexample, and an undecided property is skipped.
-    """
     root = JUnitXml.fromstring(told(project, "junit", *CHECK, code=1).encode())
 
     cases = {case.name: case for suite in root for case in suite}
@@ -120,7 +114,6 @@ def test_check_as_junit(project: Path) -> None:
 
 
 def test_check_as_sarif(project: Path, schema: Draft4Validator) -> None:
-    """SARIF output matches its schema: a result is at the line of its property, and a known failure is suppressed."""
     log = json.loads(told(project, "sarif", *CHECK, code=1))
 
     assert [] == [error.message for error in schema.iter_errors(log)]
@@ -147,7 +140,6 @@ def test_check_as_sarif(project: Path, schema: Draft4Validator) -> None:
 
 
 def test_check_for_github(project: Path) -> None:
-    """For GitHub, there is a command for each property, except for properties that are simply proved."""
     lines = told(project, "github", *CHECK, code=1).splitlines()
 
     (error,) = [line for line in lines if line.startswith("::error")]
@@ -158,7 +150,6 @@ def test_check_for_github(project: Path) -> None:
 
 
 def test_another_size_is_a_case(project: Path) -> None:
-    """A different size is reported as a case beside the properties."""
     path = project / "properties" / "door.toml"
     path.write_text(edited(STATED, "states = 4", "states = 5"), encoding="utf-8")
 
@@ -166,7 +157,6 @@ def test_another_size_is_a_case(project: Path) -> None:
 
 
 def test_what_holds_is_said(project: Path, schema: Draft4Validator) -> None:
-    """Twin: if every property holds, no format has a finding."""
     path = project / "properties" / "door.toml"
     path.write_text(RIGHT.partition("[property.known")[0], encoding="utf-8")
 
@@ -179,7 +169,6 @@ def test_what_holds_is_said(project: Path, schema: Draft4Validator) -> None:
 
 
 def test_each_profile_is_a_suite(project: Path) -> None:
-    """In JUnit, each profile is a suite, which has the name of the profile."""
     root = JUnitXml.fromstring(told(project, "junit", "check", "models/door.toml", code=1).encode())
 
     assert ["door", "door, old"] == [suite.name for suite in root]
@@ -187,7 +176,6 @@ def test_each_profile_is_a_suite(project: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_implementation_that_conforms(form: str, project: Path, schema: Draft4Validator) -> None:
-    """If an implementation conforms, each exercised clause is a case that passes."""
     written = told(project, form, *TESTS["right"], code=0)
 
     if form == "junit":
@@ -201,10 +189,6 @@ def test_an_implementation_that_conforms(form: str, project: Path, schema: Draft
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_implementation_that_does_not(form: str, project: Path, schema: Draft4Validator) -> None:
-    """If an implementation does not conform, the report has the broken clause and the shortest test.
-
-    The place is the line of the cell in the model.
-    """
     written = told(project, form, *TESTS["wrong"], code=1)
 
     line = line_of(DOOR, "clauses = { gone-is-gone")
@@ -228,7 +212,6 @@ def test_an_implementation_that_does_not(form: str, project: Path, schema: Draft
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_properties_that_are_tested(form: str, project: Path, schema: Draft4Validator) -> None:
-    """Properties that were tested are reported in the same way as by ``fsm check``."""
     only = ("--property", "silent-hinges", "--property", "gone-for-good", "--fail-on", "SHOULD")
     written = told(project, form, *TESTS["right"], *only, code=1)
 
@@ -243,7 +226,6 @@ def test_properties_that_are_tested(form: str, project: Path, schema: Draft4Vali
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_race_is_a_case(form: str, project: Path) -> None:
-    """A race breaks no specific clause, so the report has it at the first line of the model."""
     threads = ("--threads", "2", "--fail-on", "SHOULD")
     written = told(project, form, "test", "models/door.toml", "--against", "python:doors:Slow", *threads, code=1)
 

@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 
 
 def compared(first: Machine, second: Machine, limit: int = 100_000) -> EquivalenceResult:
-    """Return the comparison of the two machines."""
     return compare(tabulate(first), tabulate(second), limit=limit)
 
 
 def text(found: EquivalenceResult, names: tuple[str, str] = ("one", "other")) -> str:
-    """Return the report as text without colours."""
     return diff_report.behaviour_text(found, names, Layout(width=80))
 
 
@@ -100,12 +98,10 @@ SAID = [
 
 @pytest.mark.parametrize(("first", "second", "said"), SAID, ids=range(len(SAID)))
 def test_what_people_read(first: Machine, second: Machine, said: str) -> None:
-    """The text of the report shows the difference step by step."""
     assert said == text(compared(first, second))
 
 
 def test_all_that_could_be_instead() -> None:
-    """Possible replies to the same event are listed together, and "any other error" comes last."""
     other = machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = ["NOT_FOUND", "LATE", "BUSY"]'))
     found = compared(machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = "STUCK"')), other)
     (said,) = [line.strip() for line in text(found).splitlines() if "can only" in line]
@@ -114,14 +110,12 @@ def test_all_that_could_be_instead() -> None:
 
 
 def test_machines_of_the_same_name() -> None:
-    """Two machines with the same name are distinguished by their order."""
     found = compared(counter(to=1), counter(to=2))
 
     assert text(found, ("counter", "counter")).startswith("counter (1) and counter (2): different\n")
 
 
 def test_what_a_limit_leaves_open() -> None:
-    """If the comparison reaches a limit, the report says that the machines differ, or that nothing is certain."""
     one, other = machine_of(undecided(9)), machine_of(undecided(10))
 
     assert "one and other: unknown\n  the machines have more than 5 moments\n" == text(compared(one, other, 5))
@@ -134,7 +128,6 @@ def test_what_a_limit_leaves_open() -> None:
     ids=["same", "branching", "distinguished", "unknown"],
 )  # fmt: skip
 def test_what_programs_read(second: Machine, limit: int, answer: ExitCode) -> None:
-    """In the JSON output every key is present; a key that does not apply is null."""
     found = compared(door(), second, limit)
     document: Any = json.loads(diff_report.behaviour_json(found, ("one", "other")))
     given = {key for key, value in document.items() if value is not None}

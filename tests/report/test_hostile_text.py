@@ -27,7 +27,6 @@ TEXT: Final = (
 """A text without control characters and direction marks, because models may not contain those."""
 
 NAME: Final = "it's <b>&amp; ]]> %0A ::error $(x) `y` |\"#.jsonl"
-"""A file name with special characters, which file systems allow."""
 
 MODEL: Final = f"""\
 [machine]
@@ -54,14 +53,12 @@ refuses.end = "NOT_FOUND"
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Write a model and return its path."""
     path = tmp_path_factory.mktemp("hostile") / "hostile.toml"
     path.write_text(MODEL, encoding="utf-8")
     return str(path)
 
 
 def written(*arguments: str) -> str:
-    """Return the output of the command."""
     ran = fsm(*arguments)
     assert ran.returncode in {0, 1, 3}, ran.stderr
     return ran.stdout
@@ -69,7 +66,6 @@ def written(*arguments: str) -> str:
 
 @pytest.mark.parametrize("form", ["dot", "scxml", "transitions", "python-statemachine", "json", "promela"])
 def test_exports_are_well_formed(form: str, model: str) -> None:
-    """An independent reader can parse the exports."""
     found = written("export", model, "--to", form)
     match form:
         case "scxml":
@@ -87,14 +83,12 @@ def test_exports_are_well_formed(form: str, model: str) -> None:
 
 
 def test_a_model_written_as_toml_has_the_same_text(model: str) -> None:
-    """``tomllib`` reads the same text from a model that fsm has written as TOML."""
     assert TEXT == tomllib.loads(MODEL)["machine"]["about"]
     assert TEXT == json.loads(written("show", model, "--format", "json"))["about"]
 
 
 @pytest.mark.parametrize("form", ["svg", "mermaid", "plantuml", "markdown", "dot"])
 def test_drawings_are_well_formed(form: str, model: str) -> None:
-    """A page that shows a drawing does not execute anything in the drawing."""
     found = written("draw", model, "--format", form)
     match form:
         case "svg":
@@ -116,7 +110,6 @@ def test_drawings_are_well_formed(form: str, model: str) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "github"])
 def test_reports_are_well_formed(form: str, model: str, tmp_path: Path) -> None:
-    """Ids, messages and file names from elsewhere cannot change the writing direction or break lines in a report."""
     entity = f"{TEXT}\u202e\x1b[31m\n::error::new line"
     lines = [{"trace": 1, "fresh": True}, {"entity": entity, "event": "note", "reply": "NOT_FOUND"}]
     recording = tmp_path / NAME
@@ -194,7 +187,6 @@ def test_no_writer_passes_on_what_a_terminal_obeys(command: str, tmp_path: Path)
 
 
 def test_a_control_in_a_summary_is_read_back() -> None:
-    """A control character is escaped in a summary, and is restored when the summary is read."""
     found = Summary(notes=dict.fromkeys(OBEYED, 1), shares=())
 
     assert found == msgspec.json.decode(written_summary(found), type=Summary)

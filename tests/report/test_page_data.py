@@ -44,7 +44,6 @@ class Elements(HTMLParser):
 
 
 def data_of(page: str) -> dict[str, Any]:
-    """Return the data in *page*."""
     found: dict[str, Any] = json.loads(next(each for each in Elements(page).scripts if each.startswith("{")))
     return found
 
@@ -53,7 +52,6 @@ HOSTILE = "</script><script>alert(1)</script><!-- <script> ]]> \u2028 \u2029 \u2
 
 
 def test_no_text_ends_the_data() -> None:
-    """No text can end the data of a page early; without the escapes, some text would add elements to the page."""
     page = document(HOSTILE, {"text": HOSTILE, HOSTILE: [HOSTILE]})
     plain = document("", {})
 
@@ -63,7 +61,6 @@ def test_no_text_ends_the_data() -> None:
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
-    """A policy of the page forbids loading. The only addresses in the page are links and XML namespaces."""
     page = document("title", {})
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
 
@@ -96,7 +93,6 @@ def test_the_cells_of_each_profile_are_those_of_its_table(name: str) -> None:
 
 @pytest.mark.parametrize("machine", [job(), load("cri-pod")], ids=lambda each: each.name)
 def test_each_cell_has_its_clause(machine: Machine) -> None:
-    """Each cell has its clause, even if the clause is the event itself."""
     program("dot")
     data: Any = machine_data(machine)
     clauses = {name: each["says"] for name, each in data["clauses"].items()}
@@ -112,7 +108,6 @@ def test_each_cell_has_its_clause(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_walk_leads_to_its_state(name: str) -> None:
-    """Each walk on the page leads to its state. The check rejects a walk to another state."""
     rules = Rules(tabulate(load(name)))
     found: Any = walks(rules)
 
@@ -137,7 +132,6 @@ def _led(rules: Rules, steps: list[str]) -> str:
 
 
 def test_a_page_of_a_model_file_is_written(tmp_path: Path) -> None:
-    """A page can be written even for a model without properties. The file is either complete or absent."""
     program("dot")
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     path = tmp_path / "door.html"
@@ -151,7 +145,6 @@ def test_a_page_of_a_model_file_is_written(tmp_path: Path) -> None:
 
 
 def test_without_graphviz_there_is_no_page(tmp_path: Path) -> None:
-    """Without Graphviz, the error is the same as that of ``fsm draw``."""
     ran = fsm("explore", "cri-pod", "-o", str(tmp_path / "pod.html"), env={"PATH": str(tmp_path)})
 
     assert ran.returncode == 2
@@ -167,10 +160,6 @@ def test_a_profile_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_page_of_a_log_has_what_was_found_and_whose_story(tmp_path: Path) -> None:
-    """The data in the page of a log equals the output of ``fsm judge --format json``.
-
-    ``fsm explore`` writes the same page, even if it reads the log from a pipe.
-    """
     program("dot")
     path = tmp_path / "log.html"
     judged = fsm("judge", "--format", "html", FAILING, "-o", str(path))
@@ -196,10 +185,6 @@ def test_a_page_of_a_log_has_what_was_found_and_whose_story(tmp_path: Path) -> N
 
 
 def test_each_step_of_a_story_says_why_its_states_are_possible() -> None:
-    """Each step of a story has the explanation that ``fsm judge --why`` prints.
-
-    The explanation includes the states that a violation rules out.
-    """
     program("dot")
     (recording,) = data_of(fsm("explore", FAILING).stdout)["recordings"]
     story = next(each for each in recording["stories"] if each["entity"].startswith("d1d12d2e084c"))
@@ -212,7 +197,6 @@ def test_each_step_of_a_story_says_why_its_states_are_possible() -> None:
 
 
 def counted(recording: dict[str, Any], machine: dict[str, Any], *kinds: str) -> Counter[tuple[str, str]]:
-    """Return how often the stories of *machine* covered each cell. Only steps of these *kinds* are counted."""
     width, found = len(machine["states"]), Counter[tuple[str, str]]()
     for story in recording["stories"]:
         for step in story["steps"] if story["machine"] == machine["name"] else ():
@@ -223,10 +207,6 @@ def counted(recording: dict[str, Any], machine: dict[str, Any], *kinds: str) -> 
 
 
 def test_what_the_steps_of_stories_met_is_what_was_covered() -> None:
-    """If a page has all stories of a log, the cells that its steps cover have the same counts as in the log.
-
-    Without the last step of one story, the counts differ.
-    """
     program("dot")
     data = data_of(fsm("explore", FAILING).stdout)
     (recording,) = data["recordings"]
@@ -239,7 +219,6 @@ def test_what_the_steps_of_stories_met_is_what_was_covered() -> None:
 
 
 def test_what_is_left_out_of_a_story_is_counted(tmp_path: Path) -> None:
-    """Observations that the page omits are counted with the next observation that it shows."""
     program("dot")
     lines = [json.dumps({"trace": 1, "machine": "container-status", "fresh": True})]
     lines += [_line("c", event="create", reply="ok"), *[_line("c", event="stop", reply="ok")] * 300]
@@ -253,10 +232,6 @@ def test_what_is_left_out_of_a_story_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_large_recording_is_bounded_and_says_what_is_left_out(tmp_path: Path) -> None:
-    """The page of a large recording has every entity with a violation, however late the violation is.
-
-    A long story is shown around its violations.
-    """
     program("dot")
     lines = [json.dumps({"trace": 1, "machine": "cri-container", "fresh": True})]
     for number in range(100):
@@ -294,11 +269,6 @@ def test_hostile_text_of_a_recording_is_only_data(tmp_path: Path) -> None:
 
 
 def test_what_a_part_does_is_what_its_table_has() -> None:
-    """Each step of a part on the page is in the table of the part.
-
-    This holds for each joint event of a system, and under its profile. Browser tests compare the page with the
-    product.
-    """
     system = load_system("cri-service")
     data: Any = system_data(system)
     table = SystemTable(system)

@@ -28,13 +28,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def container(folder: Path) -> Path:
-    """Return the page of containerd's record of a container."""
     return made(folder, "container-status")
 
 
 @pytest.fixture(scope="module")
 def small(folder: Path) -> Path:
-    """Return the page of a machine with few states and with profiles, which loads quickly."""
     return made(folder, "stats-collector", "--no-properties")
 
 
@@ -79,10 +77,6 @@ def test_a_walk_goes_on_by_clicks_and_back_by_the_browser(pages: Pages, containe
 
 
 def test_a_link_to_what_is_not_possible_says_so(pages: Pages, container: Path) -> None:
-    """If a link leads to an impossible step, the page says so.
-
-    The step may be possible only without the profile, or may be the end of a call that is not in progress.
-    """
     found = pages.at(container)
     for steps in ("start/begins", "create/created …start/started", "nonsense", "create/created __proto__/x"):
         found.page.evaluate("steps => { location.hash = new URLSearchParams({ walk: steps }) }", steps)
@@ -93,7 +87,6 @@ def test_a_link_to_what_is_not_possible_says_so(pages: Pages, container: Path) -
 
 
 def chosen_by_key(page: Page) -> None:
-    """Check that Enter and the space bar select the focused state."""
     for name, key in (("running CONTAINER_RUNNING: ", "Enter"), ("exited CONTAINER_EXITED: ", " ")):
         page.get_by_role("button", name=name, exact=False).first.focus()
         page.keyboard.press(key)
@@ -120,7 +113,6 @@ _FOCUSED = """() => {
 
 
 def tabbed(page: Page) -> None:
-    """Check that Tab reaches the profile, sections, states of the chart, next steps, and the table, once each."""
     reached, unseen = Counter[str](), list[str]()
     for _ in range(80):
         page.keyboard.press("Tab")
@@ -153,19 +145,13 @@ def test_all_is_reached_by_keyboard_and_it_is_seen_where_one_is(browser: Browser
 def test_what_no_key_reaches_is_noticed(
     mistake: tuple[str, str], browser: Browser, small: Path, tmp_path: Path
 ) -> None:
-    """The test detects errors in a page.
-
-    The errors are states that Tab does not reach, an invisible focus, and a table with each cell as a tab stop.
-    """
+    """A page fails the test if Tab skips states, the focus is invisible, or each cell of the table is a tab stop."""
     with shown(browser, planted(small, tmp_path / "planted.html", mistake)) as found, pytest.raises(AssertionError):
         tabbed(found.page)
 
 
 def test_a_cell_shows_its_clause_and_what_profiles_change(pages: Pages, container: Path) -> None:
-    """A cell on the page shows its clause and the changes that profiles make.
-
-    The CRI requires StopContainer in *absent* to succeed, and containerd 1.6 refused it.
-    """
+    """The CRI requires StopContainer in *absent* to succeed, and containerd 1.6 refused it."""
     page = pages.at(container).page
     page.locator('[data-cell="stop/absent"]').click()
     detail = page.locator(".table .detail")
@@ -193,10 +179,6 @@ def test_arrow_keys_that_do_nothing_are_noticed(pages: Pages, deaf: Path) -> Non
 
 
 def replayed(page: Page) -> None:
-    """Check that buttons and the slider replay a run.
-
-    The step that breaks the property is marked in the list and in both charts.
-    """
     stated = unfolded(page, "stop-is-idempotent")
     told = stated.get_by_role("status").first
     stated.get_by_role("button", name="Next").first.click()
@@ -224,11 +206,9 @@ def test_a_slider_that_moves_nothing_is_noticed(pages: Pages, deaf: Path) -> Non
 
 
 STEPS = 14
-"""Number of random steps."""
 
 
 def wander(page: Page, machine: Machine, *, steps: int, seed: int) -> None:
-    """Walk randomly, and check that the offered steps are the legal ones while calls are in progress."""
     rules, chance = Rules(tabulate(machine)), random.Random(seed)
     rows = rules.table.rows
     at, calls = rules.table.initial, list[int]()
@@ -262,7 +242,6 @@ def test_the_script_offers_what_the_table_allows(profile: str, pages: Pages, con
 
 
 def test_what_is_not_in_the_table_is_noticed(browser: Browser, container: Path, tmp_path: Path) -> None:
-    """The test detects a page in which a call that has begun is not in progress."""
     path = planted(container, tmp_path / "planted.html", ('"call":"begins"', '"call":""'))
     with shown(browser, path) as found, pytest.raises(AssertionError):
         wander(found.page, load("container-status"), steps=STEPS, seed=7)
@@ -270,7 +249,6 @@ def test_what_is_not_in_the_table_is_noticed(browser: Browser, container: Path, 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_nobody_is_kept_out(width: int, scheme: Scheme, pages: Pages, container: Path) -> None:
-    """Axe-core finds no problem in any page, and no page needs scrolling to the side."""
     at = "profile=containerd-1.6&walk=create/created+start/begins&cell=stop/absent"
     found = pages.at(container, at, width=width, scheme=scheme)
     unfolded(found.page, "stop-is-idempotent")
@@ -282,7 +260,6 @@ def test_nobody_is_kept_out(width: int, scheme: Scheme, pages: Pages, container:
 def test_an_unlabelled_button_a_faint_text_and_a_wide_one_are_found(
     browser: Browser, small: Path, tmp_path: Path
 ) -> None:
-    """The check with axe-core finds an unlabelled button, a faint text and a wide text."""
     faint = '<body><button></button><p style="color:#ccc;background:#fff;width:9000px">faint</p>'
     with shown(browser, planted(small, tmp_path / "planted.html", ("<body>", faint))) as found:
         names = " ".join(found.serious("body > button, body > p"))
@@ -292,7 +269,6 @@ def test_an_unlabelled_button_a_faint_text_and_a_wide_one_are_found(
 
 
 def test_a_request_is_refused_by_the_page_and_found(browser: Browser, small: Path, tmp_path: Path) -> None:
-    """The page's policy blocks a request, and the test detects the attempt even without the policy."""
     asks = ("</body>", '<img alt="" src="http://127.0.0.1:9/x.png"></body>')
     for name, mistakes in (("kept", [asks]), ("dropped", [asks, ("<meta http-equiv", "<meta name")])):
         with shown(browser, planted(small, tmp_path / f"{name}.html", *mistakes)) as found:
@@ -302,7 +278,6 @@ def test_a_request_is_refused_by_the_page_and_found(browser: Browser, small: Pat
 
 
 def test_what_is_foreign_in_a_script_is_not_run(browser: Browser, small: Path, tmp_path: Path) -> None:
-    """A foreign script is not run, because the policy allows only the page's own script, by its digest."""
     path = tmp_path / "planted.html"
     text = small.read_text(encoding="utf-8")
     path.write_text(text.replace("</body>", "<script>window.foreign = 1</script></body>"), encoding="utf-8")

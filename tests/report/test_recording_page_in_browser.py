@@ -24,7 +24,6 @@ HOSTILE = "<script>window.foreign = 1</script><img src=x onerror='window.foreign
 
 @pytest.fixture(scope="module")
 def failing(folder: Path) -> Path:
-    """Return the page of a log that breaks a clause."""
     path = folder / "failing.html"
     ran = fsm("judge", "--format", "html", FAILING, "-o", str(path))
     assert ran.returncode == 1, ran.stderr
@@ -33,7 +32,6 @@ def failing(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def still(failing: Path, folder: Path) -> Path:
-    """Return the same page with errors: a slider without effect, fixed shades, no marks in charts, no print rules."""
     return planted(
         failing,
         folder / "still.html",
@@ -46,10 +44,6 @@ def still(failing: Path, folder: Path) -> Path:
 
 
 def test_the_first_violation_is_a_click_away(pages: Pages, failing: Path) -> None:
-    """A click on the first violation shows its evidence.
-
-    The page shows the possible states, the legal alternatives, the source, and the position of the entity.
-    """
     found = pages.at(failing)
     page = found.page
     page.locator(".first").get_by_role("button").click()
@@ -71,7 +65,6 @@ def test_the_first_violation_is_a_click_away(pages: Pages, failing: Path) -> Non
 
 
 def charted(page: Page) -> None:
-    """Check that the violation has a sign and a frame directly below its call, and that nothing else has them."""
     texts = page.locator(".told svg > g[role=img] > text:last-child").all_text_contents()
     marked = [each.startswith("✗ stop-is-idempotent (MUST)") for each in texts]
     assert marked == [False] * 7 + [True, False, True]
@@ -83,13 +76,11 @@ def test_a_violation_is_marked_in_a_sequence_chart(pages: Pages, failing: Path) 
 
 
 def test_a_violation_that_is_not_marked_is_noticed(pages: Pages, still: Path) -> None:
-    """The test detects a page whose charts have the frame of the violation without its sign."""
     with pytest.raises(AssertionError):
         charted(pages.at(still).page)
 
 
 def slid(page: Page) -> None:
-    """Check that possible states are shaded: one state after the creation, and several during a removal."""
     page.get_by_label("Observation", exact=True).focus()
     page.keyboard.press("Home")
     assert "created" in page.locator(".told").inner_text()
@@ -114,7 +105,6 @@ def test_a_slider_that_moves_nothing_is_noticed(pages: Pages, still: Path) -> No
 
 
 def on_paper(page: Page) -> None:
-    """Check the printed page: it is white even if the screen is dark, it has no controls, and it is not cut off."""
     color = "getComputedStyle(document.body).backgroundColor"
     cut = """() => [...document.querySelectorAll(".panel, .picture, .wide, .drawing, .matrix")].filter(
       (each) => each.checkVisibility() && (each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1)).length"""
@@ -164,10 +154,6 @@ COUNTS = """within => {
 
 
 def shaded_over_time(page: Page) -> None:
-    """Check the chart of a story: before the creation it is empty, and later it shows coverage.
-
-    Coverage is shown as a shade, a number and words.
-    """
     slider = page.get_by_label("Observation", exact=True)
     slider.focus()
     page.keyboard.press("Home")
@@ -190,10 +176,6 @@ def test_what_was_met_is_shaded(pages: Pages, failing: Path) -> None:
 
 
 def test_the_whole_recording_shades_the_specification(pages: Pages, failing: Path) -> None:
-    """The shade of a state is the total count of its cells in the whole recording, as the state *absent* shows.
-
-    Arrows that share a cell also share its count.
-    """
     page = pages.at(failing).page
     told = page.evaluate(COUNTS, ".walk")
     cells = page.locator('.machine:not([hidden]) [data-cell$="/absent"] .count').all_inner_texts()

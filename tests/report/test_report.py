@@ -95,12 +95,10 @@ MISSING = Problem(
 
 
 def found(*violations: Violation, count: int = 1) -> Finding:
-    """Return one finding with *count* occurrences."""
     return Finding(first=violations, count=count, entities=1)
 
 
 def judgement(verdict: Legality, *tolerated: Deviated) -> Judgement:
-    """Return a judgement of the container machine with the given *verdict* and with one covered cell."""
     cells = {(event.name, state): 0 for event in MACHINE.events.values() for state in event.cells} | {
         ("stop", "running"): 3
     }
@@ -116,20 +114,17 @@ def judgement(verdict: Legality, *tolerated: Deviated) -> Judgement:
 
 
 def report(*judgements: Judgement, name: str = "containerd.log", version: str = "", fail_on: Level = "MUST") -> Report:
-    """Return a report about one log."""
     judged = Judged(name=name, form=LOG, judgements=judgements, notes={"lines": 20, "lines cut": 1}, version=version)
     return Report(judged=(judged,), fail_on=fail_on)
 
 
 def named(name: str) -> Report:
-    """Return a report about the file *name*, with a violation and a tolerated deviation."""
     tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file=name, line=3)
     violated = Illegal(findings=(found(replace(STOP, file=name)),))
     return report(judgement(violated, Deviated(first=tolerated, count=2)), name=name)
 
 
 def holding(entity: str, detail: str) -> Report:
-    """Return a report with a violation by *entity* and with a message of the runtime."""
     seen = Observation(
         entity=entity, event=entity, reply=detail, shows=detail, met=entity, output=detail, at=entity, detail=detail
     )
@@ -191,19 +186,16 @@ SITUATIONS: dict[str, Report] = {
 
 
 def installed(name: str) -> str:
-    """Return the path of a program that is installed beside this Python."""
     path = Path(sys.executable).with_name(name)
     return str(path) if path.exists() else missing(name, f"{sys.executable} -m pip install {name}")
 
 
 def ran(*command: str) -> str:
-    """Return the output of a successful *command*."""
     return subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8", timeout=60).stdout
 
 
 @pytest.fixture(scope="session")
 def sarif_schema() -> Draft4Validator:
-    """Return a validator for the official schema of SARIF."""
     return sarif_validator()
 
 
@@ -211,13 +203,11 @@ def sarif_schema() -> Draft4Validator:
 
 
 def check_text(written: str) -> None:
-    """Check that the report consists of printable lines without control characters."""
     assert written.endswith("\n")
     assert [] == [line for line in written.split("\n") if not line.isprintable()]
 
 
 def check_json(written: str) -> None:
-    """Check that the report is JSON in UTF-8 and has a verdict."""
     document = json.loads(written.encode())
     answers = {"error"} if document["problems"] else {answer.name.lower() for answer in ExitCode}
     assert document["verdict"] in answers
@@ -235,7 +225,6 @@ FORMATS: dict[str, tuple[Callable[[Report], str], Callable[[str], None]]] = {
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_is_well_formed(situation: str, form: str) -> None:
-    """A report is well formed for every result and any file name: a reader of its format can parse it."""
     write, check = FORMATS[form]
 
     check(write(SITUATIONS[situation]))
@@ -254,7 +243,6 @@ def test_is_well_formed_whatever_the_recording_says(form: str, entity: str, deta
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_sarif_fits_its_schema(situation: str, sarif_schema: Draft4Validator) -> None:
-    """SARIF output matches the schema that the authors of the format publish."""
     errors = [error.message for error in sarif_schema.iter_errors(json.loads(sarif(as_cases(SITUATIONS[situation]))))]
 
     assert [] == errors
@@ -282,7 +270,6 @@ def test_the_schema_is_not_a_rubber_stamp(sarif_schema: Draft4Validator) -> None
 
 
 def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
-    """The command ``sarif summary`` counts violations as errors and surprises as warnings."""
     (tmp_path / "report.sarif").write_text(sarif(as_cases(SITUATIONS["many found"])), encoding="utf-8")
 
     told = ran(installed("sarif"), "summary", str(tmp_path / "report.sarif"))
@@ -291,10 +278,9 @@ def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
 
 
 def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
-    """In JUnit, each clause is a case.
+    """In JUnit, each clause is a case, which fails if the clause was broken.
 
-    A case fails if its clause was broken, and passes if one of its cells was covered. If neither is true, it is
-    skipped.
+    It passes if one of the clause's cells was covered, and is skipped if none was.
     """
     clauses = {cell.clause.name for event in MACHINE.events.values() for cell in event.cells.values()}
     for name, situation in (("broken", named("a.log")), ("unjudged", SITUATIONS["unknown"])):
@@ -311,7 +297,6 @@ def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("situation", ["hostile", "many found", "file 'quotes\"\\'<&>.log'"])
 def test_junit2html_reads_it(situation: str, tmp_path: Path) -> None:
-    """A page that junit2html makes from a report is not broken by control characters or markup in a recording."""
     (tmp_path / "report.xml").write_text(junit(as_cases(SITUATIONS[situation])), encoding="utf-8")
 
     ran(installed("junit2html"), str(tmp_path / "report.xml"), str(tmp_path / "report.html"))
@@ -342,7 +327,6 @@ FACTS = [
 
 @pytest.fixture(scope="module")
 def real() -> Report:
-    """Return the report about a log of containerd 1.6."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(RECORDINGS)
         return Report(judged=(judge("containerd-1.6.20.log"),))
@@ -350,7 +334,6 @@ def real() -> Report:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
 def test_text_has_the_facts_at_every_width(width: int, real: Report) -> None:
-    """At every width of the terminal, the text has all the facts, and only unbreakable words are too wide."""
     written = text(real, Layout(width=width))
 
     assert [] == [fact for fact in FACTS if fact.strip() not in " ".join(written.split())]
@@ -358,7 +341,6 @@ def test_text_has_the_facts_at_every_width(width: int, real: Report) -> None:
 
 
 def test_text_is_the_same_in_colour(real: Report) -> None:
-    """With colour, the text of the report is the same, because colour only marks words."""
     coloured = text(real, Layout(width=80, style=lambda value, how: f"<{how}>{value}</>"))
 
     assert text(real, Layout(width=80)) == re.sub(r"</?\w*>", "", coloured)
@@ -368,10 +350,6 @@ def test_text_is_the_same_in_colour(real: Report) -> None:
 
 
 def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
-    """The report has only the number of exercised cells by default.
-
-    With ``--coverage`` it lists every cell with its count.
-    """
     short, long = text(real, Layout(width=80)), text(real, Layout(width=80), coverage=True)
     cells = real.judged[0].judgements[0].covered.cells
     met = sum(1 for count in cells.values() if count)
@@ -384,7 +362,6 @@ def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
 
 
 def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
-    """The text about cells needs only a few lines, even for a recording that covered every cell."""
     whole = judgement(Holds())
     met = replace(whole, covered=Covered(machine=MACHINE.name, cells=dict.fromkeys(whole.covered.cells, 1)))
 
@@ -395,7 +372,6 @@ def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
 
 
 def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Path) -> None:
-    """If a log names its version of containerd, the report suggests only the profile of this version."""
     log = tmp_path / "containerd.log"
     first = 'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.3\n'
     log.write_text(first + (RECORDINGS / "containerd-1.6.20.log").read_text(encoding="utf-8"), encoding="utf-8")
@@ -406,7 +382,6 @@ def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Pa
 
 
 def test_text_gives_no_advice_that_would_not_do() -> None:
-    """If some violation is not explained by any profile, the report suggests none."""
     both = Illegal(findings=(found(STOP), found(replace(STOP, resembles=()))))
 
     assert "to tolerate them" not in text(report(judgement(both)))
@@ -422,7 +397,6 @@ def test_text_keeps_a_path_whole() -> None:
 
 
 def test_text_lists_the_files_when_there_are_several() -> None:
-    """If there are several files, the last lines of the report say which of them fail."""
     assert ["fails    a.log", "unknown  b.log"] == text(SITUATIONS["two files"]).splitlines()[-2:]
 
 
@@ -439,10 +413,6 @@ def test_text_lists_the_files_when_there_are_several() -> None:
     ],
 )
 def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: str) -> None:
-    """The report shows the smallest edit and its alternatives of the same kind.
-
-    The edit is left out if it only repeats the expected reply.
-    """
     made = tuple(Edit(repair=repair, instead=instead) for repair, instead in edits)
 
     assert said == words.edits(replace(STOP, edits=made))
@@ -459,7 +429,6 @@ def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: st
     ],
 )
 def test_says_what_was_allowed(permitted: dict[str, tuple[str, ...]], said: str) -> None:
-    """The report names states only if they allow different replies."""
     each = tuple(Permitted(state=state, what=what) for state, what in permitted.items())
 
     assert said == words.allowed(replace(STOP, permitted=each))
@@ -477,7 +446,6 @@ def test_says_what_was_allowed(permitted: dict[str, tuple[str, ...]], said: str)
     ],
 )
 def test_times_are_told_in_rfc_3339(at: int | str | None, said: str) -> None:
-    """Times in reports follow RFC 3339 and are not numbers of nanoseconds."""
     assert said == words.moment(at)
 
 
@@ -485,7 +453,6 @@ def test_times_are_told_in_rfc_3339(at: int | str | None, said: str) -> None:
 
 
 def test_json_has_the_documented_keys() -> None:
-    """Every JSON report has every key, so that scripts need no ``if``."""
     document = json.loads(as_json(replace(named("a.log"), problems=(MISSING,))))
     (problem,) = document["problems"]
     (recording,) = document["recordings"]
@@ -512,7 +479,6 @@ def test_json_has_the_documented_keys() -> None:
 
 
 def test_json_tells_what_was_found(real: Report) -> None:
-    """The JSON report has the same numbers and the same evidence as the text."""
     document = json.loads(as_json(real))
     containers, pods = document["recordings"][0]["machines"]
     first = containers["findings"][0]["first"][0]
@@ -532,7 +498,6 @@ def test_json_tells_what_was_found(real: Report) -> None:
 
 
 def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
-    """The GitHub format escapes percent signs and line ends everywhere, and commas and colons in properties."""
     seen = replace(STOP, file="a:b,100%.log", clause=replace(CLAUSE, says="One,\ntwo: 100%.\r"))
 
     (line,) = github(as_cases(report(judgement(Illegal(findings=(found(seen),))), name="a:b,100%.log"))).splitlines()
@@ -558,18 +523,10 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
     ],
 )
 def test_github_weighs_what_was_found(situation: str, kinds: list[str]) -> None:
-    """In the GitHub format, violations are errors and tolerated deviations are notices.
-
-    Surprises and parts that could not be judged are warnings.
-    """
     assert kinds == [match[1] for match in COMMAND.finditer(github(as_cases(SITUATIONS[situation])))]
 
 
 def test_github_has_each_violation_where_all_are_wanted() -> None:
-    """If all violations are requested, each is reported at its line.
-
-    By default only one for each cause is reported.
-    """
     several = found(STOP, replace(STOP, line=20), count=2)
     one = report(judgement(Illegal(findings=(several,))))
     lines = [
@@ -581,14 +538,12 @@ def test_github_has_each_violation_where_all_are_wanted() -> None:
 
 
 def test_github_annotates_no_file_for_standard_input() -> None:
-    """The GitHub format has no file for standard input, which is not a file. The line is part of the text."""
     line = github(as_cases(named("-"))).splitlines()[0]
 
     assert line.startswith("::error title=MUST container-status/stop-is-idempotent::standard input, line 14: Stop")
 
 
 def test_sarif_tells_what_could_not_be_judged() -> None:
-    """A SARIF run without a result does not pass: it has a warning, and the exit code is included."""
     (run,) = json.loads(sarif(as_cases(SITUATIONS["unknown"])))["runs"]
     (invocation,) = run["invocations"]
 
@@ -599,10 +554,6 @@ def test_sarif_tells_what_could_not_be_judged() -> None:
 
 
 def test_what_could_not_be_read_is_told_in_every_format() -> None:
-    """If a recording could be read only in part, every format says so.
-
-    A reader of the report must not mistake the readable part for the whole.
-    """
     partly = SITUATIONS["a file that cannot be read"]
     (invocation,) = json.loads(sarif(as_cases(partly)))["runs"][0]["invocations"]
     (error,) = ET.fromstring(junit(as_cases(partly))).iter("error")  # noqa: S314  (ours)
@@ -641,7 +592,6 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
     ],
 )
 def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str | None, *, skipped: bool) -> None:
-    """If the verdict is unknown, every format has the reason, and no clause passes."""
     document = json.loads(as_json(SITUATIONS[situation]))
     (invocation,) = json.loads(sarif(as_cases(SITUATIONS[situation])))["runs"][0]["invocations"]
     root = ET.fromstring(junit(as_cases(SITUATIONS[situation])))  # noqa: S314  (ours)
@@ -655,7 +605,6 @@ def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str
 
 
 def test_one_is_no_plural() -> None:
-    """The report uses the singular for one line and for one cell."""
     (judged,) = report(judgement(Holds())).judged
     notes = {
         "lines": 1,
@@ -673,7 +622,6 @@ def test_one_is_no_plural() -> None:
 
 
 def test_sarif_suppresses_what_the_profile_tolerates() -> None:
-    """In SARIF, a tolerated deviation is a suppressed note, with the profile as the reason."""
     (run,) = json.loads(sarif(as_cases(named("a.log"))))["runs"]
     violation, tolerated = run["results"]
 
@@ -684,10 +632,7 @@ def test_sarif_suppresses_what_the_profile_tolerates() -> None:
 
 
 def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
-    """In JUnit, a clause that was broken for two causes has one failure with both causes.
-
-    Readers show only one result for each case, so a separate failure for the second cause would be lost.
-    """
+    """Two causes of one broken clause share a failure, because readers show only one result for each case."""
     other = replace(STOP, observation=Observation(entity="c2", event="StopContainer", reply="UNAVAILABLE"))
     root = ET.fromstring(junit(as_cases(report(judgement(Illegal(findings=(found(STOP), found(other))))))))  # noqa: S314  (ours)
 
@@ -698,7 +643,6 @@ def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
 
 
 def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
-    """In JUnit, surprises and deviations are in the output of a case that passes."""
     surprise = replace(STOP, clause=replace(CLAUSE, level="observed"))
     tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file="a.log", line=3)
     whole = judgement(Illegal(findings=(found(surprise),)), Deviated(first=tolerated, count=2))
@@ -728,7 +672,6 @@ def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
     ],
 )
 def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, answer: ExitCode) -> None:
-    """Violations of weaker clauses are surprises, which do not fail by default; ``--fail-on`` makes them fail."""
     broken = replace(STOP, clause=replace(CLAUSE, level=level))
 
     assert answer == report(judgement(Illegal(findings=(found(broken),))), fail_on=fail_on).total()
@@ -752,6 +695,6 @@ def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, 
 def test_not_knowing_is_no_pass(situation: str, answer: ExitCode) -> None:
     """An unknown verdict is no pass.
 
-    A machine without observations is ignored only if another machine could be judged.
+    A machine that observed nothing is ignored only if another machine could be judged.
     """
     assert answer == SITUATIONS[situation].total()

@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 STEPS = 6
-"""Number of random steps."""
 
 
 def wander_jointly(page: Page, system: System, *, steps: int, seed: int) -> None:
-    """Walk randomly, and check that the offered steps and their targets are those of the product."""
     table, chance = SystemTable(system), random.Random(seed)
     at = table.initial
     for _ in range(steps):
@@ -58,7 +56,6 @@ def test_the_script_joins_the_steps_of_parts_as_the_product_does(name: str, page
 
 
 def test_a_condition_that_is_not_kept_is_noticed(browser: Browser, folder: Path, tmp_path: Path) -> None:
-    """The test detects a page of a system that ignores the conditions of events."""
     path = made(folder, "cri-service", "--no-properties")
     path = planted(path, tmp_path / "planted.html", ('"when":["at"', '"when":["not",["all"],"at"'))
     with shown(browser, path) as found, pytest.raises(AssertionError):
@@ -73,9 +70,9 @@ def test_nobody_is_kept_from_a_system(width: int, scheme: Scheme, pages: Pages, 
 
 
 def test_a_deadlock_says_who_waits_for_whom(pages: Pages, folder: Path) -> None:
-    """In the chart of a deadlock no step is marked, because no step breaks the property.
+    """No step of a deadlock is marked, because none breaks the property.
 
-    The text beside the chart says which parts wait, and for which other parts.
+    Instead, the text beside the chart says which parts wait, and for which others.
     """
     found = pages.at(made(folder, "nri-locks"), "profile=none")
     stated = unfolded(found.page, "calls-end")
