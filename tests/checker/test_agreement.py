@@ -24,7 +24,7 @@ SEED = os.environ.get("FSM_SEED") or ("every change" if TIMES == 1 else secrets.
 """The seed of the random cases: fixed by day and random at night. A disagreement prints it."""
 
 TRIED = {"machine": 7_600, "system": 1_040, "follows": 400, "refines": 40, "trace": 960, "history": 400}
-"""How many random cases of each kind to try by day; at night there are a hundred times as many."""
+"""Number of random cases of each kind; the nightly run tries a hundred times this number."""
 
 PARTS = 4
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound="Cell")
 
 MOST_SITUATIONS = 30
-"""How many situations two machines may have together: the naive comparison goes over all pairs again and again."""
+"""Maximum number of situations that two machines have together: the naive comparison goes over all pairs again and again."""
 
 
 def compared(first: Machine, second: Machine) -> EquivalenceResult:

@@ -51,7 +51,7 @@ CHANCES = st.integers(0, 1 << 32).map(random.Random)
 """Seeds of random generators, because the examples that Hypothesis draws itself are mostly too small."""
 
 LARGEST = 400
-"""How many states a random system in these tests may have."""
+"""Maximum number of states of a random system in these tests."""
 
 
 def small(system: System) -> System:

@@ -25,7 +25,7 @@ HELD = [
     if stated.expected(None) is None and not untestable(stated) and not isinstance(stated.claim, Requires)
 ]
 EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HELD))]
-"""How many random tests each property gets. By day, four out of five rely on targeted tests alone."""
+"""Number of random tests of each property. By day, four out of five rely on targeted tests alone."""
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG = 30.0
-"""How many seconds to wait for something that has to happen."""
+"""Number of seconds to wait for something that has to happen."""
 
 
 def by_turns(chance: int, *work: Callable[[], object]) -> bool:

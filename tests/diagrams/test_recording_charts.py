@@ -235,7 +235,7 @@ def test_a_restart_ends_what_is_in_progress(tmp_path: Path) -> None:
 
 
 def test_who_is_answered_is_not_guessed(tmp_path: Path) -> None:
-    """Of two equal calls in progress, it is unknown which one a reply ends, so no duration is shown.
+    """If two equal calls are in progress, it is unknown which one a reply ends, so no duration is shown.
 
     Only calls that are recorded as a whole have one.
     """

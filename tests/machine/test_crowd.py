@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fsm.machine.table import Way
 
 LARGEST = 400
-"""How many states a random system in these tests may have."""
+"""Maximum number of states of a random system in these tests."""
 
 
 def numbers(text: str, machines: dict[str, Machine]) -> Callable[[int], System]:

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import Locals
 
 LARGEST = 300
-"""How many states a random system in these tests may have."""
+"""Maximum number of states of a random system in these tests."""
 
 MOST_MOVES = 7
-"""How many moves an event of a random system may have."""
+"""Maximum number of moves of an event of a random system."""
 
 chances = st.integers(0, 1 << 32).map(random.Random)
 systems_of_three = chances.map(lambda chance: random_system(chance, 3))

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import System
 
 LARGEST = 400
-"""How many states a random system in these tests may have."""
+"""Maximum number of states of a random system in these tests."""
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
 """Seeds of random generators; examples that Hypothesis draws itself are mostly too small."""

@@ -34,7 +34,7 @@ STOPS = [
     ("containerd-2.0.0", [OK]),
     ("containerd-2.4.0-beta.0", [OK]),
 ]
-"""How a version may reply to the stop of a removed container. 1.6.35 and 1.7.21 fixed the wrong reply."""
+"""Replies of versions to the stop of a removed container. 1.6.35 and 1.7.21 fixed the wrong reply."""
 
 CREATIONS = [
     ("containerd-2.2", "ok"),

@@ -345,7 +345,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOut
 def test_what_is_known_to_fail_kills_by_its_length() -> None:
     """A property that is known to fail kills a mutant only if its result changes.
 
-    It kills nothing by failing in as many steps as before, but it does by holding, or by failing differently.
+    It kills nothing by failing in the same number of steps, but it does by holding, or by failing differently.
     """
     claim = 'for = "job"\nnever = "job is running"\nfails = { about = "They run.", length = 3 }'
     found = became({"idle": claim})

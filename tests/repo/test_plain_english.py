@@ -32,15 +32,15 @@ PHRASES: Final = {
 }
 
 MOST: Final = {
-    "a docstring that opens with a question word": (0, 0, 0, 0, 12),
-    "a docstring without a subject": (8, 0, 0, 0, 1),
+    "a docstring that opens with a question word": (0, 0, 0, 0, 0),
+    "a docstring without a subject": (8, 0, 0, 0, 0),
     "what should be 'no longer'": (0, 0, 0, 0, 2),
     "what should be 'returns'": (0, 0, 0, 0, 0),
     "what should be 'continue'": (4, 9, 0, 3, 17),
     "what should be 'is'": (0, 0, 0, 0, 1),
-    "a number that is not named": (0, 2, 0, 1, 1),
+    "a number that is not named": (0, 2, 0, 1, 0),
 }
-"""How often each phrase may occur, area by area. The numbers may only be lowered."""
+"""Maximum number of occurrences of each phrase in each area. The numbers may only be lowered."""
 
 
 def _lines(path: Path) -> Iterator[str]:
