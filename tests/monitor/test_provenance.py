@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import msgspec
 import naive
@@ -107,7 +108,8 @@ def belief_agrees(seed: int) -> int:
 @settings(max_examples=amount(300, night=20_000), deadline=None)
 def test_beliefs_are_those_of_the_second_opinion(seed: int) -> None:
     """The states before and after each observation, those ruled out, and each derivation."""
-    belief_agrees(seed)
+    with patch("fsm.monitor.provenance.TRIED", 10_000_000):  # the search for derivations usually ends earlier
+        belief_agrees(seed)
 
 
 def test_unobserved_steps_occur_in_random_derivations() -> None:
