@@ -37,7 +37,7 @@ def completer(words: Callable[[click.Context], Iterable[str]], *, files: bool = 
     return complete
 
 
-def models_named(ctx: click.Context) -> Iterator[Machine | System]:
+def named_models(ctx: click.Context) -> Iterator[Machine | System]:
     # At an option without a value, click stops parsing and leaves the arguments before the option in ctx.args.
     for value in (*ctx.params.values(), *ctx.args):
         for name in value if isinstance(value, tuple) else (value,):
@@ -50,7 +50,7 @@ def models_named(ctx: click.Context) -> Iterator[Machine | System]:
 
 @completer
 def complete_profiles(ctx: click.Context) -> Iterator[str]:
-    for model in tuple(models_named(ctx)) or map(load, names()):
+    for model in tuple(named_models(ctx)) or map(load, names()):
         yield from model.profiles
 
 

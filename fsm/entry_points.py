@@ -117,12 +117,12 @@ def own(group: str) -> Mapping[str, str]:
 
 def own_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
     for name, target in own(group).items():
-        yield name, _of_kind(loaded(target), kind)
+        yield name, _check_kind(loaded(target), kind)
 
 
 def foreign_names(group: str) -> tuple[str, ...]:
     """Return the names that other packages declare in *group*, in sorted order. Nothing is imported."""
-    return tuple(sorted({declared.name for declared in _foreign(group)}))
+    return tuple(sorted({declared.name for declared in _foreign_entry_points(group)}))
 
 
 def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
@@ -130,7 +130,7 @@ def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
 
     An object that cannot be loaded or is not of this *kind* is left out with a warning.
     """
-    for declared in _foreign(group):
+    for declared in _foreign_entry_points(group):
         if (found := _object(declared, kind)) is not None:
             yield declared.name, found
 
@@ -143,7 +143,7 @@ def find(group: str, name: str, kind: type[T]) -> T | None:
     """
     if name in own(group):
         return dict(own_objects(group, kind))[name]
-    those = [declared for declared in _foreign(group) if declared.name == name]
+    those = [declared for declared in _foreign_entry_points(group) if declared.name == name]
     if len(those) > 1:
         both = " and ".join(sorted(_distribution(declared) for declared in those))
         raise refused(
@@ -157,7 +157,7 @@ def domains(*, foreign: bool = True) -> Iterator[Domain]:
         yield domain
 
 
-def _foreign(group: str) -> list[EntryPoint]:
+def _foreign_entry_points(group: str) -> list[EntryPoint]:
     if OFF in os.environ:
         return []
     from importlib.metadata import entry_points  # noqa: PLC0415  (slow to import, and often not needed)
@@ -173,14 +173,14 @@ def _foreign(group: str) -> list[EntryPoint]:
 
 def _object(declared: EntryPoint, kind: type[T]) -> T | None:
     try:
-        return _of_kind(declared.load(), kind)
+        return _check_kind(declared.load(), kind)
     except (Exception, SystemExit) as error:  # noqa: BLE001  (the code of another package)
         _warn(declared, error)
         return None
 
 
 def warn_left_out(group: str, name: str, error: BaseException) -> None:
-    for declared in _foreign(group):
+    for declared in _foreign_entry_points(group):
         if declared.name == name:
             _warn(declared, error)
 
@@ -190,7 +190,7 @@ def _warn(declared: EntryPoint, error: BaseException) -> None:
     warnings.warn(f"{what}: {type(error).__name__}: {error}", PluginWarning, stacklevel=3)
 
 
-def _of_kind(found: object, kind: type[T]) -> T:
+def _check_kind(found: object, kind: type[T]) -> T:
     if not isinstance(found, kind):
         raise TypeError(f"the object is a {type(found).__name__}, not a {kind.__name__}")
     return found

@@ -64,7 +64,7 @@ class Problem:
 
     @property
     def link(self) -> str:
-        return about_code(self.code)
+        return code_url(self.code)
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path
@@ -106,7 +106,7 @@ def linked(text: str) -> str:
     return _PAGE.sub(lambda page: documented(page[1]), text)
 
 
-def about_code(code: str) -> str:
+def code_url(code: str) -> str:
     return documented(f"reference/codes#{code.lower()}")
 
 
@@ -163,14 +163,14 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
     return InputError([Problem(path=path, line=line, code=code, what=what, hint=hint)])
 
 
-def a_system(name: str) -> InputError:
+def system_error(name: str) -> InputError:
     hint = "only 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and fsm.load_system, accept systems"
     return refused(name, "FSM001", "this model is a system, but a machine is needed", hint)
 
 
 def require_machine(given: object) -> None:
     if hasattr(given, "parts") and hasattr(given, "name"):
-        raise a_system(given.name)
+        raise system_error(given.name)
 
 
 def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the file as UTF-8") -> str:

@@ -136,7 +136,7 @@ class Interruption:
             resource.setrlimit(resource.RLIMIT_DATA, data)
 
     @contextmanager
-    def softly(self) -> Iterator[Callable[[], str]]:
+    def soft_limits(self) -> Iterator[Callable[[], str]]:
         """Let the command itself react to an exceeded limit.
 
         The yielded function returns an empty string, or :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is

@@ -55,7 +55,7 @@ def test_what_looks_ends_by_itself(seconds: float, memory: int, why: str, *, loo
         f"interruption.resident = lambda taken=iter(range(1 << 29, 1 << 40, 1 << 26)): next(taken)\n"
         f"with interruption.INTERRUPTION.limited({seconds}, {memory}):\n"
         "    try:\n"
-        "        with interruption.INTERRUPTION.softly() as excess:\n"
+        "        with interruption.INTERRUPTION.soft_limits() as excess:\n"
         f"            while not ({looks} and excess()): pass\n"
         "            print(excess())\n"
         "    except KeyboardInterrupt as error: interruption.INTERRUPTION.end(error)\n"

@@ -46,11 +46,13 @@ def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, 
     searched = Counts(states=len(found.states), transitions=len(found.moves), depth=0)
     if found.equal:
         return Proved(), searched
-    misdrawn = Misdrawn(place=found.second, lacks=_only(found, Where.FIRST), adds=_only(found, Where.SECOND))
+    misdrawn = Misdrawn(
+        place=found.second, lacks=_items_only_in(found, Where.FIRST), adds=_items_only_in(found, Where.SECOND)
+    )
     return Refuted(evidence=misdrawn), searched
 
 
-def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
+def _items_only_in(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
     items = [DrawnItem(target=state.name) for state in found.states if state.where is where]
     for move in found.moves:
         if move.where is where:
@@ -155,12 +157,12 @@ def decide(
         if isinstance(machine, Table):
             machine = StepCache(machine)
         cone = stepping = machine.stepping(claim) if isinstance(machine, Cones) else machine
-        conclusion, searched = _known(claim, stepping, profile, within)
+        conclusion, searched = _cached_conclusion(claim, stepping, profile, within)
         if isinstance(machine, Cones):
-            of_cone = conclusion, cone, machine, lambda other: _known(other, cone, profile, within)[0]
+            of_cone = conclusion, cone, machine, lambda other: _cached_conclusion(other, cone, profile, within)[0]
             if (of_all := of_whole(claim, *of_cone, within)) is None:
                 stepping = machine.whole
-                of_all, searched = _known(claim, stepping, profile, within)
+                of_all, searched = _cached_conclusion(claim, stepping, profile, within)
             conclusion = of_all
         if _depends(claim, conclusion) and stepping.left_out[0]:
             overlap = stepping.overlap
@@ -287,7 +289,7 @@ def stepping_of(machine: Machine | System, alike: Alike | None = None, overlap: 
     return StepCache(table, concluded=alike.of(table) if alike else None)
 
 
-def _known(
+def _cached_conclusion(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     if stepping.concluded is None or (key := conclusion_key(claim, profile, limit.states)) is None:

@@ -13,7 +13,7 @@ from fsm.checker import decide
 from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
 from fsm.checker.cones import Cones, relaxed
 from fsm.checker.instants import StepCache, system_table
-from fsm.checker.safety import DONE, SequenceAutomaton, in_order, retaken
+from fsm.checker.safety import DONE, SequenceAutomaton, retaken, sequences_of
 from fsm.machine.claims import Always, Claim, Never, Property, Reachable, Specification
 from fsm.machine.conditions import Sequence, WrittenCondition
 from fsm.machine.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, RunStep, Vacuous
@@ -63,7 +63,7 @@ class _Deciding:
         except NoCrowdError as error:
             return _unknown(found, f"{holds}; {error.why}")
         stepping = self._simulating(of_more.claim, claim, self.crowd, self.more)
-        more = self._of_more(of_more, claim, stepping)
+        more = self._decide_for_crowd(of_more, claim, stepping)
         if isinstance(found.verdict, Vacuous) and not isinstance(more, Vacuous):
             unmet = found.verdict.unmet
             what = f"with two copies of '{self.part}' nothing tests the property, because {unmet} never holds"
@@ -77,15 +77,15 @@ class _Deciding:
             )
         return replace(found, verdict=more)
 
-    def _of_more(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
+    def _decide_for_crowd(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
         verdict = self._decide(replace(of, claim=claim), stepping).verdict
-        loose = relaxed(*in_order(claim), system_table(stepping.table))
+        loose = relaxed(*sequences_of(claim), system_table(stepping.table))
         if loose is None or not isinstance(verdict, Proved | Vacuous):
             return verdict
         besides = self._decide(replace(of, claim=loose), stepping).verdict
         return verdict if isinstance(besides, Proved | Vacuous) else besides
 
-    def of_many(self, found: Checked, of_two: Property, of: Property, many: Cones) -> Checked:
+    def decide_for_copies(self, found: Checked, of_two: Property, of: Property, many: Cones) -> Checked:
         verdict = found.verdict
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict
@@ -128,7 +128,7 @@ def examine_any(
         if only is None or each[0].name in only:
             found = deciding.conclusion(*each)
             if many is not None and cones is not None:
-                found = deciding.of_many(found, each[1], many.properties[number], cones)
+                found = deciding.decide_for_copies(found, each[1], many.properties[number], cones)
             checked.append(found)
             advanced()
     simulating = deciding.more if deciding.more is not None and deciding.more.decided else None
@@ -159,7 +159,7 @@ def _from_run_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusio
         witnesses = tuple(run for run in runs if run is not None)
         return Proved(witnesses=witnesses) if len(witnesses) == len(runs) else None
     if isinstance(claim, Always | Never) and isinstance(small, Refuted) and small.run is not None:
-        sequences, until = in_order(claim)
+        sequences, until = sequences_of(claim)
         for sequence in sequences:
             if (run := _run_of(small.run, sequence, until, cones.stepping(claim))) is not None:
                 return Refuted(evidence=run)

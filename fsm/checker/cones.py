@@ -16,7 +16,7 @@ from fsm.checker.alike import Alike
 from fsm.checker.breadth_first import Limit, SearchEdge, search
 from fsm.checker.instants import InstantStep, StepCache, system_table
 from fsm.checker.refinement import OutputListener
-from fsm.checker.safety import IdempotenceAutomaton, N, SequenceAutomaton, in_order, needed, retaken, same_states
+from fsm.checker.safety import IdempotenceAutomaton, N, SequenceAutomaton, needed, retaken, same_states, sequences_of
 from fsm.machine import Machine, conditions
 from fsm.machine.claims import (
     Always,
@@ -132,7 +132,7 @@ class Cones:
 
     def _silent(self, claim: Claim) -> set[int]:
         found: set[int] = set()
-        for condition in _at_once(claim):
+        for condition in _instant_conditions(claim):
             mentioned = events(condition)
             asking = {event for event in ("", *mentioned) if NOTHING in _left(condition, event)}
             found = found.union(*map(self._copies, self.system.events if "" in asking else asking))
@@ -156,7 +156,7 @@ def events(condition: Condition) -> set[str]:
     return {part.event for part in atoms(condition) if isinstance(part, Happens | Replies)}
 
 
-def _at_once(claim: Claim) -> list[Condition]:
+def _instant_conditions(claim: Claim) -> list[Condition]:
     if isinstance(claim, Always):
         held = All(of=tuple(each.means for each in claim.conditions))
         return [Some(of=(Not(of=claim.when.means), held)), claim.when.means] if claim.when else [held]
@@ -223,14 +223,16 @@ def of_whole(
         stepping, whole = stepping.beyond, whole.beyond
     match claim:
         case Always() | Never() | Reachable():
-            return _carried_over(found, _Both(claim, stepping, whole, known))
+            return _transfer_sequences(found, _Both(claim, stepping, whole, known))
         case Idempotent():  # no other step may come between the two calls
             pairs = IdempotenceAutomaton(claim, whole)
             if isinstance(found, Proved):  # a call outside the cone may be in progress when the first call replies
                 path = search(pairs.start, IdempotenceAutomaton(claim, stepping).first, limit=limit).path
-                first = _again(Run(initial="", steps=path or ()), pairs.start, pairs.first, whole, stepping)
+                first = _replay_on_whole(Run(initial="", steps=path or ()), pairs.start, pairs.first, whole, stepping)
                 return None if first is None else found
-            return _with_run_replayed(found, lambda run: _again(run, pairs.start, pairs.following, whole, stepping))
+            return _with_run_replayed(
+                found, lambda run: _replay_on_whole(run, pairs.start, pairs.following, whole, stepping)
+            )
         case _:  # The cone contains all copies, or steps outside the cone make no difference.
             return None if isinstance(claim, Follows) and isinstance(found, Refuted) else found
 
@@ -242,7 +244,7 @@ def _with_run_replayed(found: Conclusion, again: Callable[[Run], Run | None]) ->
     return replace(found, run=taken) if isinstance(found, Unwritten) else Refuted(evidence=taken)
 
 
-def _carried_over(found: Conclusion, both: _Both) -> Conclusion | None:
+def _transfer_sequences(found: Conclusion, both: _Both) -> Conclusion | None:
     sequences, claim = both.sequences, both.claim
     match found:
         case Proved(witnesses=(_, *_) as witnesses):
@@ -262,7 +264,7 @@ def _carried_over(found: Conclusion, both: _Both) -> Conclusion | None:
     return found if same else None
 
 
-def _again(
+def _replay_on_whole(
     run: Run, start: N, following: Callable[[N], Iterable[SearchEdge[N]]], whole: StepCache, stepping: StepCache
 ) -> Run | None:
     there = same_states(whole, stepping)
@@ -285,12 +287,12 @@ class _Both:
         known: Callable[[Claim], Conclusion],
     ) -> None:
         self.claim = claim
-        self.sequences, self._until = in_order(claim)
+        self.sequences, self._until = sequences_of(claim)
         self._stepping, self._whole, self._known = stepping, whole, known
 
     def again(self, run: Run, *sequences: Sequence) -> Run | None:
         automata = (SequenceAutomaton(each, self._until, self._whole) for each in sequences)
-        runs = (_again(run, each.start, each.following, self._whole, self._stepping) for each in automata)
+        runs = (_replay_on_whole(run, each.start, each.following, self._whole, self._stepping) for each in automata)
         return next(filter(None, runs), None)
 
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
@@ -351,12 +353,12 @@ class _Elsewhere:
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)
         further = {each if each in mentioned else "" for each in self.outputs}
         possible = (at_output if isinstance(at_output, bool) else left_at(at_output, event) for event in further)
-        for left in (with_atoms(condition, _at_step) if self.steps else False, any(possible) and at_output):
+        for left in (with_atoms(condition, _left_at_idle_step) if self.steps else False, any(possible) and at_output):
             if left is not False:
                 yield All(of=()) if left is True else left
 
 
-def _at_step(atom: Atom) -> Condition | bool:
+def _left_at_idle_step(atom: Atom) -> Condition | bool:
     match atom:
         case conditions.At():
             return replace(atom, before=False)

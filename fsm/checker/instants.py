@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from fsm.checker.alike import Conclusions
 from fsm.checker.breadth_first import Limit, SearchEdge, reachable_size, size_of_states
-from fsm.checker.packing import foldable, packed
+from fsm.checker.packing import is_foldable, packed
 from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.claims import Counts
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
@@ -81,7 +81,7 @@ class StepCache:
         self.like = like
         self.but = but
         self.witnesses: dict[Sequence, Run | None] = {}
-        self.distinguishing = cache(self._distinguishing)
+        self.distinguishing = cache(self._make_successors)
         self.known: dict[tuple[str, ...], object] = {}
         """Maps distinguished error codes to data that searches derive from the steps."""
         self._tests: dict[tuple[Sequence, WrittenCondition | None], SequenceTests] = {}
@@ -97,7 +97,7 @@ class StepCache:
 
     @cached_property
     def _symmetry(self) -> Symmetry | None:
-        return Symmetry(self.table) if self.like is None and foldable(self.table) else None
+        return Symmetry(self.table) if self.like is None and is_foldable(self.table) else None
 
     @property
     def overlap(self) -> int:
@@ -156,7 +156,7 @@ class StepCache:
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:
         return self.distinguishing(codes(asked))
 
-    def _distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
+    def _make_successors(self, distinguished: tuple[str, ...]) -> Successors:
         like = self.like.distinguishing(distinguished) if self.like else None
         plain = self.distinguishing(()) if distinguished else None
         return Successors(self.table, distinguished, like=like, but=self.but, plain=plain)
@@ -200,10 +200,10 @@ class Successors:
         self.like = like
         self.but = but
         self.beginning = Instant(state=table.initial)
-        self.after = cache(self._after)
+        self.after = cache(self._steps_after)
         self._plain = plain
 
-    def _after(self, state: int) -> tuple[InstantStep, ...]:
+    def _steps_after(self, state: int) -> tuple[InstantStep, ...]:
         if self.like is not None and self.table.bare(state) != self.but:
             return self.like.after(state)
         if self._plain is None:
@@ -251,10 +251,10 @@ class Successors:
 
 
 def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], bool]:
-    return predicate(condition, partial(_simple, table))
+    return predicate(condition, partial(_atom_test, table))
 
 
-def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], bool]:
+def _atom_test(table: TransitionSystem, condition: Atom) -> Callable[[Instant], bool]:
     match condition:
         case conditions.In(states=names, before=before):
             states = table.states  # the list grows while configurations are discovered

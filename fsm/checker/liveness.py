@@ -43,7 +43,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
     due = [node for node in depth if node.due]
     if (lasso := waiting.stops(due) or waiting.circles(due)) is not None:
         return Refuted(evidence=lasso), counts
-    return waiting.unbroken(claim), counts
+    return waiting.proved_or_vacuous(claim), counts
 
 
 def _packed(
@@ -56,7 +56,7 @@ def _packed(
     if found is None:
         return None
     waiting.source_met |= found[0]
-    return waiting.unbroken(claim), found[1]
+    return waiting.proved_or_vacuous(claim), found[1]
 
 
 class LeadsToGraph:
@@ -88,7 +88,7 @@ class LeadsToGraph:
                 links.append(link)
             yield link
 
-    def unbroken(self, claim: LeadsTo) -> Conclusion:
+    def proved_or_vacuous(self, claim: LeadsTo) -> Conclusion:
         return Proved() if self.source_met else Vacuous(unmet=claim.source.text)
 
     def due(self, *, due: bool, instants: Iterable[Instant]) -> bool:

@@ -46,7 +46,7 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
     return None if loaded and graph.within(SMALL, FEW_STEPS) else graph
 
 
-def foldable(table: TransitionSystem) -> TypeGuard[SystemTable]:
+def is_foldable(table: TransitionSystem) -> TypeGuard[SystemTable]:
     return isinstance(table, SystemTable) and table.orbits is None and _joint_states(table) > FEW
 
 

@@ -103,7 +103,7 @@ SIGHT = ""
 """Name of the event in a step in which only the state is observed."""
 
 
-def _seen(machine: Machine) -> Iterator[Event]:
+def _observable_events(machine: Machine) -> Iterator[Event]:
     return (event for event in machine.events.values() if event.kind != "hidden")
 
 
@@ -114,9 +114,9 @@ class BeliefTable:
     """
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
-        known = {word for event in _seen(table.machine) for word in event.words}
-        shared = {event.name for event in _seen(other.machine) if not known.isdisjoint(event.words)}
-        observed_events = other.machine.events.values() if whole else _seen(other.machine)
+        known = {word for event in _observable_events(table.machine) for word in event.words}
+        shared = {event.name for event in _observable_events(other.machine) if not known.isdisjoint(event.words)}
+        observed_events = other.machine.events.values() if whole else _observable_events(other.machine)
         self._known = {word for event in observed_events for word in event.words}
         self.tried = False
         self.refused: tuple[int, ...] = ()
@@ -162,17 +162,17 @@ class _Beliefs:
     def __init__(self, moved: Dynamics) -> None:
         self.dynamics = moved
         self.numbers: Numbering[Configurations] = Numbering()
-        self.after = cache(self._after)
-        self.within = cache(self._within)
+        self.after = cache(self._belief_after)
+        self.within = cache(self._is_within)
 
-    def _after(self, belief: int, seen: Key) -> int:
+    def _belief_after(self, belief: int, seen: Key) -> int:
         left = self.dynamics.observed(self.numbers.listed[belief], seen).configurations
         # Drop the deviations that a configuration relies on.  They do not matter here, and they would keep
         # configurations apart that are otherwise equal.
         left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
         return self.numbers[left] if left else -1
 
-    def _within(self, less: int, more: int) -> bool:
+    def _is_within(self, less: int, more: int) -> bool:
         return self.dynamics.covering.within(self.numbers.listed[less], self.numbers.listed[more])
 
 
@@ -217,7 +217,7 @@ class _Product:
         if self.overlap or not calls:
             yield from self._events(state, calls)
         for index, call in enumerate(calls):
-            yield from self._goes_on(state, call, calls[:index] + calls[index + 1 :])
+            yield from self._continue_call(state, call, calls[:index] + calls[index + 1 :])
 
     def _events(self, state: int, calls: tuple[OpenCall, ...]) -> Iterator[_Move]:
         for row in self.table.rows:
@@ -249,7 +249,7 @@ class _Product:
         taken = run_step(self.table, state, instant.row, instant.way, instant.to)
         return _Move(taken, instant.to, calls, tuple(seen))
 
-    def _goes_on(self, state: int, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[_Move]:
+    def _continue_call(self, state: int, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[_Move]:
         if call.stage >= 0 or call.stage in {FREE, ENDED}:
             event = self.table.rows[call.row].event
             for reply in self._choices(call):

@@ -40,7 +40,7 @@ def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tupl
     searched: list[Counts] = []
     witnesses = []
     for sequence in claim.sequences:
-        if (run := _witness_elsewhere(sequence, stepping, limit)) is None:
+        if (run := _reused_witness(sequence, stepping, limit)) is None:
             run, counts = _run_through(sequence, None, stepping, limit)
             searched.append(counts)
         if run is None:
@@ -49,7 +49,7 @@ def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tupl
     return Proved(witnesses=tuple(witnesses)), _total(searched)
 
 
-def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: Limit) -> Run | None:
+def _reused_witness(sequence: Sequence, stepping: StepCache, limit: Limit) -> Run | None:
     like = stepping.like
     if like is None or like.tests(sequence, None).edges is None:
         return None
@@ -67,7 +67,7 @@ def needed(claim: Always | Never) -> list[WrittenCondition]:
     """Return the conditions that make *claim* vacuous if one of them never holds."""
     if isinstance(claim, Always):
         return [claim.when] if claim.when else []
-    return [part for sequence in claim.sequences for part in _parts_to_meet(sequence)]
+    return [part for sequence in claim.sequences for part in _required_conditions(sequence)]
 
 
 def _check_none(
@@ -80,10 +80,10 @@ def _check_none(
     found = [_run_through(sequence, until, stepping, limit) for sequence in sequences]
     total = _total(counts for _, counts in found)
     best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
-    return (_unless_vacuous(stepping, limit, needed) if best is None else Refuted(evidence=best)), total
+    return (_proved_or_vacuous(stepping, limit, needed) if best is None else Refuted(evidence=best)), total
 
 
-def in_order(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], WrittenCondition | None]:
+def sequences_of(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], WrittenCondition | None]:
     if isinstance(claim, Always):
         return breaches(claim), None
     return claim.sequences, claim.until if isinstance(claim, Never) else None
@@ -227,7 +227,7 @@ class SequenceAutomaton:
         return held
 
 
-def _parts_to_meet(sequence: Sequence) -> list[WrittenCondition]:
+def _required_conditions(sequence: Sequence) -> list[WrittenCondition]:
     if len(sequence) > 1:
         *before, last = sequence
         return [*before, WrittenCondition(text=last.text, means=_without_negations(last.means))]
@@ -245,7 +245,7 @@ def _without_negations(condition: Condition) -> Condition:
     return All(of=asked) if asked else condition
 
 
-def _unless_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenCondition]) -> Conclusion:
+def _proved_or_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenCondition]) -> Conclusion:
     unmet = next((part.text for part in needed if not met(part.means, stepping, limit)), None)
     return Proved() if unmet is None else Vacuous(unmet=unmet)
 
@@ -343,7 +343,7 @@ class IdempotenceAutomaton:
         way, reply = step.way, step.taken.reply
         if node.calls:
             if step.row == self.due(node):
-                yield self._second(node, step)
+                yield self._second_call_edge(node, step)
             return
         yield SearchEdge(taken=step.taken, to=CallPair(way.to))
         granted = step.row in self._rows and reply == "ok" and not way.begins
@@ -353,7 +353,7 @@ class IdempotenceAutomaton:
     def due(self, node: CallPair) -> int:
         return self.steps.table.end[self.row] if node.going else self.row
 
-    def _second(self, node: CallPair, step: InstantStep) -> SearchEdge[CallPair]:
+    def _second_call_edge(self, node: CallPair, step: InstantStep) -> SearchEdge[CallPair]:
         way, names = step.way, self.steps.table.states
         if way.begins:
             to = CallPair(way.to, node.calls, going=True, between=node.between)

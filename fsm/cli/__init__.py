@@ -282,7 +282,7 @@ def _written_whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     return io.TextIOWrapper(whole, stream.encoding, line_buffering=True)
 
 
-def _on_terminal() -> bool:
+def _supports_links() -> bool:
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in {"dumb", "linux"}
     return not plain and sys.stderr is not None and sys.stderr.isatty()
 
@@ -300,7 +300,7 @@ def _failed(error: Exception) -> NoReturn:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:
         case InputError():
-            _report(_linked(error) if _on_terminal() else str(error))
+            _report(_linked(error) if _supports_links() else str(error))
             sys.exit(WRONG_INPUT)
         case click.ClickException():
             # The message of NoArgsIsHelpError is the help. Older versions of click do not have this exception.

@@ -26,10 +26,10 @@ from fsm.cli.options import (
     require_profiles,
     require_properties,
 )
-from fsm.cli.output import CommandProgress, progress, put, whole_or_nothing
+from fsm.cli.output import CommandProgress, progress, put, remove_on_failure
 from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
-from fsm.language.library import claims, composed, of_copies, specified, systems
+from fsm.language.library import claims, composed, specifications_of_copies, specified, systems
 from fsm.machine import Machine, Profile
 from fsm.machine.claims import Specification, is_of
 from fsm.machine.evidence import Examined, Refuted
@@ -153,7 +153,7 @@ def command(
     examined: list[Examined] = []
     alike = Alike()
     size = sum(1 for one, _ in work for claim in one.properties if not only or claim.name in only)
-    with INTERRUPTION.softly() as excess, progress("checking", size) as bar:
+    with INTERRUPTION.soft_limits() as excess, progress("checking", size) as bar:
         ending = search_ending(bar, excess)
         examine_each = partial(
             examine, only=only or None, limit=limit, ending=ending, advanced=bar.advance, overlap=overlap, alike=alike
@@ -173,7 +173,7 @@ def command(
                     advanced=bar.advance,
                 )
             else:
-                copies = of_copies(specification) if each_copy and is_of(specification, System) else ()
+                copies = specifications_of_copies(specification) if each_copy and is_of(specification, System) else ()
                 found = examine_each(specification, profile, copies=copies)
             examined.append(found)
         over = excess()
@@ -245,7 +245,7 @@ def findings_command(names: tuple[str, ...], form: str, output: Path | None) -> 
     """
     found = list(known_defects(*names))
     if output is not None:
-        with whole_or_nothing() as begin:
+        with remove_on_failure() as begin:
             for name, text in report.pages(found).items():
                 put(text, output / name, begin)
             for finding in found:

@@ -18,7 +18,7 @@ from fsm.cli.options import (
     under,
     unknown,
 )
-from fsm.cli.output import put, whole_or_nothing
+from fsm.cli.output import put, remove_on_failure
 from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import HOW_TO_GET_DOT, DotFailedError, NoDotError, dot, png, svg
@@ -29,7 +29,7 @@ from fsm.diagrams.draw.sequence_svg import svg as svg_chart
 from fsm.diagrams.draw.text_pictures import markdown, mermaid, plantuml
 from fsm.diagrams.recorded_chart import recorded_chart
 from fsm.diagrams.recorded_steps import chosen_steps
-from fsm.diagrams.track import highlighted
+from fsm.diagrams.track import read_marks
 from fsm.errors import WRONG_INPUT, InputError, is_file, nearest, refused
 from fsm.language.library import load, names
 from fsm.machine import Machine
@@ -102,16 +102,16 @@ def draw_chart(
             )
     forms = formats(forms, output, CHART_SUFFIXES, pictures=1)
     steps = chosen_steps(name, calls, entity=entity, first=first, last=last)
-    judged = _judged_together(name, calls, models, profile)
+    judged = _judge_together(name, calls, models, profile)
     chart = recorded_chart(steps, None if judged is None else chart_marks(judged))
     stem = Path(name).name.removesuffix(".gz").rpartition(".")[0] or "sequence"
-    with whole_or_nothing() as begin:
+    with remove_on_failure() as begin:
         for form in forms:
             put(_CHART_WRITERS[form](chart), picture_file(output, stem, CHART_SUFFIXES[form]), begin)
     return 0
 
 
-def _judged_together(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
+def _judge_together(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
     """Judge the recording *name* together with *calls*, and *calls* alone.
 
     Return ``None`` if neither names a machine. Raise :class:`InputError` if no machine of either recording has
@@ -276,7 +276,7 @@ def command(
         )
     parts: Collection[Extra] = tuple(part for part in PARTS if part in show or "all" in show)
     without: dict[str, None] = {}
-    with whole_or_nothing() as begin:
+    with remove_on_failure() as begin:
         for machine in machines:
             drawn = under(machine, profile)
             named = _events(drawn, events)
@@ -324,7 +324,7 @@ def _marks(
     if highlight is not None and coverage:
         raise click.UsageError("--highlight and --coverage make different pictures; leave out one of the two options")
     if highlight is not None:
-        return highlighted(machine, highlight, entity)
+        return read_marks(machine, highlight, entity)
     if not coverage:
         return None
     counts: Counter[tuple[str, str]] = Counter()

@@ -19,7 +19,7 @@ from fsm.cli.options import (
     require,
     under,
 )
-from fsm.cli.output import failed, put, whole_or_nothing
+from fsm.cli.output import failed, put, remove_on_failure
 from fsm.command_options import profile_option
 from fsm.diagrams import read
 from fsm.errors import InputError, Problem, contents
@@ -212,7 +212,7 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         )
     target = folder
     try:
-        with whole_or_nothing() as begin:
+        with remove_on_failure() as begin:
             for path, text in files.items():
                 target = folder / path
                 begin(target)

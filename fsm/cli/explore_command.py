@@ -11,7 +11,7 @@ import click
 from fsm.checker import examine
 from fsm.cli.check_command import search_ending
 from fsm.cli.options import complete_models_and_systems, require_profiles, sizes, standard_output_if_dash
-from fsm.cli.output import drawing, judged_twice, progress, put, read_again, same
+from fsm.cli.output import drawing, judge_with_stories, progress, put, read_again, same
 from fsm.command_options import profile_option
 from fsm.errors import UNDECIDED, InputError, is_file
 from fsm.interruption import INTERRUPTION
@@ -80,7 +80,7 @@ def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int
 def _recording(name: str, profile: str | None) -> str:
     with read_again((name,)) as rewind, progress("judging", 2 * sizes((name,))) as bar:
         judge_again = partial(judge, name, profile=profile, advanced=bar.advance)
-        return html(Report(judged=(judged_twice(judge_again(), rewind, judge_again),)))
+        return html(Report(judged=(judge_with_stories(judge_again(), rewind, judge_again),)))
 
 
 def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
@@ -101,7 +101,7 @@ def _examined(model: Machine | System, profile: str | None) -> tuple[list[Examin
             raise
         return [], 0
     profiles = dict.fromkeys((None, *model.profiles, profile))
-    with INTERRUPTION.softly() as excess, progress("checking", len(profiles) * len(stated.properties)) as bar:
+    with INTERRUPTION.soft_limits() as excess, progress("checking", len(profiles) * len(stated.properties)) as bar:
         ending = search_ending(bar, excess)
         found = [examine(stated, own, ending=ending, advanced=bar.advance) for own in profiles]
         if over := excess():

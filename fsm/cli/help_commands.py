@@ -8,7 +8,7 @@ import click
 
 from fsm.cli import group, options
 from fsm.cli.options import complete_codes, complete_commands
-from fsm.errors import Rule, about_code
+from fsm.errors import Rule, code_url
 from fsm.language.codes import FAMILIES, RULES
 from fsm.report.layout import Layout
 
@@ -75,7 +75,7 @@ def _text(code: str, rule: Rule, layout: Layout) -> str:
         for label, how, part in (("wrong", "red", rule.wrong), ("right", "green", rule.right))
         for line in ("", f"  {layout.style(label, how)}", *textwrap.indent(part, "    ").split("\n"))
     ]
-    return "\n".join([*head, "", *why, *example, "", f"  {about_code(code)}"]) + "\n"
+    return "\n".join([*head, "", *why, *example, "", f"  {code_url(code)}"]) + "\n"
 
 
 def _listing(rules: Mapping[str, Rule], families: Mapping[str, str], layout: Layout) -> str:

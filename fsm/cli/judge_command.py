@@ -28,12 +28,12 @@ from fsm.cli.options import (
     sizes,
     text_option,
 )
-from fsm.cli.output import drawing, judged_twice, progress, put, read_again, same
+from fsm.cli.output import drawing, judge_with_stories, progress, put, read_again, same
 from fsm.command_options import fail_on_option, profile_option
 from fsm.errors import InputError, is_file
 from fsm.monitor.judgement import judge
 from fsm.monitor.judgement.coverage import merged
-from fsm.monitor.judgement.part import Part, up_to
+from fsm.monitor.judgement.part import Part, shorten_to
 from fsm.recordings import matching
 from fsm.recordings.form import foreign_forms, own_forms
 from fsm.recordings.line_reader import STDIN
@@ -203,9 +203,9 @@ def command(
     part = Part(since=since, until=until, entity=entity)
     _check(part, ctx.params)
     if master:
-        from fsm.cli.judge_modes import on_cluster  # noqa: PLC0415  (slow to import, and rarely needed)
+        from fsm.cli.judge_modes import judge_on_cluster  # noqa: PLC0415  (slow to import, and rarely needed)
 
-        return on_cluster(ctx.params, master)
+        return judge_on_cluster(ctx.params, master)
     if follow:
         from fsm.cli.judge_modes import follow as judge_followed  # noqa: PLC0415  (slow to import, and rarely needed)
 
@@ -233,9 +233,9 @@ def command(
         )
         judged, problems = _judged(traces, judge_trace, tuple(dict.fromkeys(only)) if properties or only else None)
         if why is not None:
-            judged = dict(zip(judged, up_to([*judged.values()], why), strict=True))
+            judged = dict(zip(judged, shorten_to([*judged.values()], why), strict=True))
         if twice:
-            judged = {trace: judged_twice(judged[trace], rewind, partial(judge_trace, trace)) for trace in judged}
+            judged = {trace: judge_with_stories(judged[trace], rewind, partial(judge_trace, trace)) for trace in judged}
     if problems and not judged and form == "text":
         raise InputError(problems)
     found = tuple(judged[trace] for trace in traces if trace in judged)

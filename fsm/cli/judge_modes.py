@@ -203,7 +203,7 @@ They need the whole recording in one place, or report more than a summary.
 """
 
 
-def on_cluster(given: Mapping[str, Any], master: str) -> int:
+def judge_on_cluster(given: Mapping[str, Any], master: str) -> int:
     for option in _WHOLE:
         if given[option]:
             hint = JUDGE_OPTIONS.get(option, f"--{option}")

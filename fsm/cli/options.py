@@ -17,7 +17,7 @@ import click
 from click.decorators import FC
 
 from fsm import cli
-from fsm.command_options import Completer, complete_profiles, completer, models_named
+from fsm.command_options import Completer, complete_profiles, completer, named_models
 from fsm.errors import InputError, is_file, nearest
 from fsm.language.library import claims, load, names, systems
 from fsm.machine import Machine
@@ -33,20 +33,20 @@ complete_models_and_systems: Final = completer(lambda _: (*names(), *systems()),
 
 @completer
 def complete_events(ctx: click.Context) -> Iterator[str]:
-    for model in models_named(ctx):
+    for model in named_models(ctx):
         yield from (joint.family for joint in model.events.values()) if isinstance(model, System) else model.events
 
 
 @completer
 def complete_states(ctx: click.Context) -> Iterator[str]:
-    for model in models_named(ctx):
+    for model in named_models(ctx):
         if not isinstance(model, System):
             yield from model.states
 
 
 @completer
 def complete_properties(ctx: click.Context) -> Iterator[str]:
-    for model in tuple(models_named(ctx)) or map(load, names()):
+    for model in tuple(named_models(ctx)) or map(load, names()):
         try:
             yield from (stated.name for stated in claims(model.path).properties)
         except InputError:

@@ -36,7 +36,7 @@ ORDINARY = 0o666
 
 
 @contextmanager
-def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
+def remove_on_failure() -> Iterator[Callable[[Path], None]]:
     """Remove all new files and folders if the block fails.
 
     The block must announce each path, before writing to it, by calling the yielded function.
@@ -173,7 +173,7 @@ def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
             sys.stdin = before
 
 
-def judged_twice(judged: Judged, rewind: Callable[[], None], judge: Callable[..., Judged]) -> Judged:
+def judge_with_stories(judged: Judged, rewind: Callable[[], None], judge: Callable[..., Judged]) -> Judged:
     from fsm.monitor.judgement.part import with_stories  # noqa: PLC0415  (slow to import)
 
     def collect(telling: Telling) -> Judged:

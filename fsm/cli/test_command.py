@@ -220,13 +220,13 @@ def command(
     fsm test models/door.toml --against exec:./door.sh --profile acme-1.7
     fsm test models/door.toml --against model:models/new-door.toml --properties
     """
-    click.get_current_context().with_resource(_hypothesis_elsewhere())
+    click.get_current_context().with_resource(_temporary_hypothesis_home())
     scheme = scheme_of(sut)
     real = scheme is not None and scheme.slow
     by_property = properties or bool(only)
     options = _options(scheme, given)
     if scheme is not None:
-        click.get_current_context().with_resource(_during(scheme))
+        click.get_current_context().with_resource(_scheme_context(scheme))
     for wrong, what in (
         (
             not real and (record or script),
@@ -282,7 +282,7 @@ def command(
         _write_script(tested, script)
         tested = scheme.repeated(asked_for, tested)
     if real:
-        tested = _races_repeated(tested, factory, pace, model, record)
+        tested = _repeat_races(tested, factory, pace, model, record)
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
     flags = {f"--{key.replace('_', '-')}": value for key, value in options.items()}
     flags |= {"--parts": counts, "--profile": profile or ""}
@@ -310,7 +310,7 @@ def _write_script(tested: Tested, script: str | None) -> None:
         file.write(client_script(client_of(plan.table.machine), runs))
 
 
-def _races_repeated(tested: Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> Tested:
+def _repeat_races(tested: Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> Tested:
     if tested.races is None or not tested.races.found:
         return tested
     machine = tested.oracle.plan.table.machine
@@ -368,7 +368,7 @@ def _planned(scheme: Scheme | None, request: PlanRequest) -> tuple[Machine, str 
 
 
 @contextmanager
-def _during(scheme: Scheme) -> Iterator[None]:
+def _scheme_context(scheme: Scheme) -> Iterator[None]:
     with scheme.during() as remaining:
         yield
         if message := remaining():
@@ -376,7 +376,7 @@ def _during(scheme: Scheme) -> Iterator[None]:
 
 
 @contextmanager
-def _hypothesis_elsewhere() -> Iterator[None]:
+def _temporary_hypothesis_home() -> Iterator[None]:
     """Make Hypothesis keep its examples in a temporary folder rather than in the current one."""
     with ScratchFolder() as folder:
         configuration.set_hypothesis_home_dir(folder)

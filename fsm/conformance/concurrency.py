@@ -85,14 +85,14 @@ def concurrently(
     sut = factory()
     refuse_serial(sut)
     judging = isinstance(sut, RaceJudging)
-    chosen = tuple(_anywhere(machine, signals=not judging) if events is None else events)
+    chosen = tuple(_events_in_any_state(machine, signals=not judging) if events is None else events)
     unknown = [event for event in chosen if event not in machine.events]
     if unknown or not chosen or threads < 2 or each < 1:  # noqa: PLR2004 - one thread has no race
         message = f"the search needs two threads, steps, and events of {machine.name}: {', '.join(machine.events)}"
         raise ValueError(f"{message}; not {', '.join(unknown)}" if unknown else message)
     runs = Runs(machine=machine, sut=sut, patience=patience, pace=pace, chance=chance, known=set(known))
     search = _RaceHunt(runs=runs, most=most if judging else 1)
-    ways = _ways_in(machine, sut, chosen)
+    ways = _ways_to_states(machine, sut, chosen)
     if isinstance(sut, RaceJudging):
         drawn = islice(_long_programmes(ways, sut, threads, random.Random(chance)), examples * repeats)  # noqa: S311
         search.once(drawn)
@@ -128,14 +128,14 @@ class _RaceHunt:
             tries = ((pair, number) for number in range(often) for pair in pairs)
         self.runs.allow(0.5)
         for pair, number in tries:
-            if self.runs.race_in(pair, number) and self._enough():
+            if self.runs.shows_race(pair, number) and self._record_race():
                 break
         return often * len(pairs)
 
     def once(self, programmes: Iterable[Programme]) -> None:
         self.runs.allow(1)
         for number, programme in enumerate(programmes):
-            if self.runs.late or (self.runs.race_in(programme, number) and self._enough()):
+            if self.runs.late or (self.runs.shows_race(programme, number) and self._record_race()):
                 return
 
     def draw(self, programmes: SearchStrategy[Programme], *, examples: int, repeats: int, chance: int) -> None:
@@ -143,14 +143,14 @@ class _RaceHunt:
         @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
         @given(programme=programmes)
         def test(programme: Programme) -> None:
-            if (self.runs.races(programme, repeats) and self._enough()) or self.runs.late:
+            if (self.runs.races(programme, repeats) and self._record_race()) or self.runs.late:
                 raise _EnoughError
 
         self.runs.allow(0.5)
         with suppress(_EnoughError, Flaky):
             test()
 
-    def _enough(self) -> bool:
+    def _record_race(self) -> bool:
         """Keep the last race if it needs threads, and return whether the search is over."""
         race, self.runs.race = self.runs.race, None
         if race is None:
@@ -165,7 +165,7 @@ def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pac
     """Run the programme of *race* again and count how often it races. *machine* already has the profile applied."""
     sut = factory()
     runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
-    raced = sum(runs.race_in(race.programme, number) for number in range(AGAIN))
+    raced = sum(runs.shows_race(race.programme, number) for number in range(AGAIN))
     if not runs.stuck:
         sut.close()
     return replace(race, repeated=(raced, AGAIN))
@@ -180,7 +180,7 @@ def refuse_serial(sut: SUT) -> None:
         raise refused(sut.serial(), "FSM601", what, hint)
 
 
-def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:
+def _events_in_any_state(machine: Machine, *, signals: bool) -> Iterator[str]:
     for event in machine.events.values():
         everywhere = not any(isinstance(cell, Cannot) for cell in event.cells.values())
         if event.kind == "call" or (signals and event.kind == "signal" and not event.interrupts and everywhere):
@@ -219,7 +219,7 @@ def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.
         )
 
 
-def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
+def _ways_to_states(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
     never = {"never": sut.never} if isinstance(sut, Limited) else {}
     plan = Plan(table=tabulate(machine), overlaps=False, **never)
     judging = isinstance(sut, RaceJudging)  # then calls must succeed, because outcomes cannot be requested

@@ -44,11 +44,11 @@ class RecordSnapshot:
         self.look()
         if self.writing or went is None or self.record == before:
             return self.writing
-        why = _unchanging(table, went, seen)
+        why = _why_unchanged(table, went, seen)
         return f"{why}, but the record changed: {difference(before, self.record)}" if why else ""
 
 
-def _unchanging(table: Table, went: Edge, seen: Response) -> str:
+def _why_unchanged(table: Table, went: Edge, seen: Response) -> str:
     row, state = went.cells[0]
     event = table.rows[row].event
     cell = table.cell(state, row)
@@ -119,7 +119,7 @@ WHOLE: Final = 1_000_000  # This crash point is after the last effect of any eve
 
 
 def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
-    rows = _interrupting(plan.table)
+    rows = _interrupting_rows(plan.table)
     for edge in plan.edges:
         if edge.step.stage != "do" or edge.source.call != IDLE or edge.cells[0][0] in rows:
             continue
@@ -182,13 +182,13 @@ def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[
         goes = True
         for number, (outcome, choice) in enumerate(zip(step.expected, edge.choice, strict=False)):
             goes &= not choice or arrange(step.event, outcome, plan.stage(step, number))
-        for row in _interrupting(plan.table):
+        for row in _interrupting_rows(plan.table):
             restarts |= arrange(plan.table.rows[row].event.name, step.expected[-1], "")
     return sut.crash(step.event, step.point), Ended(sut.shows(), _record(sut)), goes, restarts
 
 
 def _states_after_restart(table: Table, states: set[int], outcome: str) -> set[int]:
-    cells = [table.step(state, row) for row in _interrupting(table) for state in states]
+    cells = [table.step(state, row) for row in _interrupting_rows(table) for state in states]
     if None in cells:
         return set(range(len(table.states)))
     return {way.to for ways in filter(None, cells) for way in [way for way in ways if way.name == outcome] or ways}
@@ -198,7 +198,7 @@ def through(edge: Edge) -> list[int]:
     return list(dict.fromkeys([*(state for _, state in edge.cells), *(way.to for way in edge.ways)]))
 
 
-def _interrupting(table: Table) -> list[int]:
+def _interrupting_rows(table: Table) -> list[int]:
     return [row.index for row in table.rows if row.event.interrupts and not row.ends]
 
 

@@ -113,7 +113,7 @@ class Execution:
             self._leave_out(step, error)
             return
         except (Exception, SystemExit) as error:
-            raise self._unanswered(step, error) from error
+            raise self._no_answer_error(step, error) from error
         self.cover.steps += 1
         self.cover.heard |= seen.outputs is not None
         self.cover.supported.add((step.event, step.stage))
@@ -156,7 +156,7 @@ class Execution:
             why = str(error)
             self.cover.unsupported[self.point, step.event, step.stage] = "" if why == step.event else why
 
-    def _unanswered(self, step: Stimulus, error: BaseException) -> FailedError:
+    def _no_answer_error(self, step: Stimulus, error: BaseException) -> FailedError:
         return self._failed(Failure(trace=(Taken(step=step, seen=None, point=self.point),), broken=_described(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
@@ -245,7 +245,7 @@ class Execution:
         except FailedError:
             raise
         except (Exception, SystemExit) as error:
-            raise self._unanswered(step, error) from error
+            raise self._no_answer_error(step, error) from error
         self.cover.steps += 1
         self.trace.append(Taken(step=step, seen=Response(shows=shows), point=self.point))
         self.point = None
@@ -333,7 +333,7 @@ class Execution:
         arranged = not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged
         if (arranged and not self.oracle.dynamics.unseen) or not self.cover.took(edge):
             return False
-        seen = self.oracle.foreseen(edge, shown=self.cover.shown, emitted=self.cover.heard)
+        seen = self.oracle.expected_response(edge, shown=self.cover.shown, emitted=self.cover.heard)
         return not self.oracle.leads(edge, seen)
 
     def replay(self, steps: Iterable[Stimulus]) -> None:

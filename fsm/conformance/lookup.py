@@ -187,10 +187,10 @@ def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = 
         case _:
             raise _refusal(name, "this does not name a system under test", f"use {either([*forms(foreign=True)])}")
     if timeout is None or kind == "exec" or (scheme is not None and scheme.waits):
-        return lambda: _made(name, factory)
+        return lambda: _make_sut(name, factory)
     if not hasattr(signal, "setitimer"):  # Windows
         raise _refusal(name, "a call cannot be interrupted on this operating system", "leave out --timeout")
-    return lambda: _with_time_limit(_made(name, factory), timeout)
+    return lambda: _with_time_limit(_make_sut(name, factory), timeout)
 
 
 def forms(*, foreign: bool = False) -> dict[str, str]:
@@ -277,7 +277,7 @@ def named_object(name: str, rest: str) -> Callable[[], SUT]:
     return factory
 
 
-def _made(name: str, factory: Callable[[], SUT]) -> SUT:
+def _make_sut(name: str, factory: Callable[[], SUT]) -> SUT:
     try:
         sut = factory()
     except InputError:

@@ -69,7 +69,7 @@ class Oracle:
         """Check whether an entity at the point *here* stays there until the test does something."""
         return {point(each) for each in self.at(here)} == {here}
 
-    def foreseen(self, edge: Edge, *, shown: bool, emitted: bool) -> Response:
+    def expected_response(self, edge: Edge, *, shown: bool, emitted: bool) -> Response:
         last = edge.ways[-1]
         return Response(
             reply=None if last.begins else next(iter(last.reply), ""),

@@ -131,7 +131,7 @@ class Plan:
         row = self.table.row[event]
         first = self.table.end[row] if stage == "end" else row
         left = IDLE if stage == "end" or self.table.rows[row].event.interrupts else point.call
-        edges = [self._edge(point, stage, stages, left) for stages in self._whole(first, point.state)]
+        edges = [self._edge(point, stage, stages, left) for stages in self._stage_sequences(first, point.state)]
         if stage != "do":
             ways = [way for way in self.table.step(point.state, first) or () if way.begins]
             edges += [self._edge(point, stage, ((first, point.state, way),), row) for way in ways]
@@ -173,7 +173,7 @@ class Plan:
             choice=choice,
         )
 
-    def _whole(self, row: int, state: int) -> Iterator[tuple[_Stage, ...]]:
+    def _stage_sequences(self, row: int, state: int) -> Iterator[tuple[_Stage, ...]]:
         todo: list[tuple[tuple[_Stage, ...], int, int]] = [((), row, state)]
         while todo:
             before, row, state = todo.pop(0)

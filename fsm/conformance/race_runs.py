@@ -180,9 +180,9 @@ class Runs:
         return RaceSearch(found=tuple(found), programmes=len(self._done), runs=runs, events=events, cut=self._cut)
 
     def races(self, programme: Programme, repeats: int) -> bool:
-        return any(self.race_in(programme, number) for number in range(repeats))
+        return any(self.shows_race(programme, number) for number in range(repeats))
 
-    def race_in(self, programme: Programme, number: int) -> bool:
+    def shows_race(self, programme: Programme, number: int) -> bool:
         if self.stuck:
             return True
         if self.late or self.gone:
@@ -200,13 +200,13 @@ class Runs:
         run.all(random.Random(f"{self.chance} {number}" if self.pace else number))  # noqa: S311 - no secret
         race = Race(programme=programme, history=run.history(), verdict=None, broken="".join(run.broken[:1]))
         if isinstance(self.sut, RaceJudging):
-            return self._self_judged(self.sut, race)
+            return self._judge_race(self.sut, race)
         if run.broken:
             return race
         answer = linearize(self.machine, race.history)
         return None if isinstance(answer, Linearizable) else replace(race, verdict=answer)
 
-    def _self_judged(self, sut: RaceJudging, race: Race) -> Race | None:
+    def _judge_race(self, sut: RaceJudging, race: Race) -> Race | None:
         found: Sequence[Violation] = ()
         try:
             found = () if race.broken else sut.race_violations()
@@ -245,7 +245,7 @@ class Runs:
             runs = ((each, number) for each in smaller for number in range(repeats))
             if self.pace is not None:  # Interleave the runs, so that a programme that often races is found early.
                 runs = ((each, number) for number in range(repeats) for each in smaller)
-            fails = any(self.race_in(programme, number) for programme, number in runs)
+            fails = any(self.shows_race(programme, number) for programme, number in runs)
         return self.race
 
 

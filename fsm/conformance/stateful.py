@@ -123,8 +123,10 @@ def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     removed. A failure that does not recur is repeated to count how often the test fails.
     """
     search = _Search(walk, failure)
-    if any(search.tried(steps) for steps in search.leaps()) or _same_failure(walk, failure, failure.steps):
-        while any(search.tried(steps) for steps in chain(search.leaps(), search.shortcuts(), search.without())):
+    if any(search.tried(steps) for steps in search.sparse_shortcuts()) or _same_failure(walk, failure, failure.steps):
+        while any(
+            search.tried(steps) for steps in chain(search.sparse_shortcuts(), search.shortcuts(), search.without())
+        ):
             pass
         failure = search.best
         if _same_failure(walk, failure, failure.steps):
@@ -160,7 +162,7 @@ class _Search:
         self.best = found
         return True
 
-    def leaps(self) -> Iterator[tuple[Stimulus, ...]]:
+    def sparse_shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
         kept = 1
         while kept < len(self.best.trace):
             yield from self._shortcut(len(self.best.trace) - kept)

@@ -27,7 +27,7 @@ from fsm.machine.graph import reachable_pairs
 from fsm.machine.product.flatten import flatten
 from fsm.machine.product.system import System
 from fsm.machine.traversal import BreadthFirst
-from fsm.monitor.extra_rules import held_to
+from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch import Watch, untestable
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
@@ -305,7 +305,7 @@ def run_property_test(
         overlaps = isinstance(sut, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         required = [stated.claim.requirement] if isinstance(stated.claim, Requires) else []
-        fields = held_to(required, oracle.plan.table.machine, Folder())
+        fields = requirement_checker(required, oracle.plan.table.machine, Folder())
         oracle = replace(oracle, fields=fields)
         watch = Watch(machine, stated, profile=profile)
         walk = partial(Execution, oracle, sut, watch=watch)

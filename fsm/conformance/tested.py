@@ -46,12 +46,12 @@ def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle
 
 
 def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
-    first = _support(edge, oracle.plan, cover)
+    first = _find_obstacle(edge, oracle.plan, cover)
     if not first and not oracle.sure(edge.source):
         first = Obstacle.AMBIGUITY
     yield first
     arranged = (edge.source, edge.step) in cover.arranged
-    seen = oracle.foreseen(edge, shown=cover.shown, emitted=cover.heard) if edge.to is not None else None
+    seen = oracle.expected_response(edge, shown=cover.shown, emitted=cover.heard) if edge.to is not None else None
     certain = frozenset(edge.cells) if arranged or seen is None else oracle.certain(edge, seen)
     known = [pair in certain for pair in edge.cells[1:]]
     known.append(seen is None or (arranged and not oracle.dynamics.unseen) or oracle.leads(edge, seen))
@@ -60,7 +60,7 @@ def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle
         yield max(first, chosen, Obstacle.NONE if is_known else Obstacle.AMBIGUITY)
 
 
-def _support(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
+def _find_obstacle(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
     if edge.step.stage != "do" and not plan.overlaps:
         return Obstacle.OVERLAP
     if edge.doing in cover.unsupported:

@@ -79,7 +79,7 @@ class DistinguishingSequences:
         for each in named or alternatives:
             if each.to is None:
                 return {other}
-            if self.oracle.fits(edge, self.oracle.foreseen(each, shown=self.shown, emitted=self.emitted)):
+            if self.oracle.fits(edge, self.oracle.expected_response(each, shown=self.shown, emitted=self.emitted)):
                 found.add(each.to)
         return found
 
@@ -196,7 +196,7 @@ class FrugalTour:
         starts = dict.fromkeys(point for point in (here, self.plan.start) if point in self._cheap)
         cheap = any(self._is_left(edge) for edges in self._cheap.values() for edge in edges)
         for find in (
-            *((self._by_cheap_steps, self._by_costly_steps) if cheap else ()),
+            *((self._cheap_path, self._costly_path) if cheap else ()),
             partial(self._nearest, (self._dear,)),
             self._to_costly_step,
             partial(self._nearest, (self._cheap, self._dear)),
@@ -209,10 +209,10 @@ class FrugalTour:
     def _is_left(self, edge: Edge) -> bool:
         return (edge.source, edge.step) in self._left
 
-    def _by_cheap_steps(self, start: Point) -> tuple[Edge, ...]:
-        return self._follow(start, self._worth([start]))
+    def _cheap_path(self, start: Point) -> tuple[Edge, ...]:
+        return self._follow(start, self._untested_ahead([start]))
 
-    def _worth(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:
+    def _untested_ahead(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:
         worth: dict[Point, tuple[int, Edge | None]] = {}
         for point in self._postorder(starts):
             best, onward, loops = 0, None, 0
@@ -251,12 +251,12 @@ class FrugalTour:
             point = onward.to
         return tuple(path)
 
-    def _by_costly_steps(self, start: Point) -> tuple[Edge, ...]:
+    def _costly_path(self, start: Point) -> tuple[Edge, ...]:
         """Return a path to the point with the most untested edges ahead, through costly steps, including those edges.
 
         It takes the nearest costly step that leads there, and prefers steps that have not been tested.
         """
-        worth = self._worth(self._points)
+        worth = self._untested_ahead(self._points)
         leads = self._leads(sorted((point for point in worth if worth[point][0]), key=lambda point: -worth[point][0]))
         cheap = self._search(start, self._cheap).exhausted()
         leading = [edge for point in cheap.depth for edge in self._dear[point] if edge.to in leads]

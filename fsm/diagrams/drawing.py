@@ -272,7 +272,7 @@ class ArrowLabel:
     place: Location
 
 
-def only_step(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
+def single_label(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
     found = tuple(names)
     return (ArrowLabel(names=found, place=place),) if found else ()
 

@@ -141,7 +141,7 @@ class _Rows:
             return ("call", receiver, RUNTIME) if receiver and seen.event == "connects" else ("divider", "", "")
         if seen.output and not seen.reply and not seen.phase:
             return "output", at, receiver or OUTSIDE
-        if self._sighted(step):
+        if self._is_log_sight(step):
             return "note", at, ""
         if asked is not None or seen.phase == "request" or (not seen.phase and seen.reply):
             return "call", client, at
@@ -149,13 +149,13 @@ class _Rows:
             return "lost" if seen.phase == "lost" else "reply", at, client
         return "note", at, ""
 
-    def _sighted(self, step: ChartStep) -> bool:
+    def _is_log_sight(self, step: ChartStep) -> bool:
         seen = step.seen
         return self._steps.form.sighted and seen.phase == "answered" and seen.reply == "ok" and bool(seen.met)
 
     def _text(self, step: ChartStep) -> str:
         seen = step.seen
-        if self._sighted(step):
+        if self._is_log_sight(step):
             return f"shows {seen.met}"
         if seen.phase == "gap":
             return "observations are missing"

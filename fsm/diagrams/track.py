@@ -50,7 +50,7 @@ class _Report(msgspec.Struct):
 _REPORT: Final = msgspec.json.Decoder(_Report)
 
 
-def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
+def read_marks(machine: Machine, name: str, entity: str = "") -> Marks:
     """Return the run in the file *name*: a recording, or a check report's first counterexample about *machine*.
 
     Raise :class:`InputError` if the file is neither, or if it does not mention *machine*.

@@ -160,13 +160,13 @@ def total(summaries: Iterable[Summary], node: str = "") -> Summary:
     for summary in summaries:
         notes.update(summary.notes)
         for share in summary.shares:
-            own = _of_node(share, node) if node and not share.node else share
+            own = _with_node(share, node) if node and not share.node else share
             known = shares.get(own.key)
             shares[own.key] = known.plus(own) if known else own
     return Summary(notes=dict(sorted(notes.items())), shares=tuple(shares[key] for key in sorted(shares)))
 
 
-def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
+def summarise(judged: Iterable[Judged], *, node: str = "") -> Summary:
     return total(
         Summary(notes=one.notes, shares=tuple(_share(judgement, one, node) for judgement in one.judgements))
         for one in judged
@@ -174,7 +174,7 @@ def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
 
 
 def summary(report: Report) -> str:
-    return written(summarised(report.judged))
+    return written(summarise(report.judged))
 
 
 def written(found: Summary) -> str:
@@ -295,7 +295,7 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
-def _of_node(share: Share, node: str) -> Share:
+def _with_node(share: Share, node: str) -> Share:
     def placed(causes: Iterable[GatheredCause]) -> Iterator[GatheredCause]:
         for cause in causes:
             yield structs.replace(cause, first=tuple(structs.replace(place, node=node) for place in cause.first))

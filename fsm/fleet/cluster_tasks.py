@@ -18,15 +18,15 @@ import pyarrow.compute as pc
 from msgspec import Struct, structs
 
 from fsm.errors import InputError
-from fsm.fleet import NEVER, GatheredCause, Share, Summary, summarised, total
+from fsm.fleet import NEVER, GatheredCause, Share, Summary, summarise, total
 from fsm.machine import Machine
-from fsm.machine.findings import NOTHING_CONCERNS, NOTHING_MET, tells_of_none
+from fsm.machine.findings import NOTHING_CONCERNS, NOTHING_MET, no_entity_reason
 from fsm.monitor.grouping import NAMED
 from fsm.monitor.judgement import Judging, begin, judge
-from fsm.recordings.form import RecordingForm, recorded, titled
+from fsm.recordings.form import RecordingForm, form_of_title, recorded
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineReader, Notes, Piece
-from fsm.recordings.observation_columns import ObservationColumns, said_of
+from fsm.recordings.observation_columns import ObservationColumns, recording_title
 from fsm.recordings.time_order import Assume
 from fsm.trace import Batch
 
@@ -75,7 +75,7 @@ def _capped_entities(cause: GatheredCause) -> GatheredCause:
 
 
 def _reason(found: Share, parts: Iterable[Share]) -> str:
-    idle = tells_of_none(found.entity)
+    idle = no_entity_reason(found.entity)
     reasons = [next(iter(share.unknown), "") for share in parts]
     if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}, key=_reason_order):
         return others[0]
@@ -171,23 +171,23 @@ class ClusterTask:
             shortest_restart=self.shortest_restart,
             source=source,
         )
-        return summarised([found], node=key.node)
+        return summarise([found], node=key.node)
 
     def _observations(self, key: _Key, rows: Iterable[pa.RecordBatch]) -> Summary | RecordingPart:
         rows = iter(rows)
         begun = next(rows)
-        known = titled(said_of(begun), key.file or key.node)
+        known = form_of_title(recording_title(begun), key.file or key.node)
         whole, of_all = self._judging(key, known), self._judging(key, known) if self.parts else None
         epoch = isinstance(known, TraceHeader) and not known.relative
         columns = ObservationColumns(key.file or key.node, epoch=epoch)
         for taken in Trace().ordered(map(columns.batch, chain([begun], rows))):
             whole.take(taken)
-            if of_all is not None and (shared := _of_all_entities(taken)).observations:
+            if of_all is not None and (shared := _rows_for_all_entities(taken)).observations:
                 of_all.take(shared)
-        found = summarised([whole.judged()], node=key.node)
+        found = summarise([whole.judged()], node=key.node)
         if of_all is None:
             return found
-        return RecordingPart(whole=found, of_all=summarised([of_all.judged()], node=key.node))
+        return RecordingPart(whole=found, of_all=summarise([of_all.judged()], node=key.node))
 
     def _judging(self, key: _Key, known: RecordingForm | TraceHeader) -> Judging:
         if isinstance(known, TraceHeader):
@@ -207,7 +207,7 @@ def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _answer(key, msgspec.json.encode(joined([_PART.decode(part["judged"]) for part in parts])), "")
 
 
-def added_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def sum_summaries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     whole: list[Summary] = []
     for batch in batches:
         whole = [total([*whole, *(_SUMMARY.decode(text) for text in batch["judged"].to_pylist() if text)])]
@@ -275,6 +275,6 @@ class _LinesOfRows:
                     yield replace(piece, first=piece.first + int(numbers[start]) - 1)
 
 
-def _of_all_entities(batch: Batch) -> Batch:
+def _rows_for_all_entities(batch: Batch) -> Batch:
     rows = [row for row, seen in enumerate(batch.observations) if not seen.entity]
     return Batch([batch.observations[row] for row in rows], [batch.lines[row] for row in rows])

@@ -63,9 +63,9 @@ class JudgedFleet:
     def summary(self) -> tuple[Summary, tuple[str, ...]]:
         """Return the total over all recordings, and the problems of those that could not be judged."""
         try:
-            rows = self.recordings.mapInArrow(tasks.added_up, _JUDGED).collect()
+            rows = self.recordings.mapInArrow(tasks.sum_summaries, _JUDGED).collect()
         except (PySparkException, Py4JError) as error:
-            what = f"failed: {_gist(error)}"
+            what = f"failed: {_short_message(error)}"
             hint = "each worker needs container-fsm[spark], in the Python that PYSPARK_PYTHON names"
             raise refused("Spark", "FSM601", what, hint) from error
         found = total(msgspec.json.decode(row.judged, type=Summary) for row in rows if row.judged)
@@ -187,12 +187,12 @@ def session(master: str) -> SparkSession:
     try:
         return builder.getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
-        what = f"Spark cannot start a session: {_gist(error)}"
+        what = f"Spark cannot start a session: {_short_message(error)}"
         hint = "Spark needs Java 17, for example from Debian's package openjdk-17-jre-headless, and a reachable cluster"
         raise refused(master, "FSM601", what, hint) from error
 
 
-def _gist(error: Exception) -> str:
+def _short_message(error: Exception) -> str:
     """Return the first line of *error*'s message, or the last line of the traceback if a worker raised it."""
     said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
     lines = [line for line in (said or "").splitlines() if line.strip()] or [type(error).__name__]

@@ -242,7 +242,7 @@ def found(path: Path, name: str = "") -> FoundMachine:
         raise refused(str(path), "FSM518", what, hint)
     (made,) = expressions
     value, fresh = _value(made, namespace, path)
-    inside, machine = ("", value) if isinstance(value, LibraryMachine) else _inside(value)
+    inside, machine = ("", value) if isinstance(value, LibraryMachine) else _inner_machine(value)
     if machine is None:
         what = f"'{made}' is not a Machine of the library transitions, and does not have one"
         hint = "name a machine, or an object with a machine: self.machine = Machine(...)"
@@ -313,7 +313,7 @@ def _attribute(value: object) -> str:
     return next((name for name, each in getattr(value, "__dict__", {}).items() if isinstance(each, LibraryMachine)), "")
 
 
-def _inside(value: object) -> tuple[str, LibraryMachine | None]:
+def _inner_machine(value: object) -> tuple[str, LibraryMachine | None]:
     if name := _attribute(value):
         return f".{name}", getattr(value, name)
     bound = getattr(getattr(getattr(value, "__dict__", {}).get("trigger"), "func", None), "__self__", None)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from fsm import entry_points
-from fsm.errors import InputError, a_system, is_file, nearest, refused
+from fsm.errors import InputError, is_file, nearest, refused, system_error
 from fsm.language.build import build
 from fsm.language.build.specification import specify
 from fsm.language.build.systems import build_system
@@ -135,7 +135,7 @@ def load(name: str | PathLike[str]) -> Machine:
     """
     name = fspath(name)
     if is_system(name):
-        raise a_system(name)
+        raise system_error(name)
     path = _path_of(name, "models", names(), "model")
     return _machine(content(path), path)
 
@@ -287,7 +287,7 @@ def specification(name: str) -> Specification[Machine]:
     found = claims(name)
     if is_of(found, Machine):
         return found
-    raise a_system(name)
+    raise system_error(name)
 
 
 def claims(name: str) -> Specification[Machine | System]:
@@ -354,7 +354,7 @@ def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: 
     return replace(found, expect={}) if counts else found
 
 
-def of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
+def specifications_of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
     """Return the specifications for copy number 1, 2, and so on, each with only the claims about copies of a part."""
     most = max(len(part.copies) for part in specification.machine.parts.values())
     return tuple(composed(specification, {}, copy=copy) for copy in range(1, most))

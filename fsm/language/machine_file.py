@@ -164,7 +164,7 @@ class Happening(Cited):
     link: str = Field("", description="With 'says': the address of the source of the clause.")
 
     @property
-    def meant_kind(self) -> Kind:
+    def actual_kind(self) -> Kind:
         return self.kind or ("signal" if self.rpc is None else "call")
 
 

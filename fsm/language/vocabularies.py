@@ -325,7 +325,7 @@ class Vocabulary:
         >>> Vocabulary().words("states", "open")
         ('about', 'shows', 'kind', 'aliases')
         """
-        return tuple(dict.fromkeys(word for form in self._at(path) for word in form.get("properties", {})))
+        return tuple(dict.fromkeys(word for form in self._schemas_at(path) for word in form.get("properties", {})))
 
     def values(self, *path: str | int) -> tuple[str, ...]:
         """Return the values that are allowed at *path*, or none if the vocabulary does not list them.
@@ -333,7 +333,7 @@ class Vocabulary:
         >>> Vocabulary().values("event", "push", "kind")
         ('call', 'signal', 'hidden')
         """
-        return tuple(value for form in self._at(path) for value in form.get("enum", ()))
+        return tuple(value for form in self._schemas_at(path) for value in form.get("enum", ()))
 
     def expected(self, *path: str | int) -> str:
         """Return a description of the expected value at *path*.  The description fits at the end of a sentence.
@@ -341,15 +341,17 @@ class Vocabulary:
         >>> Vocabulary().expected("machine", "about")
         'text in quotes'
         """
-        return self._either(self._at(path))
+        return self._alternatives_text(self._schemas_at(path))
 
     def names(self, *path: str | int) -> str:
-        return ", or ".join(_PHRASES[each] for form in self._at(path) for each in form.get("patternProperties", ()))
+        return ", or ".join(
+            _PHRASES[each] for form in self._schemas_at(path) for each in form.get("patternProperties", ())
+        )
 
-    def _at(self, path: tuple[str | int, ...]) -> list[_Node]:
+    def _schemas_at(self, path: tuple[str | int, ...]) -> list[_Node]:
         here = list(self._forms(self.root))
         for part in path:
-            here = [form for node in here for below in _below(node, part) for form in self._forms(below)]
+            here = [form for node in here for below in _schemas_below(node, part) for form in self._forms(below)]
         return here
 
     def _forms(self, node: Mapping[str, Any]) -> Iterator[_Node]:
@@ -361,7 +363,7 @@ class Vocabulary:
         else:
             yield dict(node)
 
-    def _either(self, forms: Iterable[_Node]) -> str:
+    def _alternatives_text(self, forms: Iterable[_Node]) -> str:
         phrases: list[str] = []
         for phrase in map(self._phrase, forms):
             phrases.append("a list of them" if phrase.removeprefix("a list, each entry ") in phrases else phrase)
@@ -374,14 +376,14 @@ class Vocabulary:
             case {"type": "string"}:
                 return _PHRASES.get(form.get("pattern", ""), "text in quotes")
             case {"type": "array", "items": items}:
-                return f"a list, each entry {self._either(self._forms(items))}"
+                return f"a list, each entry {self._alternatives_text(self._forms(items))}"
             case {"type": "boolean"}:
                 return "true or false"
             case _:
                 return "a table"
 
 
-def _below(form: _Node, part: str | int) -> Iterator[_Node]:
+def _schemas_below(form: _Node, part: str | int) -> Iterator[_Node]:
     if isinstance(part, int):
         if "items" in form:
             yield form["items"]

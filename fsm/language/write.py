@@ -54,10 +54,10 @@ def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
     _add(document, {"machine": _header(machine, level), "states": _states(machine)})
     clauses = {name: _table(_sentence(clause), link=clause.link) for name, clause in machine.clauses.items()}
     requires = {name: _requirement(each) for name, each in machine.requires.items()}
-    _add(document, _given(clause=_super(clauses), fields=_fields(machine), requires=_super(requires)))
-    document["event"] = _super({name: _event(machine, event, level) for name, event in machine.events.items()})
+    _add(document, _given(clause=_super_table(clauses), fields=_fields(machine), requires=_super_table(requires)))
+    document["event"] = _super_table({name: _event(machine, event, level) for name, event in machine.events.items()})
     profiles = {name: _profile(machine, profile) for name, profile in machine.profiles.items()}
-    _add(document, _given(profile=_super(profiles)))
+    _add(document, _given(profile=_super_table(profiles)))
     if machine.omits is not None:
         document["drawing"] = _drawing(machine)
     return tomlkit.dumps(document).rstrip("\n") + "\n"
@@ -87,8 +87,8 @@ def _sentence(clause: model.Clause) -> dict[str, str]:
 
 def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Table:
     rests = [cell.clause for cell in (*event.ends.values(), *event.cells.values())]
-    implied = next((clause for clause in rests if not _named(machine, clause)), None)
-    named = Counter(clause.name for clause in rests if _named(machine, clause))
+    implied = next((clause for clause in rests if not _is_named_clause(machine, clause)), None)
+    named = Counter(clause.name for clause in rests if _is_named_clause(machine, clause))
     usual = "" if implied or not named else named.most_common(1)[0][0]
     kind = "" if event.kind == ("call" if event.rpc else "signal") else event.kind
     named_kind = _given(kind=kind, rpc=event.rpc)
@@ -99,12 +99,12 @@ def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Ta
         table[implied.level] = implied.source
 
     def home(cell: model.Cell) -> str:
-        return cell.clause.name if _named(machine, cell.clause) else usual
+        return cell.clause.name if _is_named_clause(machine, cell.clause) else usual
 
     forms = {
         state: [(home(cell), form) for form in _forms(cell, event.kind, state)] for state, cell in event.cells.items()
     }
-    where, rest = _usual(forms) or ("", None)
+    where, rest = _default_form(forms) or ("", None)
     others: dict[str, Table] = {}
     for clause in dict.fromkeys((usual, *map(home, (*event.cells.values(), *event.ends.values())))):
         cells = {state: cell for state, cell in event.cells.items() if home(cell) == clause}
@@ -118,9 +118,9 @@ def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Ta
 
 def _clauses(others: Mapping[str, Table]) -> Table | InlineTable:
     if any(isinstance(value, Table) for cells in others.values() for value in cells.values()):
-        return _super(others)
+        return _super_table(others)
     inline = _inline({clause: _inline(cells) for clause, cells in others.items()})
-    return inline if _is_short(inline) else _super(others)
+    return inline if _is_short(inline) else _super_table(others)
 
 
 def _is_short(value: InlineTable) -> bool:
@@ -139,8 +139,8 @@ def _profile(machine: model.Machine, profile: model.Profile) -> Table:
         extends=profile.extends,
         since=profile.since,
         until=profile.until,
-        cell=_super({each.name: _override(machine, each) for each in own}),
-        exempt=_super({each.deviation.name: _exemption(each) for each in exempt}),
+        cell=_super_table({each.name: _override(machine, each) for each in own}),
+        exempt=_super_table({each.deviation.name: _exemption(each) for each in exempt}),
     )
 
 
@@ -180,7 +180,7 @@ def _override(machine: model.Machine, override: model.Override) -> Table:
     table = _table(entries, deviates=deviates, since=override.since, until=override.until, link=link)
     kind = machine.events[override.event].kind
     forms = {state: _forms(cell, kind, state) for state, cell in override.cells.items()}
-    rest = _usual(forms) if override.cells.keys() == machine.states.keys() else None
+    rest = _default_form(forms) if override.cells.keys() == machine.states.keys() else None
     _cells(table, kind, override.cells, override.ends, rest)
     return table
 
@@ -190,17 +190,19 @@ def _drawing(machine: model.Machine) -> Table:
     for event, each in (machine.omits or {}).items():
         states = [REST] if each.states == machine.states.keys() else sorted(each.states)
         omits[event] = _inline({}, states=states, outcomes=sorted(each.outcomes))
-    return _super({"omits": _table(omits)})
+    return _super_table({"omits": _table(omits)})
 
 
-def _named(machine: model.Machine, clause: model.Clause) -> bool:
+def _is_named_clause(machine: model.Machine, clause: model.Clause) -> bool:
     return machine.clauses.get(clause.name) == clause
 
 
 def _usual_level(machine: model.Machine) -> model.Level:
     levels: Counter[model.Level] = Counter()
     for event in machine.events.values():
-        levels.update({cell.clause.level for cell in event.cells.values() if not _named(machine, cell.clause)})
+        levels.update(
+            {cell.clause.level for cell in event.cells.values() if not _is_named_clause(machine, cell.clause)}
+        )
     return levels.most_common(1)[0][0] if levels else "MUST"
 
 
@@ -226,7 +228,7 @@ def _cells(
         table["ends"] = _group("moves", {state: _forms(cell, kind, state)[0][1] for state, cell in ends.items()})
 
 
-def _usual(forms: Mapping[str, Collection[T]]) -> T | None:
+def _default_form(forms: Mapping[str, Collection[T]]) -> T | None:
     times = Counter(form for ways in forms.values() for form in ways)
     found = max(times, key=lambda form: (times[form] - 1) * len(repr(form)), default=None)
     return found if found and times[found] > 1 else None
@@ -318,7 +320,7 @@ def _add(table: D, entries: Mapping[str, object]) -> D:
     return table
 
 
-def _super(tables: Mapping[str, Table]) -> Table:
+def _super_table(tables: Mapping[str, Table]) -> Table:
     return _add(tomlkit.table(is_super_table=bool(tables)), tables)
 
 

@@ -180,7 +180,7 @@ class _Entity:
 
     def _illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
         number, interval = self._ends[last].number, self._ends[first : last + 1]
-        cause, allowed = self._why(number, interval, called)
+        cause, allowed = self._find_cause(number, interval, called)
         if allowed is None:
             allowed = self._sequences(self._ends[: last + 1])
         return NotLinearizable(
@@ -204,7 +204,7 @@ class _Entity:
                 frontier.situations = frontier.placed(end.number, number, met)
         return met
 
-    def _why(
+    def _find_cause(
         self, number: int, interval: Sequence[End], called: list[Situation]
     ) -> tuple[Cause, tuple[str, ...] | None]:
         """Return why operation *number* is illegal, and what would be legal (``None`` if the outputs are illegal)."""

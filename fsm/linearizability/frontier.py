@@ -172,11 +172,11 @@ def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Cal
         short, back = back, 2 * back
     back = min(back, len(calls))
     if back == len(calls) and not illegal(back):
-        return _made(operations, ends, 0, begins=True, least=least)
+        return _make_stretch(operations, ends, 0, begins=True, least=least)
     while back - short > 1:
         middle = (short + back) // 2
         short, back = (short, middle) if illegal(middle) else (middle, back)
-    return _made(operations, ends, calls[-back], begins=False, least=least)
+    return _make_stretch(operations, ends, calls[-back], begins=False, least=least)
 
 
 def _open(before: Sequence[End]) -> list[int]:
@@ -184,7 +184,9 @@ def _open(before: Sequence[End]) -> list[int]:
     return [end.number for end in before if end.number not in over]
 
 
-def _made(operations: Sequence[Operation], ends: Sequence[End], first: int, *, begins: bool, least: bool) -> Window:
+def _make_stretch(
+    operations: Sequence[Operation], ends: Sequence[End], first: int, *, begins: bool, least: bool
+) -> Window:
     over = {end.number for end in ends[first:] if end.returns}
     mine = [end.number for end in ends[first:] if not end.returns and end.number in over]
     return Stretch(

@@ -176,7 +176,7 @@ class Moves:
         self.early: set[int] = set()
         self.again: set[int] = set()
         self._kind = cache(self._kind_of)
-        self._at_once = cache(self._states_at_once)
+        self._at_once = cache(self._states_without_wait)
         self._instants = cache(self._fitting)
 
     def after(self, here: Situation) -> Iterator[Situation]:
@@ -188,14 +188,14 @@ class Moves:
                     yield from self._after_instant(here, number, instant)
                 if stage == ASKED and kind.reply is not None and self.rules.fits(ASKED, kind.reply):
                     yield self._after_step(here, number, kind.row, None, state)  # the call never takes effect
-        yield from self._late(here)
+        yield from self._late_effects(here)
         for row in (*self.unseen, *sorted(self.again)):
             for stage in (ASKED, BEGUN) if row in self.again and row in self.rules.table.end else (ASKED,):
                 for instant in self.rules.instants(state, row, stage):
                     if instant.to != state or instant.emits or here.place.calls:
                         yield from self._after_instant(here, -1, instant)
 
-    def _late(self, here: Situation) -> Iterator[Situation]:
+    def _late_effects(self, here: Situation) -> Iterator[Situation]:
         first = {self._kind(number): number for number in reversed(numbers(here.late))}
         for kind, number in sorted(first.items(), key=itemgetter(1)):
             for instant in self._instants(kind, here.place.state, ASKED):
@@ -221,11 +221,11 @@ class Moves:
         calls, trail = here.place.calls, Trail(here.trail, number, row, here.place.state, instant)
         if number >= 0:
             begun = instant is not None and instant.stage == BEGUN
-            calls = self._at(calls, number, BEGUN if begun else self._over(number))
+            calls = self._set_stage(calls, number, BEGUN if begun else self._final_stage(number))
         place = Place(state, calls, here.place.came if came is None else came)
         return self.settled(Situation(place, here.late, here.deviations, trail))
 
-    def _at(self, calls: Calls, number: int, stage: int) -> Calls:
+    def _set_stage(self, calls: Calls, number: int, stage: int) -> Calls:
         others = [call for call in calls if call[0] != number]
         if stage != OVER or self._kind(number).returns:
             others.append((number, stage))
@@ -251,7 +251,7 @@ class Moves:
                 if stage != OVER and self._at_once(self._kind(number), stage) >> state & 1:
                     trail = self._trail(trail, number, stage, state)
                     looked = stage == LOOKING or self._kind(number).row < 0
-                    calls = self._at(calls, number, OVER if looked else self._over(number))
+                    calls = self._set_stage(calls, number, OVER if looked else self._final_stage(number))
                     again = True
         return here if trail is here.trail else here.with_calls(calls)._replace(trail=trail)
 
@@ -261,7 +261,7 @@ class Moves:
             return Trail(before, number, -1, state, None)
         return Trail(before, number, kind.row, state, next(iter(self._instants(kind, state, stage)), None))
 
-    def _states_at_once(self, kind: _Kind, stage: int) -> int:
+    def _states_without_wait(self, kind: _Kind, stage: int) -> int:
         states = range(len(self.rules.table.states))
         return sum(1 << state for state in states if self._gains_nothing(kind, stage, state))
 
@@ -293,7 +293,7 @@ class Moves:
         returns = operation.returned is not None and number not in self.early
         return _Kind(row, operation.reply if call else None, operation.shows if returns else "", returns)
 
-    def _over(self, number: int) -> int:
+    def _final_stage(self, number: int) -> int:
         return LOOKING if self._kind(number).shows else OVER
 
     def _fitting(self, kind: _Kind, state: int, stage: int) -> tuple[CallInstant, ...]:

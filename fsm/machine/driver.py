@@ -89,9 +89,14 @@ class Driver:
         if at:
             self._check_state(at)
         # Don't add the position to the engine's models: the engine would keep it alive and add methods to it.
-        return Position(self, at or self.machine.initial, enter=self._by_state(enter), leave=self._by_state(leave))
+        return Position(
+            self,
+            at or self.machine.initial,
+            enter=self._callbacks_by_state(enter),
+            leave=self._callbacks_by_state(leave),
+        )
 
-    def _by_state(self, callbacks: Callbacks | None) -> Mapping[str, Callback]:
+    def _callbacks_by_state(self, callbacks: Callbacks | None) -> Mapping[str, Callback]:
         if callbacks is None:
             return {}
         if not isinstance(callbacks, Mapping):

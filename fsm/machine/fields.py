@@ -66,9 +66,9 @@ class Requirement:
         >>> [(each.legal, each.holds) for each in ended.demands({"finished": 0})]
         [('finished set', False)]
         """
-        if not all(_among(seen, name, of) for name, of in self.when.items()):
+        if not all(_has_value(seen, name, of) for name, of in self.when.items()):
             return
-        if any(name not in seen or _among(seen, name, of) for name, of in self.unless.items()):
+        if any(name not in seen or _has_value(seen, name, of) for name, of in self.unless.items()):
             return
         for name in seen.keys() & {*self.set, *self.unset}:
             wanted = name in self.set
@@ -81,12 +81,12 @@ class Requirement:
                 yield Demand(fields=(later, first), legal=legal, holds=end + self.slack >= start)
         for name, of in self.values.items():
             if name in seen:
-                yield Demand(fields=(name,), legal=_having(name, of), holds=_among(seen, name, of))
+                yield Demand(fields=(name,), legal=_having(name, of), holds=_has_value(seen, name, of))
         for name in seen.keys() & before.keys() & {*self.keeps}:
             yield Demand(fields=(name,), legal=f"{name} {before[name]}, as before", holds=seen[name] == before[name])
         if self.iff and self.iff.keys() <= seen.keys():
             legal = " if and only if ".join(_having(name, of) for name, of in self.iff.items())
-            all_or_none = {_among(seen, name, of) for name, of in self.iff.items()}
+            all_or_none = {_has_value(seen, name, of) for name, of in self.iff.items()}
             yield Demand(fields=tuple(self.iff), legal=legal, holds=len(all_or_none) == 1)
 
     def kept(self, seen: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
@@ -121,10 +121,10 @@ class Exemption:
         return replace(self, deviation=replace(self.deviation, profile=profile))
 
     def explains(self, clause: Clause, seen: Mapping[str, FieldValue]) -> bool:
-        return clause == self.deviation.clause and all(_among(seen, name, of) for name, of in self.when.items())
+        return clause == self.deviation.clause and all(_has_value(seen, name, of) for name, of in self.when.items())
 
 
-def _among(seen: Mapping[str, FieldValue], name: str, values: Collection[FieldValue]) -> bool:
+def _has_value(seen: Mapping[str, FieldValue], name: str, values: Collection[FieldValue]) -> bool:
     return name in seen and seen[name] in values
 
 

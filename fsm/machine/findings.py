@@ -18,12 +18,12 @@ NOTHING_CONCERNS: Final = "nothing in the trace concerns this machine"
 NOTHING_MET: Final = "no observation shows for certain both an event with its reply and the state in which it happened"
 
 
-def tells_of_none(kind: str) -> str:
+def no_entity_reason(kind: str) -> str:
     return f"the trace mentions no {kind}"
 
 
 def idle(kind: str) -> frozenset[str]:
-    return frozenset({NOTHING_CONCERNS, tells_of_none(kind)})
+    return frozenset({NOTHING_CONCERNS, no_entity_reason(kind)})
 
 
 class Cause(Enum):

@@ -67,12 +67,12 @@ def _interleaved(table: Table, seed: int, length: int, entities: int, overlap: i
             break
         number = chance.choice(going)
         for seen in _happens(rules, lives[number], chance, overlap):
-            yield _named(table, seen, number)
+            yield _with_entity(table, seen, number)
             made += 1
     for number, life in enumerate(lives):
         while life.calls:
             for seen in _advances(rules, life, life.calls[0], chance):
-                yield _named(table, seen, number)
+                yield _with_entity(table, seen, number)
 
 
 def _active(table: Table) -> set[int]:
@@ -86,7 +86,7 @@ def _active(table: Table) -> set[int]:
     return {each for each in states if any(table.step(state, row) for state in closure([each], unseen) for row in seen)}
 
 
-def _named(table: Table, seen: Observation, number: int) -> Observation:
+def _with_entity(table: Table, seen: Observation, number: int) -> Observation:
     return structs.replace(seen, entity=f"{table.machine.entity}-{number + 1}", of=table.machine.entity)
 
 

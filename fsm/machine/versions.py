@@ -51,7 +51,7 @@ def has(version: str, each: Bounded) -> bool:
     return (not each.since or reached(each.since)) and not (each.until and reached(each.until))
 
 
-def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
+def profiles_of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
     runtime, version = parted(name)
     fitting = {
         key: numbers(each.since)
@@ -70,7 +70,9 @@ def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
     >>> meant("old+new", {})
     {'old': '', 'new': ''}
     """
-    found = {each: (each,) if each in profiles else of_version(each, profiles) for each in (asked or "").split("+")}
+    found = {
+        each: (each,) if each in profiles else profiles_of_version(each, profiles) for each in (asked or "").split("+")
+    }
     return {each: names[0] if len(names) == 1 else "" for each, names in found.items() if each}
 
 
@@ -94,7 +96,9 @@ def conflict(path: str, of: str, one: tuple[str, int], other: tuple[str, int]) -
 
 
 def _advice(name: str, profiles: Mapping[str, Bounded]) -> str:
-    if several := of_version(name, profiles) or tuple(each for each in profiles if each.startswith(f"{name}.")):
+    if several := profiles_of_version(name, profiles) or tuple(
+        each for each in profiles if each.startswith(f"{name}.")
+    ):
         return f"several profiles match; use one of {', '.join(several)}"
     runtime, version = parted(name)
     if len(numbers(version)) >= PATCH and any(each.startswith(f"{runtime}-") for each in profiles):

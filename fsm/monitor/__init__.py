@@ -21,7 +21,7 @@ from fsm.machine.calls.unobserved import tried
 from fsm.monitor.beliefs import Belief, Beliefs, shared
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, NOBODY, PLACE, RESTING, Entities, Life
 from fsm.monitor.extra_rules import FieldClauses, FreshIds
-from fsm.monitor.grouping import Assumptions, Folder, Open, is_one, rests_on_one
+from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption, is_one
 from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Stepping
 from fsm.trace import Batch, Line, Observation, key
 from fsm.verdict import Holds, Unknown
@@ -192,9 +192,9 @@ class Monitor:
             cells, assumable = self._entities.cells, self._assumptions.number
 
     def states(self, entity: str) -> frozenset[str]:
-        return self._now(entity).states(self._dynamics.table)
+        return self._current_belief(entity).states(self._dynamics.table)
 
-    def _now(self, entity: str) -> Belief:
+    def _current_belief(self, entity: str) -> Belief:
         slot = self._entities.slots.get(entity, NOBODY)
         return self._entities.belief(slot) if self._entities.cells[slot + PLACE] >= AT_REST else self._unseen
 
@@ -227,7 +227,7 @@ class Monitor:
         if found:
             return findings.Illegal(findings=found, incomplete=incomplete)
         if not incomplete and self.observations and not self.entities and not self._notes["unknown event"]:
-            incomplete = findings.tells_of_none(self.machine.entity)
+            incomplete = findings.no_entity_reason(self.machine.entity)
         incomplete = incomplete or (findings.NOTHING_CONCERNS if self.observations == self._beside else "")
         met = any(self._beliefs.covered.values()) or any(self._fields.tested.values())
         incomplete = incomplete or ("" if met else findings.NOTHING_MET)
@@ -253,7 +253,9 @@ class Monitor:
             self._take(seen, place)
             # After a violation, the state is unknown, and so is the state of the fields. Do not check them.
             opened = self._open.get(seen.entity)
-            states = self._now(seen.entity).states(self._dynamics.table) if seen.fields and seen.shows else ()
+            states = (
+                self._current_belief(seen.entity).states(self._dynamics.table) if seen.fields and seen.shows else ()
+            )
             self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place, states)
         else:
             self._take_for_all(seen, place)
@@ -272,7 +274,7 @@ class Monitor:
                 self._close(entities.identity(slot))
             self._unseen = self._everything
             self._everything.rests = True
-            entities.rest_all(self._everything)
+            entities.put_all_to_rest(self._everything)
             self._forget()
             return
         self._close(entity)
@@ -339,7 +341,7 @@ class Monitor:
             self._unread = f"line {place.number} has no event and no output, and shows no state"
         for names in step.tolerated:
             self._record_needed(names, life, seen, place)
-        if explained := step.explained or self._ids.given_again(seen, step.to.configurations):
+        if explained := step.explained or self._ids.reused_id_violation(seen, step.to.configurations):
             self.violated(entity, place)
             self._close(entity)
             opened = Open(observation=seen, place=place, before=before.configurations, explained=explained)
@@ -367,7 +369,7 @@ class Monitor:
             life.own = (findings.Assumed(observation=seen, file=place.file, line=place.number),)
         if life.assumed == self._assumptions.number:
             return
-        if not rests_on_one(life.belief.configurations):
+        if not depends_on_assumption(life.belief.configurations):
             life.rested = life.assumed
         for each in self._assumptions.since(life.assumed):
             life.moves(self._steps.next(seen.entity, life, each), seen, place)

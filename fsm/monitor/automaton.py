@@ -34,7 +34,7 @@ from fsm.monitor.entities import (
     TAKEN,
     Entities,
     linked,
-    unlinked,
+    remove_from_list,
 )
 from fsm.monitor.extra_rules import FreshIds
 from fsm.monitor.grouping import Assumptions
@@ -45,7 +45,7 @@ SLOWLY: Final = -2
 """Stands for the kind of a row that the monitor must process or that concerns another machine."""
 
 link: Callable[[Numbers, Number, Number], None] = lean_inner(cast("Any", linked))
-unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", unlinked))
+unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", remove_from_list))
 
 
 class KindRows(NamedTuple):
@@ -83,7 +83,7 @@ class StepTable(NamedTuple):
 
 
 @lean_inner
-def born(cells: Numbers, slot: Number, belief: Number) -> None:
+def mark_alive(cells: Numbers, slot: Number, belief: Number) -> None:
     if cells[slot + PLACE] == NEW:
         cells[MET] += 1
     else:
@@ -96,7 +96,7 @@ def born(cells: Numbers, slot: Number, belief: Number) -> None:
 
 
 @lean_inner
-def rested(cells: Numbers, slot: Number, most: Number) -> None:
+def mark_at_rest(cells: Numbers, slot: Number, most: Number) -> None:
     unlink(cells, slot)
     link(cells, slot, RESTING)
     cells[slot + PLACE] = AT_REST
@@ -144,7 +144,7 @@ def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: Step
         if to < 0 or not in_time(rows, row, slot, to, table, cells):
             return row
         if cells[slot + PLACE] < 0:
-            born(cells, slot, before)
+            mark_alive(cells, slot, before)
         cells[TAKEN] += 1
         table.taken[before, kind] += 1
         moved(rows, row, slot, to, table, cells)
@@ -153,7 +153,7 @@ def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: Step
         if table.leads[kind]:
             cells[slot + LED] = kind
         if table.rests[to]:
-            rested(cells, slot, most)
+            mark_at_rest(cells, slot, most)
     return np.int64(rows.kind.shape[0])
 
 
@@ -205,10 +205,10 @@ class BeliefAutomaton:
 
         They are forgotten only rarely, because forgotten steps must be computed again.
         """
-        if _crowded(*self._sizes()) and self._waited >= CELLS:
+        if _exceeds_cells(*self._sizes()) and self._waited >= CELLS:
             self._waited = 0
             self.forget()
-        return not _crowded(*self._sizes())
+        return not _exceeds_cells(*self._sizes())
 
     def _sizes(self) -> tuple[int, int]:
         return len(self.beliefs.listed), len(self.beliefs.kinds)
@@ -233,7 +233,7 @@ class BeliefAutomaton:
             _given(columns.at, np.int64),
             np.full(len(kind), NONE, np.int32),
         )
-        fresh = self._fresh(columns, kind, first)
+        fresh = self._fresh_rows(columns, kind, first)
         at = first
         while True:
             self._fill()
@@ -253,12 +253,12 @@ class BeliefAutomaton:
             slot = entities.slots.get(seen.entity, NOBODY)
             before = entities.belief(slot) if entities.cells[slot + PLACE] >= AT_REST else unseen
             self.slowly(seen, line)
-            if self.assumptions.number or self._generation != self.beliefs.generation or _crowded(*self._sizes()):
+            if self.assumptions.number or self._generation != self.beliefs.generation or _exceeds_cells(*self._sizes()):
                 break
             if seen.entity in self.kept:
                 entities.set_apart(seen.entity)
             step = before.next.get(key(seen))
-            if step is not None and number >= 0 and seen.phase != "assumed" and _leads_only(before, step):
+            if step is not None and number >= 0 and seen.phase != "assumed" and _only_changes_belief(before, step):
                 self._fill()
                 self._table.to[before.number, step.kind] = step.to.number
                 self._numbers[number] = numbers[number] = step.kind
@@ -293,7 +293,7 @@ class BeliefAutomaton:
             self.beliefs.listed[belief].next[self.beliefs.kinds[kind]].taken += int(taken[belief, kind])
         taken[:] = 0
 
-    def _fresh(self, columns: Columns, kinds: Codes, first: int) -> OrderedDict[str, int]:
+    def _fresh_rows(self, columns: Columns, kinds: Codes, first: int) -> OrderedDict[str, int]:
         """Map each certainly fresh id to the row, from *first* on, that assigns it.
 
         In *kinds*, all other rows that assign ids are set to ``NONE``, so that the monitor processes them.
@@ -314,7 +314,7 @@ class BeliefAutomaton:
         beliefs, kinds = self._sizes()
         known, seen = self._filled
         if beliefs > len(self._table.rests) or kinds > len(self._table.asks):
-            self._table = _widened(self._table, _room(beliefs), _room(kinds))
+            self._table = _widened(self._table, _capacity(beliefs), _capacity(kinds))
         for belief in self.beliefs.listed[known:]:
             limit = NONE if belief.limit is None else min(belief.limit * 1_000_000_000, LATEST)
             self._table.rests[belief.number], self._table.timed[belief.number] = belief.rests, belief.timed
@@ -325,16 +325,16 @@ class BeliefAutomaton:
         self._filled = beliefs, kinds
 
 
-def _leads_only(before: Belief, step: BeliefStep) -> bool:
+def _only_changes_belief(before: Belief, step: BeliefStep) -> bool:
     return step.quiet and (step.starts in {(), (0,)} or (not step.starts[1:] and before.limit is None))
 
 
-def _room(size: int) -> int:
+def _capacity(size: int) -> int:
     return 1 << size.bit_length()
 
 
-def _crowded(beliefs: int, kinds: int) -> bool:
-    return _room(beliefs) * _room(kinds) > CELLS
+def _exceeds_cells(beliefs: int, kinds: int) -> bool:
+    return _capacity(beliefs) * _capacity(kinds) > CELLS
 
 
 def _table(beliefs: int, kinds: int) -> StepTable:

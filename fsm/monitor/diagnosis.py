@@ -7,7 +7,7 @@ from typing import Final
 
 from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
 from fsm.machine.calls import ASKED, BEGUN, LOST, finals
-from fsm.machine.calls.configuration import Configuration, Configurations, bits, each_of
+from fsm.machine.calls.configuration import Configuration, Configurations, bits, each_with_rest
 from fsm.machine.calls.unobserved import tried
 from fsm.machine.findings import Cause, Edit, Permitted, Repair, TimeLimit, Violation
 from fsm.machine.table import Table, Way
@@ -57,7 +57,7 @@ _UNHEARD: Final = "UNHEARD_OF"
 def explain(scene: Scene) -> Explained:
     table = scene.dynamics.table
     fault, permitted, clause = reasons(scene)
-    states, whatever = _states(scene, fault), _whatever(scene, fault)
+    states, whatever = _states(scene, fault), _configurations_as_shown(scene, fault)
     edits = _edits(scene, fault, states)
     after = frozenset().union(*(left for _, left in edits))
     if fault.cause is Cause.STATE and fault.met:
@@ -199,7 +199,7 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
     table = scene.dynamics.table
     match fault.cause:
         case Cause.STATE:
-            cells = _broken_by_sight(scene, fault, states)
+            cells = _contradicted_cells(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
             # The recording shows only an output and not its event. If no cell of the state emits the output, the
             # output breaks the strongest clause of the events that can emit it in other states.
@@ -213,7 +213,7 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
     return [cell.clause for state, row in cells if (cell := table.cell(state, row))]
 
 
-def _broken_by_sight(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
+def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
     """Return the cells that contradict the state that was shown or met. Use the first source that yields a cell.
 
     1. the call that was refused because of the state it met;
@@ -314,12 +314,13 @@ def _without_observation(scene: Scene, fault: Fault) -> Configurations:
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
     left = (
-        (each, [others for call, others in each_of(each.pending) if call.row == scene.row]) for each in scene.before
+        (each, [others for call, others in each_with_rest(each.pending) if call.row == scene.row])
+        for each in scene.before
     )
     return frozenset(each._replace(pending=pending[0]) for each, pending in left if pending)
 
 
-def _whatever(scene: Scene, fault: Fault) -> Configurations:
+def _configurations_as_shown(scene: Scene, fault: Fault) -> Configurations:
     shows = fault.illegal if fault.cause is Cause.STATE else scene.seen.shows
     table = scene.dynamics.table
     states = [state for state in range(len(table.states)) if not shows or table.shows[state] == shows]

@@ -38,7 +38,7 @@ class Late(NamedTuple):
     configurations: Configurations
 
 
-def overdue(table: Table, late: Late, place: Line) -> Explained:
+def explain_overdue(table: Table, late: Late, place: Line) -> Explained:
     way, start, left = late
     row, origin = table.origin[way]
     cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line
@@ -86,7 +86,7 @@ RESTS, MET, TAKEN = range(RESTING, RESTING + 3)
 """Counters: the entities at rest, the entities that compiled code has met, and the observations it has processed."""
 
 
-def unlinked(cells: MutableSequence[int], slot: int) -> None:
+def remove_from_list(cells: MutableSequence[int], slot: int) -> None:
     before, after = cells[slot + BEFORE], cells[slot + AFTER]
     cells[before + AFTER] = after
     cells[after + BEFORE] = before
@@ -263,24 +263,24 @@ class Entities:
         return found
 
     def rest(self, slot: int, belief: Belief) -> None:
-        self._rest(slot, belief)
+        self._put_to_rest(slot, belief)
         while self.cells[RESTS] > self.most:
             self.forget(self.cells[RESTING + AFTER])
 
-    def _rest(self, slot: int, belief: Belief) -> None:
+    def _put_to_rest(self, slot: int, belief: Belief) -> None:
         self.forget(slot)
         linked(self.cells, slot, RESTING)
         self.cells[slot], self.cells[slot + PLACE] = belief.number, AT_REST
         self.cells[RESTS] += 1
 
-    def rest_all(self, belief: Belief) -> None:
+    def put_all_to_rest(self, belief: Belief) -> None:
         for slot in (*self.listed(RESTING), *self.listed(ALIVE)):
-            self._rest(slot, belief)
+            self._put_to_rest(slot, belief)
 
     def forget(self, slot: int) -> None:
         place = self.cells[slot + PLACE]
         if place != NEW:
-            unlinked(self.cells, slot)
+            remove_from_list(self.cells, slot)
             self.cells[RESTS] -= place == AT_REST
             self.cells[slot + PLACE] = NEW
             self._beside.pop(slot, None)

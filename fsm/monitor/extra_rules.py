@@ -50,7 +50,7 @@ class FreshIds:
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))
 
-    def given_again(self, seen: Observation, after: Configurations) -> Explained | None:
+    def reused_id_violation(self, seen: Observation, after: Configurations) -> Explained | None:
         if not self.gives(seen):
             return None
         named = self._named.pop(seen.entity, None)
@@ -203,6 +203,6 @@ class FieldClauses:
         return tuple(found)
 
 
-def held_to(requirements: Iterable[Requirement], machine: Machine, folder: Folder) -> FieldClauses:
+def requirement_checker(requirements: Iterable[Requirement], machine: Machine, folder: Folder) -> FieldClauses:
     requires = {each.clause.name: each for each in requirements}
     return FieldClauses(replace(machine, requires=requires, exemptions=()), (), folder)

@@ -162,7 +162,7 @@ class Assumptions:
 
     def need(self, among: Sequence[Assumed]) -> None:
         """Record that an event in *among* must have happened: one that is already needed, or else the latest."""
-        known = {_which(each): each for each in among}
+        known = {_assumption_identity(each): each for each in among}
         if known and self._needed.keys().isdisjoint(known):
             self._needed.update([known.popitem()])
 
@@ -170,13 +170,13 @@ class Assumptions:
         return tuple(self._needed.values())
 
 
-def _which(each: Assumed) -> tuple[object, ...]:
+def _assumption_identity(each: Assumed) -> tuple[object, ...]:
     """Return what identifies an assumption: its event, entity and times or, without times, its file and line."""
     seen = each.observation
     return (seen.event, seen.entity, seen.start, seen.end) if seen.start is not None else (each.file, each.line)
 
 
-def rests_on_one(configurations: Configurations) -> bool:
+def depends_on_assumption(configurations: Configurations) -> bool:
     return any(is_one(name) for each in configurations for name in each.deviations)
 
 

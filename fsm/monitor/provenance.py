@@ -84,7 +84,7 @@ def _provenance(followed: BeliefMove) -> Provenance:
     names, after, legal = scene.dynamics.table.states, _states(step.to.configurations), step.explained is None
     ruled_out: tuple[RuledOut, ...] = ()
     with suppress(TooManyError):  # A part of a belief may have more possibilities than the whole belief.
-        ruled_out = tuple(_ruled_out(followed)) if step.note != TOO_MANY else ()
+        ruled_out = tuple(_ruled_out_states(followed)) if step.note != TOO_MANY else ()
     return Provenance(
         event=scene.seen.event,
         after=tuple(names[state] for state in after),
@@ -96,7 +96,7 @@ def _provenance(followed: BeliefMove) -> Provenance:
     )
 
 
-def _ruled_out(followed: BeliefMove) -> Iterator[RuledOut]:
+def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
     scene, broken = followed.scene, followed.step.explained
     names, shows = scene.dynamics.table.states, scene.dynamics.table.shows
     for state in _states(followed.before | scene.before):
@@ -154,7 +154,7 @@ def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
                 # The path already has the effect of a whole call, unless the call took effect only at its reply.
                 uses = (use for use in path if use.known != "confirmed" or replace(use, known="observed") not in path)
                 yield Derivation(state=dynamics.table.states[here.state], uses=tuple(uses))
-            queue += [(edge, path) for edge in _after(scene, stage, here) if wanted]
+            queue += [(edge, path) for edge in _edges_after(scene, stage, here) if wanted]
 
 
 def _includes_request(scene: Scene) -> bool:
@@ -172,7 +172,7 @@ def _starts(scene: Scene) -> Iterator[_Edge]:
             yield None, int(over), asked
 
 
-def _after(scene: Scene, stage: int, here: Configuration) -> Iterator[_Edge]:
+def _edges_after(scene: Scene, stage: int, here: Configuration) -> Iterator[_Edge]:
     seen, dynamics = scene.seen, scene.dynamics
     # Except before the first observation, the belief already includes the events that may have happened unobserved.
     if stage or _includes_request(scene) or seen.output:

@@ -7,7 +7,7 @@ from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Shared, certain, numbered
 from fsm.monitor.diagnosis import Explained
-from fsm.monitor.entities import NONE, Life, overdue
+from fsm.monitor.entities import NONE, Life, explain_overdue
 from fsm.monitor.scene import Scene
 from fsm.trace import Key, Line, Observation, key
 
@@ -43,13 +43,13 @@ class Stepping:
 
     def next(self, entity: str, life: Life, seen: Observation, place: Line | None = None) -> BeliefStep:
         before = life.belief
-        step = self._in_time(life, seen, place) if place else self._take(before, seen, life)
+        step = self._step_in_time(life, seen, place) if place else self._take(before, seen, life)
         if self.followed is not None:
-            scene = self._scene(life.belief, key(seen), life)
+            scene = self._make_scene(life.belief, key(seen), life)
             self.followed.setdefault(entity, []).append(BeliefMove(before.configurations, scene, step))
         return step
 
-    def _in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
+    def _step_in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
         """Return the step of *life* for *seen*, which breaks a time limit if only late configurations explain it."""
         if not life.starts and not life.late:
             return self._take(life.belief, seen, life)
@@ -69,7 +69,7 @@ class Stepping:
             return step
         broken = max(life.late, key=lambda each: each.start.at or 0)
         life.late = ()
-        return self._violation(life.belief, what, overdue(self._dynamics.table, broken, place))
+        return self._violation(life.belief, what, explain_overdue(self._dynamics.table, broken, place))
 
     def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
         step = before.next.get(key(seen)) or self._step(before, seen, life)
@@ -84,11 +84,11 @@ class Stepping:
         except TooManyError:
             step = BeliefStep(to=self._everything, note=TOO_MANY)
         if step is None:
-            return self._violation(before, what, self._shared.explain(self._scene(before, what, life)))
+            return self._violation(before, what, self._shared.explain(self._make_scene(before, what, life)))
         self._beliefs.remember(before, what, step)
         return step
 
-    def _scene(self, before: Belief, what: Key, life: Life) -> Scene:
+    def _make_scene(self, before: Belief, what: Key, life: Life) -> Scene:
         kinds = self._beliefs.kinds
         return Scene(
             dynamics=self._dynamics,

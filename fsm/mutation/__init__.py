@@ -16,7 +16,7 @@ from typing import Final, assert_never
 
 from fsm import machine as model
 from fsm.language.build.cells import endless, in_progress
-from fsm.language.build.systems import joint_events, joint_place, rebuilt
+from fsm.language.build.systems import joint_events, joint_place, rebuild_joint_event
 from fsm.language.read import File
 from fsm.language.read.toml import Keys
 from fsm.language.vocabularies import WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
@@ -92,12 +92,12 @@ class _CellMutants:
                     if len(ways) > 1:
                         yield self._name("dropped", way), replace(cell, outcomes=(*ways[:index], *ways[index + 1 :]))
             case model.Ignores() | model.Refuses():
-                for change, changed in self._ways(self._still(cell)):
+                for change, changed in self._ways(self._outcome_without_move(cell)):
                     yield self._name(change), self._moves(cell, changed)
             case model.Cannot() | model.Silent():
                 for state in self.machine.states:
                     if state != self.state:
-                        moved = replace(self._still(cell), name="moved", to=state)
+                        moved = replace(self._outcome_without_move(cell), name="moved", to=state)
                         yield self._name(f"to {state}"), self._moves(cell, moved)
             case _:
                 assert_never(cell)
@@ -118,7 +118,7 @@ class _CellMutants:
     def _moves(cell: model.Cell, way: model.Outcome) -> model.Moves:
         return model.Moves(outcomes=(way,), clause=cell.clause, line=cell.line)
 
-    def _still(self, cell: model.Cell) -> model.Outcome:
+    def _outcome_without_move(self, cell: model.Cell) -> model.Outcome:
         reply = cell.codes if isinstance(cell, model.Refuses) else ("ok",) if self.event.kind == "call" else ()
         return model.Outcome(name="still", to=self.state, reply=reply)
 
@@ -258,15 +258,15 @@ class _JointMutants:
         if len(self.written.ways) > 1:
             yield self._mutant(name, "dropped", among(None), at)
         yield from self._conditions(way.when, lambda when: instead(when=when), name, at)
-        if self.written.meant_kind == "call":
+        if self.written.actual_kind == "call":
             reply = ANY_ERROR if way.reply in {None, "ok"} else None
             yield self._mutant(name, f"replies {reply or 'ok'}", instead(reply=reply), at)
-        for change, steps, place in self._changes(tuple(way.steps), (), _called(tuple(way.steps))):
+        for change, steps, place in self._changes(tuple(way.steps), (), _step_names(tuple(way.steps))):
             yield self._mutant(name, change, instead(steps=list(steps)), (*at, "steps", *place))
 
     def _mutant(self, way: str, change: str, written: WrittenJoint, at: Keys) -> JointMutant:
         def changed(of: System) -> System:
-            return rebuilt(of, self.file, self.name, written, self.profile)
+            return rebuild_joint_event(of, self.file, self.name, written, self.profile)
 
         return JointMutant(
             name=f"{self.name}{way}: {change}",
@@ -304,7 +304,7 @@ class _JointMutants:
         known = self._outcomes(do)
         head, _, listed = do.partition("/")
         listed_outcomes = [each.strip() for each in listed.split(",")] if listed else list(known)
-        if self.written.meant_kind == "call" and any(known[each] for each in listed_outcomes if each in known):
+        if self.written.actual_kind == "call" and any(known[each] for each in listed_outcomes if each in known):
             verb = "does not go on" if step.goes_on else "goes on"
             yield f"{called}: {verb}", (step.model_copy(update={"goes_on": not step.goes_on}),)
         for outcome in listed_outcomes if len(listed_outcomes) > 1 else ():
@@ -327,7 +327,7 @@ class _JointMutants:
         return found
 
 
-def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
+def _step_names(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
     found: dict[Keys, str] = {}
     for number, each in enumerate(steps):
         step = _as_table(each)
@@ -335,7 +335,7 @@ def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
             found[*place, number] = str(step.do).partition("/")[0].strip()
         else:
             found[*place, number] = f"each {step.each}"
-            found |= _called(tuple(step.steps), (*place, number, "steps"))
+            found |= _step_names(tuple(step.steps), (*place, number, "steps"))
     times = Counter[str]()
     for at, name in () if place else found.items():
         times[name] += 1

@@ -46,12 +46,12 @@ def candidates(machine: Machine) -> Iterator[Candidate]:
     graph = explore(tabulate(machine))
     reached = tuple(state for number, state in enumerate(graph.table.states) if number in graph.depth)
     reading = _Reading(machine=machine, reached=reached)
-    yield from reading.never_again()
+    yield from reading.no_return_claims()
     yield from reading.open_cells()
     yield from reading.entered()
     yield from reading.outputs()
     for event in machine.events.values():
-        if reading.sayable(event.name):
+        if reading.can_be_named(event.name):
             yield from _EventCandidates(reading=reading, event=event).candidates()
 
 
@@ -68,22 +68,22 @@ class _Reading:
     def unclear(self) -> frozenset[str]:
         return WORDS | (self.machine.words().keys() & set(self.machine.states))
 
-    def sayable(self, event: str) -> bool:
+    def can_be_named(self, event: str) -> bool:
         return event not in WORDS
 
     def happens(self, event: str) -> str:
         return f"{event} happens" if event in self.unclear else event
 
     def now(self, states: Collection[str]) -> str:
-        return _or(f"is {state}" if state in self.unclear else state for state in states)
+        return _disjunction(f"is {state}" if state in self.unclear else state for state in states)
 
     def before(self, states: Collection[str]) -> str:
         others = [state for state in self.reached if state not in states]
         if len(others) == 1 and len(states) > 1:
             return f"not was {others[0]}"
-        return _or(f"was {state}" for state in states) if others else ""
+        return _disjunction(f"was {state}" for state in states) if others else ""
 
-    def cited(self, clauses: Iterable[Clause]) -> tuple[Level, str]:
+    def level_and_source(self, clauses: Iterable[Clause]) -> tuple[Level, str]:
         found = list(clauses)
         level: Level = min((each.level for each in found), key=LEVELS.index, default="observed")
         sources = {each.source for each in found}
@@ -92,13 +92,13 @@ class _Reading:
     def candidate(
         self, kind: str, name: str, says: str, claim: ClaimWords, clauses: Iterable[Clause], event: str = ""
     ) -> Candidate:
-        level, source = self.cited(clauses)
+        level, source = self.level_and_source(clauses)
         return Candidate(name=name, kind=kind, says=says, level=level, source=source, claim=claim, event=event)
 
     def clauses(self, events: Iterable[Event], states: Collection[str]) -> list[Clause]:
         return [event.cells[state].clause for event in events for state in states]
 
-    def never_again(self) -> Iterator[Candidate]:
+    def no_return_claims(self) -> Iterator[Candidate]:
         groups: dict[tuple[str, ...], list[str]] = {}
         for state in self.reached:
             after = closure([state], self._next)
@@ -112,7 +112,7 @@ class _Reading:
                     "final", f"{states[0]}-is-final", f"Once it is {states[0]}, it stays {states[0]}.", claim, clauses
                 )
             else:
-                says = f"Once it is {_either(states)}, it is never {_either(lost)} again."
+                says = f"Once it is {_list_with_or(states)}, it is never {_list_with_or(lost)} again."
                 claim = {"never": f"{self.now(states)} then {self.now(lost)}"}
                 yield self.candidate("no-way-back", f"no-way-back-from-{states[0]}", says, claim, clauses)
 
@@ -128,7 +128,7 @@ class _Reading:
         specified = [
             event.name
             for event in self.machine.events.values()
-            if self.sayable(event.name)
+            if self.can_be_named(event.name)
             if all(outcomes(event.cells[state], state, event.kind) is not None for state in self.reached)
         ]
         if specified:
@@ -144,7 +144,7 @@ class _Reading:
             sources = [source for source in self.reached if source != state]
             events = self._only_events(sources, state, lambda way: (way.to,))
             if events:
-                says = f"Only {_either([event.name for event in events])} can lead to {state}."
+                says = f"Only {_list_with_or([event.name for event in events])} can lead to {state}."
                 claim = {"always": " or ".join(map(self.acts, events)), "when": f"{self.now([state])} and moves"}
                 yield self.candidate("entered", f"{state}-is-entered", says, claim, self.clauses(events, self.reached))
 
@@ -153,7 +153,7 @@ class _Reading:
         events = [
             each for each in every if any(name in names(way) for state in states for way in self.ways(each, state))
         ]
-        return events if len(events) < len(every) and all(self.sayable(event.name) for event in events) else []
+        return events if len(events) < len(every) and all(self.can_be_named(event.name) for event in events) else []
 
     def acts(self, event: Event) -> str:
         if event.ends:
@@ -164,7 +164,7 @@ class _Reading:
         for output in self.all_outputs:
             events = self._only_events(self.reached, output, lambda way: way.emits)
             if events:
-                says = f"Only {_either([event.name for event in events])} can emit {output}."
+                says = f"Only {_list_with_or([event.name for event in events])} can emit {output}."
                 claim = {"always": " or ".join(map(self.acts, events)), "when": f"emits {output}"}
                 yield self.candidate("output", f"{output}-has-a-cause", says, claim, self.clauses(events, self.reached))
 
@@ -180,9 +180,9 @@ class _EventCandidates:
     def candidates(self) -> Iterator[Candidate]:
         if self.event.kind == "call":
             yield from self._call()
-        yield from self._where()
+        yield from self._enabling_states()
         for ends in (False, True) if self.event.ends else (False,):
-            yield from self._exactly(ends=ends)
+            yield from self._exact_effects(ends=ends)
         yield from self._silent()
         for ends in (False, True) if self.event.ends else (False,):
             yield from self._possible(ends=ends)
@@ -211,7 +211,7 @@ class _EventCandidates:
         reached = self.reading.reached
         targets = [state for state in reached if any(way.to == state and "ok" in way.reply for _, way in ways)]
         if targets and len(targets) < len(reached):
-            says = f"After a call of {name} that succeeds, the state is {_either(targets)}."
+            says = f"After a call of {name} that succeeds, the state is {_list_with_or(targets)}."
             claim: ClaimWords = {"always": self.reading.now(targets), "when": f"{name} replies ok"}
             yield self._candidate("succeeds", says, claim)
         failing = [(state, way) for state, way in ways if any(reply != "ok" for reply in way.reply)]
@@ -226,36 +226,36 @@ class _EventCandidates:
             if all(way.reply and "ok" not in way.reply for way in found)
         ]
         if refusing:
-            says = f"A call of {name} fails if the state is {_either(refusing)}."
-            claim = {"always": f"{name} replies {ANY_ERROR}", "when": self._in(refusing)}
+            says = f"A call of {name} fails if the state is {_list_with_or(refusing)}."
+            claim = {"always": f"{name} replies {ANY_ERROR}", "when": self._happens_in(refusing)}
             yield self._candidate("refused", says, claim, refusing)
 
-    def _where(self) -> Iterator[Candidate]:
+    def _enabling_states(self) -> Iterator[Candidate]:
         possible = [state for state, found in self._cells.items() if found]
         if all(found == () for found in self._cells.values()):
             happens = self.reading.happens(self.event.name)
             yield self._candidate("never", f"{self.event.name} never happens.", {"always": f"not {happens}"})
         if possible and any(found == () for found in self._cells.values()):
-            says = f"{self.event.name} happens only if the state is {_either(possible)}."
+            says = f"{self.event.name} happens only if the state is {_list_with_or(possible)}."
             claim = {"always": self.reading.before(possible), "when": self.reading.happens(self.event.name)}
             yield self._candidate("where-it-can-be", says, claim, possible)
 
-    def _in(self, states: Collection[str]) -> str:
-        return _and(self.reading.happens(self.event.name), self.reading.before(states))
+    def _happens_in(self, states: Collection[str]) -> str:
+        return _conjunction(self.reading.happens(self.event.name), self.reading.before(states))
 
-    def _exactly(self, *, ends: bool) -> Iterator[Candidate]:
+    def _exact_effects(self, *, ends: bool) -> Iterator[Candidate]:
         groups: dict[frozenset[_Effect], list[str]] = {}
         for state, found in self._row(ends=ends).items():
             groups.setdefault(frozenset(_effect(way, state) for way in found), []).append(state)
         name = self.event.name
         for effects, states in groups.items():
-            happens = self._in(states)
+            happens = self._happens_in(states)
             if ends:
-                replied = _or([f"{name} replies ok", f"{name} replies {ANY_ERROR}"])
-                happens = _and(replied, self.reading.before(states) or f"was {states[0]}")
+                replied = _disjunction([f"{name} replies ok", f"{name} replies {ANY_ERROR}"])
+                happens = _conjunction(replied, self.reading.before(states) or f"was {states[0]}")
             ways = " or ".join(self._condition(each) for each in sorted(effects))
             what = f"a call of {name} that is in progress" if ends else name
-            says = f"If the state is {_either(states)}, {what} {', or '.join(map(_phrase, sorted(effects)))}."
+            says = f"If the state is {_list_with_or(states)}, {what} {', or '.join(map(_phrase, sorted(effects)))}."
             if ways:
                 kind = "ends" if ends else "acts"
                 yield self._candidate(f"{kind}-in-{states[0]}", says, {"always": ways, "when": happens}, states)
@@ -272,20 +272,20 @@ class _EventCandidates:
             happens = "" if replies else self.reading.happens(self.event.name)
             how = f"reply {replies[0]}" if replies else "happen"
             what = f"lead to {to}" if to else "change nothing"
-            says = f"{self.event.name} may {how} and {what} if the state is {_either(states)}."
-            claim: ClaimWords = {"reachable": _and(happens, self._condition(effect)), "from-each": states}
+            says = f"{self.event.name} may {how} and {what} if the state is {_list_with_or(states)}."
+            claim: ClaimWords = {"reachable": _conjunction(happens, self._condition(effect)), "from-each": states}
             name = "-".join(("may", to or "stay", *(f"with-{each.lower().replace('_', '-')}" for each in replies)))
             yield self._candidate(name, says, claim, states)
 
     def _silent(self) -> Iterator[Candidate]:
         silent = [state for state, found in self._cells.items() if found is None]
         if silent:
-            says = f"The model states nothing about {self.event.name} if the state is {_either(silent)}."
+            says = f"The model states nothing about {self.event.name} if the state is {_list_with_or(silent)}."
             claim = {"always": f"silent on {self.event.name}", "when": self.reading.now(silent)}
             yield self._candidate("unstated", says, claim, silent)
             others = [state for state in self.reading.reached if state not in silent]
             if others:
-                says = f"The model states what {self.event.name} does if the state is {_either(others)}."
+                says = f"The model states what {self.event.name} does if the state is {_list_with_or(others)}."
                 claim = {"always": f"not silent on {self.event.name}", "when": self.reading.now(others)}
                 yield self._candidate("stated", says, claim, others)
 
@@ -294,8 +294,8 @@ class _EventCandidates:
         emitted = ""
         if self.reading.all_outputs:
             emitted = f"emits only {', '.join(emits)}" if emits else "emits nothing"
-        replied = _or(f"{self.event.name} replies {reply}" for reply in replies)
-        return _and(replied, self.reading.now([to]) if to else "stays", emitted)
+        replied = _disjunction(f"{self.event.name} replies {reply}" for reply in replies)
+        return _conjunction(replied, self.reading.now([to]) if to else "stays", emitted)
 
 
 def _effect(way: Outcome, state: str) -> _Effect:
@@ -305,17 +305,17 @@ def _effect(way: Outcome, state: str) -> _Effect:
 def _phrase(effect: _Effect) -> str:
     to, replies, emits = effect
     named = [f"any {reply}" if reply == ANY_ERROR else reply for reply in replies]
-    replied = [f"replies {_either(named)}"] if replies else []
+    replied = [f"replies {_list_with_or(named)}"] if replies else []
     emitted = [f"emits {_list(emits)}"] if emits else []
     return _list([*replied, *emitted, f"leads to {to}" if to else "changes nothing"])
 
 
-def _or(conditions: Iterable[str]) -> str:
+def _disjunction(conditions: Iterable[str]) -> str:
     found = list(conditions)
     return f"({' or '.join(found)})" if len(found) > 1 else "".join(found)
 
 
-def _and(*conditions: str) -> str:
+def _conjunction(*conditions: str) -> str:
     return " and ".join(filter(None, conditions))
 
 
@@ -324,5 +324,5 @@ def _list(words: Collection[str], last: str = "and") -> str:
     return f"{', '.join(first)} {last} {end}" if first else end
 
 
-def _either(words: Collection[str]) -> str:
+def _list_with_or(words: Collection[str]) -> str:
     return _list(words, "or")

@@ -76,7 +76,7 @@ def contradiction(
     ('idle',)
     """
     reading = _Reading(machine, acts, unseen)
-    now = reading.quietly({(state, _Calls()) for state in initial})
+    now = reading.unseen_closure({(state, _Calls()) for state in initial})
     ends = ((act.end, True, number) for number, act in enumerate(reading.acts))
     left = list(rooms)
     for at, over, number in sorted([*((act.start, False, each) for each, act in enumerate(reading.acts)), *ends]):
@@ -84,7 +84,7 @@ def contradiction(
             break
         now = reading.restarted(now, left, at)
         if not over:
-            now = reading.quietly({(state, calls | {(number, False)}) for state, calls in now})
+            now = reading.unseen_closure({(state, calls | {(number, False)}) for state, calls in now})
             continue
         act, own = reading.acts[number], {(number, False), (number, True)}
         after = {(state, calls - own) for state, calls in now if not (act.certain and calls & own)}
@@ -105,7 +105,7 @@ class _Reading:
         self.then = {
             (name, state): self._ways(cell, state) for name, of in events.items() for state, cell in of.ends.items()
         }
-        self.acts = [act for act in acts if act.event in events and not self._means_nothing(act)]
+        self.acts = [act for act in acts if act.event in events and not self._is_irrelevant(act)]
         self.unseen = unseen
         self.hidden = [each.name for each in machine.events.values() if each.kind == "hidden"]
 
@@ -122,7 +122,7 @@ class _Reading:
             case Moves():
                 return [(each.to, each.reply, each.begins) for each in cell.outcomes]
 
-    def _means_nothing(self, act: RecordedAct) -> bool:
+    def _is_irrelevant(self, act: RecordedAct) -> bool:
         return all(
             any(self._fits(act, *way) for way in ways) and all(to == state and not begins for to, _, begins in ways)
             for state in self.machine.states
@@ -139,11 +139,11 @@ class _Reading:
         while left and left[0].start < at:
             maybe |= not left[0].certain
             if left[0].certain:
-                now = self.quietly(self._hidden(now))
+                now = self.unseen_closure(self._hidden(now))
             if left[0].end > at:
                 break
             del left[0]
-        while maybe and (more := self.quietly(self._hidden(now)) - now):
+        while maybe and (more := self.unseen_closure(self._hidden(now)) - now):
             now |= more
         return now
 
@@ -155,7 +155,7 @@ class _Reading:
             for to, _, _ in self.first[name, state]
         }
 
-    def quietly(self, now: set[_Situation]) -> set[_Situation]:
+    def unseen_closure(self, now: set[_Situation]) -> set[_Situation]:
         found, todo = set(now), list(now)
         while todo and len(found) <= TOO_MANY:
             fresh = set(self._next(*todo.pop())) - found

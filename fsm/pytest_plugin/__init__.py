@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.stash[AGAINST] = _against(config)
+    config.stash[AGAINST] = _configured_suts(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -61,7 +61,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 terminalreporter.write(text)
 
 
-def _against(config: pytest.Config) -> dict[str, str] | None:
+def _configured_suts(config: pytest.Config) -> dict[str, str] | None:
     file = config.rootpath / "pyproject.toml"
     try:
         with file.open("rb") as opened:

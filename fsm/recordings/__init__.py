@@ -29,7 +29,7 @@ from fsm.recordings.form import (
     own_forms,
     recognised,
 )
-from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Notes, Piece, size_of
+from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Notes, Piece, estimated_size
 from fsm.recordings.time_order import Restarts
 from fsm.trace import Line, Observation, batch
 
@@ -111,7 +111,7 @@ def open_recording(
         head=head,
         pieces=chain(begun, pieces),
         notes=notes,
-        size=0 if source else size_of(name),
+        size=0 if source else estimated_size(name),
         whole=source is None,
         restarts=restarts,
         as_called=as_called,

@@ -171,7 +171,7 @@ class Opening:
         file = ""
         for piece in self.pieces if pieces is None else pieces:
             if piece.gap:
-                yield _of(file, batch(reader.gap() if reader else [(0, Observation(phase="gap"))]))
+                yield _with_file(file, batch(reader.gap() if reader else [(0, Observation(phase="gap"))]))
             file = piece.file
             if (read_whole := whole(piece)) is not None:
                 yield read_whole
@@ -180,10 +180,10 @@ class Opening:
             # Put the file in the line numbers, because some observations may be held back until another file is read.
             numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places
             found = chain.from_iterable(map(read, piece.lines, numbers))
-            yield _of(file, batch(found))
+            yield _with_file(file, batch(found))
             if reader:
-                yield _of(file, batch(reader.paused(piece.quiet)))
-        yield _of(file, batch(rest()))
+                yield _with_file(file, batch(reader.paused(piece.quiet)))
+        yield _with_file(file, batch(rest()))
 
     def by_line(self, read: Callable[[bytes], Observation | None]) -> Recording:
         """Return a recording in which *read* turns each line into an observation, or ``None`` for a foreign line."""
@@ -209,7 +209,7 @@ class Reader(Protocol):
     def gap(self) -> Numbered: ...
 
 
-def _of(file: str, found: Batch) -> Batch:
+def _with_file(file: str, found: Batch) -> Batch:
     if not file or not found.observations:
         return found
     return Batch(found.observations, [Line.of(each, file) for each in found.lines])
@@ -226,7 +226,7 @@ class LineKeys(msgspec.Struct):
     phase: str | None = None
 
     @property
-    def of_trace(self) -> bool:
+    def is_trace_line(self) -> bool:
         own = {self.trace, self.entity, self.phase} != {None}
         return own or (self.event is not None and self.ts is None and self.op is None)
 
@@ -245,7 +245,7 @@ def line_keys(head: bytes) -> LineKeys | None:
 
 def _is_trace(head: bytes) -> bool:
     found = line_keys(head)
-    return found is not None and found.of_trace
+    return found is not None and found.is_trace_line
 
 
 def _open_trace(opening: Opening) -> Recording:
@@ -338,7 +338,7 @@ def _head(lines: list[bytes], at: int) -> bytes:
     return b"\n".join(lines[at:end])[:HEAD]
 
 
-def titled(title: str, name: str) -> RecordingForm | TraceHeader:
+def form_of_title(title: str, name: str) -> RecordingForm | TraceHeader:
     """Return the form or the trace header that *title* denotes in the table *name*.
 
     An empty *title* denotes a trace.  Raise :class:`InputError` if *title* denotes neither a form nor a header.

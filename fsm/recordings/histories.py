@@ -225,7 +225,7 @@ class _Pairing:
         mixed = bool(self._timed) and timed not in self._timed
         self._timed.add(timed)
         if part.end == "whole":
-            self._whole(number, line, part.seen)
+            self._add_operation(number, line, part.seen)
         elif part.end == "call" or (part.end == "next" and part.pairs not in self._begun):
             self._call(number, line, part)
         else:
@@ -234,7 +234,7 @@ class _Pairing:
             what = f"the operation {'has a' if timed else 'has no'} start, unlike the operations before it"
             raise MeaningError(what, "give either all or none of the operations of a history a start and an end")
 
-    def _whole(self, number: int, line: int, seen: Observation) -> None:
+    def _add_operation(self, number: int, line: int, seen: Observation) -> None:
         if seen.start is None:
             seen = replace(seen, start=number, end=number)
         elif seen.end is not None and seen.end < seen.start:

@@ -216,12 +216,12 @@ class Trace:
         relative = self.title.relative
         plain = len(found) == len(lines) and all(is_plain(each, relative=relative) for each in found)
         if not plain:
-            found, numbers = self._one_by_one(lines, first, partial=partial)
+            found, numbers = self._read_each_line(lines, first, partial=partial)
         if any(seen.file for seen in found):
             places = zip(found, numbers, strict=True)
             numbers = [Line(seen.file, seen.line) if seen.file else number for seen, number in places]
         if self._timed or any(seen.end is not None for seen in found):
-            return self._in_order(found, numbers)
+            return self._sort_by_time(found, numbers)
         self._read += len(data)
         return Batch(found, numbers, self._as_columns(found, plain=plain))
 
@@ -236,7 +236,9 @@ class Trace:
             self._columns = DecodedColumns()
         return self._columns.of(found, plain=plain)
 
-    def _one_by_one(self, lines: Sequence[bytes], first: int, *, partial: bool) -> tuple[list[Observation], list[int]]:
+    def _read_each_line(
+        self, lines: Sequence[bytes], first: int, *, partial: bool
+    ) -> tuple[list[Observation], list[int]]:
         found: list[Observation] = []
         numbers: list[int] = []
         for number, line in enumerate(lines, first):
@@ -260,7 +262,7 @@ class Trace:
             if len(self._problems) >= MANY:
                 raise InputError(self._problems)
 
-    def _in_order(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
+    def _sort_by_time(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
         """Sort the observations by time, splitting calls with intervals in two, and return the final ones."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
@@ -282,7 +284,7 @@ class Trace:
         for table in batches:
             rare = table.columns is None or (table.columns.kind < 0).any()
             if self._timed or (rare and any(seen.end is not None for seen in table.observations)):
-                yield self._in_order(table.observations, table.lines)
+                yield self._sort_by_time(table.observations, table.lines)
             else:
                 yield table
         yield self.rest()

@@ -242,7 +242,7 @@ def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
         return None
 
 
-def size_of(name: str) -> int:
+def estimated_size(name: str) -> int:
     """Return the estimated uncompressed size in bytes of the file *name*, or 0 if it is unknown."""
     try:
         status = Path(name).stat()

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fsm.errors import documented, refused
-from fsm.recordings.form import RecordingForm, titled
+from fsm.recordings.form import RecordingForm, form_of_title
 from fsm.recordings.json_lines import EARLIEST, too_small
 from fsm.recordings.line_reader import decode
 from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
@@ -199,7 +199,7 @@ class ObservationColumns:
             one, other, *_ = sorted(f"'{each}'" if each else "none" for each in self._said)
             what = f"the table has rows of several recordings: column '{ABOUT}' has the values {one} and {other}"
             raise refused(self._name, "FSM212", what, "judge the rows of each recording separately")
-        for known in (titled(each or "", self._name) for each in self._said if not self._intervals):
+        for known in (form_of_title(each or "", self._name) for each in self._said if not self._intervals):
             self._intervals = isinstance(known, RecordingForm) and known.intervals
         if ROW in columns:
             numbers = _integers(columns[ROW])
@@ -287,7 +287,7 @@ class ObservationColumns:
             raise refused(self._name, "FSM212", what, _HINT) from error
 
 
-def said_of(rows: pa.RecordBatch) -> str:
+def recording_title(rows: pa.RecordBatch) -> str:
     if ABOUT not in rows.schema.names or not rows.num_rows:
         return ""
     return str(rows[ABOUT].slice(0, 1).cast(pa.string())[0].as_py() or "")

@@ -79,13 +79,13 @@ def forms(text: str) -> Iterator[EdnForm]:
     tokens = _tokens(text)
     for token in tokens:
         if token.word == "#_":
-            next(_inside(tokens, token, 1))
+            next(_read_forms(tokens, token, 1))
         elif token.word in {"[", "("}:
-            yield from _inside(tokens, token, 0)
+            yield from _read_forms(tokens, token, 0)
             for _, word, line in tokens:
                 raise NotationError(line, f"found {word[:10]!r} after the end of the vector")
         else:
-            yield from _inside(chain([token], tokens), None, 0)
+            yield from _read_forms(chain([token], tokens), None, 0)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -99,7 +99,7 @@ def _tokens(text: str) -> Iterator[_Token]:
             yield _Token(found.lastgroup, found[0], line)
 
 
-def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
+def _read_forms(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
     """Yield the forms that belong to *opening* (a bracket, a tag or ``#_``), or all forms without it."""
     for token in tokens:
         kind, word, line = token
@@ -112,7 +112,7 @@ def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Ite
             continue
         if depth >= DEEPEST:
             raise NotationError(line, f"the form is nested more than {DEEPEST} levels deep")
-        inside = _inside(tokens, token, depth + 1)
+        inside = _read_forms(tokens, token, depth + 1)
         if kind == "prefix":
             value = next(inside).value
             if word != "#_":
@@ -205,7 +205,7 @@ def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None
     """
     if not isinstance(value, dict):
         return None
-    keys = {_plain(key) for key in value}
+    keys = {_normalise_key(key) for key in value}
     if "type" in value and "process" in value:
         return jepsen
     if {"input", "call"} <= keys:
@@ -215,7 +215,7 @@ def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None
     return ours if "process" in value or {"entity", "output"} <= value.keys() else None
 
 
-def _plain(key: str) -> str:
+def _normalise_key(key: str) -> str:
     return key.lower().replace("_", "").replace("-", "")
 
 
@@ -289,7 +289,7 @@ def _keyed(value: Data) -> tuple[str, Data]:
                 "a value is nil, a reply, an observed state, a map of these, or a pair of a key and one of them: [k v]"
             )
             raise MeaningError(f"a value has {len(value)} items", hint)
-        case dict() if (found := _one(value, "entity", "key", "id")) is not None:
+        case dict() if (found := _first_value(value, "entity", "key", "id")) is not None:
             return _scalar(found, "key"), value
     return "", value
 
@@ -301,7 +301,7 @@ def _error(error: Data) -> tuple[str, str]:
         case [first, *rest]:
             return _scalar(first, "error"), " ".join(str(each) for each in rest)
         case dict():
-            return _scalar(_one(error, "reply", "code", "type", "error"), "error"), ""
+            return _scalar(_first_value(error, "reply", "code", "type", "error"), "error"), ""
         case _:
             return _scalar(error, "error"), ""
 
@@ -312,9 +312,9 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
     >>> porcupine({"ClientId": 0, "Input": "start", "Call": 3, "Output": "ok", "Return": 9}).seen.reply
     'ok'
     """
-    seen = _asked(_one(value, "input"), _one(value, "clientid", "client", "process"))
-    reply, shows = _answer(_one(value, "output"))
-    call, back = _one(value, "call"), _one(value, "return")
+    seen = _asked(_first_value(value, "input"), _first_value(value, "clientid", "client", "process"))
+    reply, shows = _answer(_first_value(value, "output"))
+    call, back = _first_value(value, "call"), _first_value(value, "return")
     if not isinstance(call, int) or isinstance(call, bool) or not (back is None or isinstance(back, int)):
         raise MeaningError(
             f"the operation has the call {call!r} and the return {back!r}", "call and return must be whole numbers"
@@ -330,9 +330,9 @@ def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
     >>> porcupine_event({"ClientId": 0, "Kind": True, "Value": "NOT_FOUND", "Id": 7}).end
     'return'
     """
-    what, pairs = _one(value, "value"), repr(_one(value, "id"))
-    process = _one(value, "clientid", "client", "process")
-    match _one(value, "kind"):
+    what, pairs = _first_value(value, "value"), repr(_first_value(value, "id"))
+    process = _first_value(value, "clientid", "client", "process")
+    match _first_value(value, "kind"):
         case 0 | "call":
             return UnderstoodForm("call", pairs, _asked(what, process))
         case 1 | "return":
@@ -348,7 +348,7 @@ def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
 def _asked(what: Data, process: Data) -> Observation:
     entity, event = "", what
     if isinstance(what, dict):
-        event = _one(what, "event", "op", "f", "type")
+        event = _first_value(what, "event", "op", "f", "type")
         entity, _ = _keyed(what)
     if not isinstance(event, str) or not event:
         hint = 'an input must be the name of an event, or {"event": …, "entity": …}'
@@ -363,9 +363,9 @@ def _process(process: Data) -> int | str | None:
 def _answer(value: Data) -> tuple[str, str]:
     """Return the reply and the shown state in *value*. Plain text is the reply, even if it names a state."""
     if isinstance(value, dict):
-        error = _one(value, "error", "err")
-        reply = _one(value, "reply", "code") if error in (None, "") else error
-        shows = _one(value, "shows", "state")
+        error = _first_value(value, "error", "err")
+        reply = _first_value(value, "reply", "code") if error in (None, "") else error
+        shows = _first_value(value, "shows", "state")
         text = "ok" if reply is None else _scalar(reply, "reply")
         return text, "" if shows is None else _scalar(shows, "state")
     return "" if value is None else _scalar(value, "value"), ""
@@ -377,8 +377,8 @@ def _instant(value: int) -> int:
     return value
 
 
-def _one(value: Mapping[str, Data], *names: str) -> Data:
-    found = {_plain(key): each for key, each in value.items()}
+def _first_value(value: Mapping[str, Data], *names: str) -> Data:
+    found = {_normalise_key(key): each for key, each in value.items()}
     return next((found[name] for name in names if name in found), None)
 
 

@@ -21,10 +21,10 @@ from pyarrow import fs, ipc, parquet
 
 from fsm.errors import refused
 from fsm.recordings import ARROW, PARQUET, SUFFIXES
-from fsm.recordings.form import TRACE, Recording, RecordingForm, recorded, titled
+from fsm.recordings.form import TRACE, Recording, RecordingForm, form_of_title, recorded
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import STDIN, Notes, decode
-from fsm.recordings.observation_columns import ABOUT, ENCODED, ROW, SCHEMA, TIMES, ObservationColumns, said_of
+from fsm.recordings.observation_columns import ABOUT, ENCODED, ROW, SCHEMA, TIMES, ObservationColumns, recording_title
 from fsm.recordings.time_order import HELD, Restarts
 from fsm.trace import Batch, Line, Observation, nanoseconds
 
@@ -94,14 +94,14 @@ def recording(
     table = _Table(name)
     batches = table.batches(notes, advanced)
     if table.origin is None:
-        known = titled(table.about, name)
+        known = form_of_title(table.about, name)
         table.epoch = isinstance(known, TraceHeader) and not known.relative
         return recorded(known, name, Trace(notes=notes, clocked=as_called).ordered(batches), notes)
     origin = table.origin
     if as_called:
         what = "the file is a table, which does not contain the original calls"
         raise refused(name, "FSM201", what, "give the recording from which the table was converted")
-    known = titled(origin.about, name)
+    known = form_of_title(origin.about, name)
     if isinstance(known, RecordingForm) and known.calls_only and origin.restarts != restarts:
         made = origin.restarts
         what = f"the table was converted with --restarts {made.assume} --shortest-restart {made.shortest // 1_000_000}"
@@ -172,12 +172,12 @@ class _Table:
                     raise refused(name, "FSM212", what, _HINT)
             self._files = _files(self._store, path)
         for each in self._files:
-            with _reading(self._named(each)):
+            with _reading(self._file_name(each)):
                 self._begin(each)
         if not self._files:
             raise refused(name, "FSM201", "the folder contains no Parquet or Arrow file", _HINT)
 
-    def _named(self, file: fs.FileInfo) -> str:
+    def _file_name(self, file: fs.FileInfo) -> str:
         return self.name if len(self._files) == 1 else f"{self.name.rstrip('/')}/{file.base_name}"
 
     def _begin(self, file: fs.FileInfo) -> None:
@@ -189,14 +189,14 @@ class _Table:
                     raise refused(self.name, "FSM212", what, "give the files, not the folder")
                 self.origin = decode(metadata[ORIGIN], _ORIGIN)
             elif ABOUT in names and not self.about:
-                self.about = next((said_of(rows) for rows, _ in pieces), "")
+                self.about = next((recording_title(rows) for rows, _ in pieces), "")
 
     def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
         columns, read = ObservationColumns(self.name, epoch=self.epoch), 0
         for each in self._files:
-            with _reading(self._named(each)):
+            with _reading(self._file_name(each)):
                 # Leave the file open, because some of its columns may be read later.
-                _, _, rows, pieces = _reader(self._store.open_input_file(each.path), self._named(each))
+                _, _, rows, pieces = _reader(self._store.open_input_file(each.path), self._file_name(each))
                 for piece, later in _read_ahead(pieces):
                     read += piece.num_rows
                     found = columns.batch(piece, later)

@@ -48,7 +48,7 @@ class Ordering(Generic[T]):
         self._points.sort(key=itemgetter(0))
         old = sum(1 for at, _ in self._points if at < self._latest - WINDOW)
         count = max(old, len(self._points) - HELD)
-        yield from self._first(count)
+        yield from self._take_first(count)
 
     def due(self, settle: int, quiet: int) -> Iterator[T]:
         """Yield points that are more than *settle* nanoseconds old. The current time is the latest time plus *quiet*.
@@ -62,15 +62,15 @@ class Ordering(Generic[T]):
             self._points.sort(key=itemgetter(0))
             count = max(bisect_left(self._points, final, key=itemgetter(0)), len(self._points) - HELD)
             self.final = max(self.final, self._points[count - 1][0])
-            settled = self._first(count)
+            settled = self._take_first(count)
             self._earliest = self._points[0][0] if self._points else 0
             yield from settled
 
     def rest(self) -> Iterator[T]:
         self._points.sort(key=itemgetter(0))
-        yield from self._first(len(self._points))
+        yield from self._take_first(len(self._points))
 
-    def _first(self, count: int) -> list[T]:
+    def _take_first(self, count: int) -> list[T]:
         points, self._points = self._points[:count], self._points[count:]
         return [point for _, point in points]
 

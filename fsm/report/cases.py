@@ -122,7 +122,7 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
                 detail=message(finding, each, judgement.machine.entity),
                 facts=(*filter(None, [at and f"at: {at}"]), f"{judgement.machine.entity}: {each.observation.entity}"),
                 entity=each.observation.entity,
-                others=_others(each),
+                others=_other_lines(each),
                 # The last reported violation of a cause also counts the unreported violations of this cause.
                 count=finding.count - len(finding.first) + 1 if each is finding.first[-1] else 1,
                 again=number > 0,
@@ -154,7 +154,7 @@ def _clauses(judgement: Judgement) -> dict[Clause, bool]:
     return found | {prop.clause: True for prop in judgement.properties}
 
 
-def _others(violation: Violation) -> tuple[Line, ...]:
+def _other_lines(violation: Violation) -> tuple[Line, ...]:
     first, stretch = Line(violation.file, violation.line), violation.stretch
     lines = [*violation.lines, *(Line(violation.file, each.line) for each in (stretch.operations if stretch else ()))]
     return tuple(each for each in dict.fromkeys(lines) if each != first)

@@ -15,7 +15,7 @@ from fsm.report.cases import Case, Cases, CaseStatus, near
 from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import PLAIN, Layout
 from fsm.report.machine_report import data, steps
-from fsm.report.text import cited, used
+from fsm.report.text import clause_texts, used
 from fsm.report.words import either, plural, tally
 from fsm.verdict import Unknown
 
@@ -170,7 +170,7 @@ def _step_explanation(
     cells = _cells(examination, checked, number)
     yield from ((f"step {number}" if cell is cells[0] else "", used(cell)) for cell in cells)
     yield from (("if", _condition(one, examination.machine)) for cell in cells for one in cell.conditions)
-    clauses = cited(dict.fromkeys(cell.clause for cell in cells))
+    clauses = clause_texts(dict.fromkeys(cell.clause for cell in cells))
     yield from (("" if clause is not clauses[0] else "clauses", clause) for clause in clauses)
 
 

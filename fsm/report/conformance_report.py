@@ -43,7 +43,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
     longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
     for number, taken in enumerate(failure.trace):
         label = "test" if not number else ""
-        yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_seen(taken)}".rstrip()
+        yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_response_text(taken)}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
     yield from layout.row("also in", ", ".join(map(words.either, failure.also)))
@@ -72,7 +72,7 @@ def trace_data(failure: Failure) -> list[Json]:
     ]
 
 
-def _seen(taken: Taken) -> str:
+def _response_text(taken: Taken) -> str:
     seen = taken.seen
     if seen is None:
         return "no answer"
@@ -152,10 +152,10 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
     if tested.told:
         yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
-    yield from _not_reached(tested, layout)
+    yield from _unreached_lines(tested, layout)
     if unseen := tested.unseen:
         yield from _first_lines(
-            layout.wrapped(f"never occurred: {_by_outcome(tested, unseen)}", "    "), unseen, "outcome"
+            layout.wrapped(f"never occurred: {_list_outcomes(tested, unseen)}", "    "), unseen, "outcome"
         )
     if never := [f"{event}={outcome}" if outcome else event for event, outcome in tested.oracle.plan.never]:
         yield from _first_lines(layout.wrapped(f"left to faults: {'; '.join(never)}", "    "), never, "outcome")
@@ -186,7 +186,7 @@ def _omissions(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
             yield from layout.wrapped(note)
 
 
-def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
+def _unreached_lines(tested: Tested, layout: Layout) -> Iterator[str]:
     table = tested.oracle.plan.table
     for obstacle, pairs in tested.unreached.items() if not tested.shortened else ():
         method = " (method arrange)" if obstacle is Obstacle.CHOICE and "arrange" in tested.methods else ""
@@ -232,7 +232,7 @@ def _listed_pairs(label: str, pairs: Collection[tuple[str, str]], layout: Layout
         yield from _first_lines(layout.wrapped(f"{label}: {'; '.join(events)}", "    "), pairs, "pair")
 
 
-def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
+def _list_outcomes(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
     table = tested.oracle.plan.table
     came = {(row, table.ways[way].name) for way in tested.cover.ways for row, _ in [table.origin[way]]}
     states = words.grouped(((row, outcome), table.states[state]) for row, state, outcome in outcomes)

@@ -165,7 +165,7 @@ def html(cover: CoverReport) -> str:
     return "\n".join(_html_document(cover)) + "\n"
 
 
-def _shown(value: str) -> str:
+def _escape_html(value: str) -> str:
     return escape(visible(value))
 
 
@@ -190,7 +190,7 @@ def _html_document(cover: CoverReport) -> Iterator[str]:
         yield f'<tr><td class="number">{"<td>".join(cells)}</tr>'
     yield "</tbody></table></div>"
     if any(row.lines for machine in cover.machines for row in machine.rows):
-        preamble = "\n".join(map(_shown, cover.client.preamble.splitlines()))
+        preamble = "\n".join(map(_escape_html, cover.client.preamble.splitlines()))
         yield from ("<h2>To run once, before the lines of any pair</h2>", f"<pre>{preamble}</pre>")
     for machine in cover.machines:
         yield from _html_machine(machine, cover.numbers())
@@ -198,8 +198,8 @@ def _html_document(cover: CoverReport) -> Iterator[str]:
 
 
 def _html_machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
-    yield f"<h2>{_shown(machine.name)}</h2>"
-    yield f"<p>{_shown(machine.summary())}.</p>"
+    yield f"<h2>{_escape_html(machine.name)}</h2>"
+    yield f"<p>{_escape_html(machine.summary())}.</p>"
     yield '<p class="key"><span class="covered">12</span>number of times it was covered '
     yield '<span class="calls">calls</span>not covered, although a client can cover it by calls alone '
     yield '<span class="open">open</span>a client exercises it by calls alone, but the recording does not prove it '
@@ -212,23 +212,23 @@ def _html_machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterat
         yield f"<h3>Not covered, {about}: {len(rows)}</h3>"
         yield from map(_client_path, rows)
     for why, those in machine.beyond().items():
-        yield f"<h3>Not covered, {_shown(why)}: {len(those)}</h3>"
+        yield f"<h3>Not covered, {_escape_html(why)}: {len(those)}</h3>"
         yield from (_client_path(row) for row in those if row.path.steps)
-        if pathless := [_shown(row.name) for row in those if not row.path.steps]:
+        if pathless := [_escape_html(row.name) for row in those if not row.path.steps]:
             yield f"<p>{', '.join(pathless)}</p>"
     yield from _counts(machine, numbers)
 
 
 def _html_table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
     states = [*machine.coverage.machine.states]
-    heads = "".join(f'<th scope="col">{_shown(state)}' for state in states)
+    heads = "".join(f'<th scope="col">{_escape_html(state)}' for state in states)
     yield f'<div class="wide"><table><thead><tr><th>{heads}</tr></thead><tbody>'
     for event, group in groupby(machine.rows, key=lambda row: row.cell[0]):
         rows = {row.cell[1]: row for row in group}
         cells = "".join(
             _cell(rows[state], numbers, compared=machine.compared) if state in rows else "<td>" for state in states
         )
-        yield f'<tr><th scope="row">{_shown(event)}{cells}</tr>'
+        yield f'<tr><th scope="row">{_escape_html(event)}{cells}</tr>'
     yield "</tbody></table></div>"
 
 
@@ -237,7 +237,7 @@ def _cell(row: CoverRow, numbers: Mapping[str, str], *, compared: bool) -> str:
     side = "" if not compared or bool(row.counts) == bool(row.others) else " first" if row.counts else " second"
     kind = row.standing.name.lower() + side
     about = "; ".join(f"{number}: {count:,}" for number, count in _numbered(row.counts, numbers)) or row.why
-    title = f' title="{_shown(about)}"' if about else ""
+    title = f' title="{_escape_html(about)}"' if about else ""
     return f'<td class="{kind} number"{title}>{f"{total:,}" if total else _MARKS[row.standing]}'
 
 
@@ -246,10 +246,10 @@ def _numbered(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator
 
 
 def _client_path(row: CoverRow) -> str:
-    steps = _shown(path_of(row))
-    lines = "\n".join(map(_shown, row.lines))
+    steps = _escape_html(path_of(row))
+    lines = "\n".join(map(_escape_html, row.lines))
     shell = f"<pre>{lines}</pre>" if lines else ""
-    return f"<details><summary>{_shown(row.name)}</summary><p>{steps}</p>{shell}</details>"
+    return f"<details><summary>{_escape_html(row.name)}</summary><p>{steps}</p>{shell}</details>"
 
 
 def _counts(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
@@ -259,5 +259,5 @@ def _counts(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str
         both = {**row.counts, **row.others}
         if both:
             those = ", ".join(f"{number}: {count:,}" for number, count in _numbered(both, numbers))
-            yield f"<tr><td>{_shown(row.name)}<td>{those}</tr>"
+            yield f"<tr><td>{_escape_html(row.name)}<td>{those}</tr>"
     yield "</tbody></table></details>"

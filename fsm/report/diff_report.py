@@ -58,7 +58,7 @@ def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> st
     for head, those in (
         (style(f"only in {visible(found.first)}", "red"), _differences(found, Where.FIRST)),
         (style(f"only in {visible(found.second)}", "green"), _differences(found, Where.SECOND)),
-        ("not drawn, which does not count as a difference", _undrawn(found)),
+        ("not drawn, which does not count as a difference", _undrawn_lines(found)),
     ):
         if listed := [line for each in those for line in layout.kept(visible(each), "  ", "      ")]:
             lines += ["", head, *listed]
@@ -78,10 +78,12 @@ def _differences(found: Comparison, where: Where) -> Iterator[str]:
             why = f": no state of {other} has this name" if state.why is Why.STATE else ""
             leading = leads.get(state.name)
             place = state.place or (found.near(leading) if leading else None)
-            yield f"{_at(place)}state {state.name}{why}"
+            yield f"{_position_text(place)}state {state.name}{why}"
     moves = (move for move in found.moves if move.where is where)
     # Arrows of one event share a line if they differ only in their states.
-    alike = grouped((f"{_at(found.near(move))}{_move(move)}{_why(found, move)}", move) for move in moves)
+    alike = grouped(
+        (f"{_position_text(found.near(move))}{_move(move)}{_move_note(found, move)}", move) for move in moves
+    )
     for text, those in alike.items():
         arrows = (one.source if one.silent else f"{one.source or 'nowhere'} → {one.target}" for one in those)
         yield text.replace("\0", ", ".join(arrows))
@@ -105,7 +107,7 @@ _WHY: Final = {
 }
 
 
-def _why(found: Comparison, move: ComparedMove) -> str:
+def _move_note(found: Comparison, move: ComparedMove) -> str:
     if move.why is not None:
         other = found.second if move.where is Where.FIRST else found.first
         return _WHY[move.why].format(other=other, label=move.label, initial=found.initial)
@@ -127,11 +129,11 @@ def _move(move: ComparedMove) -> str:
     return words
 
 
-def _at(place: Location | None) -> str:
+def _position_text(place: Location | None) -> str:
     return f":{place.line}:{place.column}: " if place else ""
 
 
-def _undrawn(found: Comparison) -> Iterator[str]:
+def _undrawn_lines(found: Comparison) -> Iterator[str]:
     states = [state.name for state in found.states if state.where is Where.UNDRAWN]
     if states:
         yield f"states: {', '.join(states)}"
@@ -246,7 +248,7 @@ def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str
 
 def _alternatives(these: tuple[Observable, ...]) -> str:
     replies = grouped((each._replace(reply=""), each.reply) for each in these)
-    return either([_seen(each, tuple(sorted(those, key="error".__eq__))) for each, those in replies.items()])
+    return either([_observable_text(each, tuple(sorted(those, key="error".__eq__))) for each, those in replies.items()])
 
 
 def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
@@ -258,14 +260,14 @@ def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
     for side, state in zip(names, found.start, strict=True):
         yield f"  {side} starts {state}"
     for number, each in enumerate(found.rounds, 1):
-        what = "something unobservable" if each.seen is None else _seen(each.seen)
+        what = "something unobservable" if each.seen is None else _observable_text(each.seen)
         places = f"{names[0]} is in {each.first or 'any state'}, {names[1]} in {each.second or 'any state'}"
         yield f"  {number:2} {what}: {places}"
     owner, other = names[found.owner.value], names[found.owner.other.value]
-    yield f"now {owner} can have {_seen(found.option)}, and {other} cannot"
+    yield f"now {owner} can have {_observable_text(found.option)}, and {other} cannot"
 
 
-def _seen(observable: Observable, replies: tuple[str, ...] = ()) -> str:
+def _observable_text(observable: Observable, replies: tuple[str, ...] = ()) -> str:
     replies = tuple(filter(None, replies or (observable.reply,)))
     if observable.shows:
         return f"{observable.shows} shown"

@@ -129,7 +129,7 @@ def _story(story: Story) -> Json:
             {
                 **picked(step.place, "file", line="number"),
                 "at": words.moment(step.seen.at) or None,
-                **_seen(step.seen, "event", "phase", "reply", "shows", "met", "output", "detail"),
+                **_observation_data(step.seen, "event", "phase", "reply", "shows", "met", "output", "detail"),
                 **picked(step, "before", "after"),
                 "violations": [violation_data(violation) for violation in step.violations],
                 **picked(step, "tolerated"),
@@ -175,7 +175,7 @@ def violation_data(violation: Violation) -> Json:
         **picked(violation, "file", "line"),
         "at": words.moment(seen.at) or None,
         **picked(violation, entity="observation.entity", cause="cause", illegal="illegal?", found="found?"),
-        **_seen(seen, "event", "reply", "shows", "met", "output", "detail"),
+        **_observation_data(seen, "event", "reply", "shows", "met", "output", "detail"),
         "before": list(violation.before),
         "allowed": {permission.state: list(permission.what) for permission in violation.permitted},
         "edits": [record(edit) for edit in violation.edits],
@@ -192,10 +192,10 @@ def violation_data(violation: Violation) -> Json:
 
 
 def _operation(seen: Observation) -> Json:
-    return {"line": seen.line, **_seen(seen, "process", "event", "reply", "shows", "start", "end")}
+    return {"line": seen.line, **_observation_data(seen, "process", "event", "reply", "shows", "start", "end")}
 
 
-def _seen(seen: Observation, *words: str) -> dict[str, Json]:
+def _observation_data(seen: Observation, *words: str) -> dict[str, Json]:
     found = record(seen)  # Drop the fields that are not set.
     return {word: found.get(word) for word in words}
 

@@ -66,7 +66,7 @@ def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[
         yield f"{name:<{longest}}  {''.join(parts)}"
 
 
-def stretched(violation: Violation) -> Iterator[str]:
+def stretch_lines(violation: Violation) -> Iterator[str]:
     stretch = violation.stretch
     if not (text := words.stretch(violation)) or stretch is None:
         return
@@ -80,7 +80,7 @@ def reasons(violation: Violation) -> list[str]:
         *words.reasons(violation),
         f"clause: {violation.clause.says} ({violation.clause.source})",
         *(f"known: {each}" for each in words.known(violation)),
-        *stretched(violation),
+        *stretch_lines(violation),
     ]
 
 
@@ -269,10 +269,10 @@ def violation_chart(story: Story, number: int, form: RecordingForm) -> SequenceC
         chosen=entity,
     )
     marks = (violation_mark(violation) for step in shown for violation in step.violations)
-    return recorded_chart(steps, [replace(mark, seen=_called(mark.seen, story.machine)) for mark in marks])
+    return recorded_chart(steps, [replace(mark, seen=_with_rpc_name(mark.seen, story.machine)) for mark in marks])
 
 
-def _called(seen: Observation, machine: Machine) -> Observation:
+def _with_rpc_name(seen: Observation, machine: Machine) -> Observation:
     event = machine.events.get(seen.event)
     return structs.replace(seen, event=(event and event.rpc) or seen.event, of=machine.entity)
 
@@ -280,7 +280,7 @@ def _called(seen: Observation, machine: Machine) -> Observation:
 def _paired(steps: Sequence[Step], machine: Machine, entity: RecordedEntity) -> Iterator[ChartStep]:
     calls = CallPairs()
     for order, step in enumerate(steps):
-        seen = _called(step.seen, machine)
+        seen = _with_rpc_name(step.seen, machine)
         made = ChartStep(lines=(step.place,), seen=seen, entity=entity if seen.entity else None, order=order)
         calls.add(made, (None,))
         yield made

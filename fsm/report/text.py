@@ -21,7 +21,7 @@ from fsm.monitor.provenance import Provenance, RuledOut, provenance
 from fsm.recordings.form import HISTORY, own_forms
 from fsm.recordings.line_reader import FOREIGN
 from fsm.report import ExitCode, Report, single, why, words
-from fsm.report.lanes import stretched
+from fsm.report.lanes import stretch_lines
 from fsm.report.layout import LABEL, PLAIN, Layout
 from fsm.trace import Observation
 
@@ -89,8 +89,8 @@ class _Writer:
         if violation.observation.detail not in head:
             yield from self.layout.row("message", words.short(violation.observation.detail))
         yield from self.layout.reasons(violation)
-        yield from self.layout.row("also at", self._others(finding))
-        sentence, *lines = tuple(stretched(violation)) or ("",)
+        yield from self.layout.row("also at", self._other_places(finding))
+        sentence, *lines = tuple(stretch_lines(violation)) or ("",)
         yield from self.layout.row("stretch", sentence)
         yield from (f"      {line}".rstrip() for line in lines)
 
@@ -111,7 +111,7 @@ class _Writer:
                 yield from self.layout.row("expected", words.allowed(violation))
                 yield from self.layout.row("clause", f"{violation.clause.name} ({violation.clause.level})")
 
-    def _others(self, finding: Finding) -> str:
+    def _other_places(self, finding: Finding) -> str:
         here = finding.first[0].file
         others = ", ".join(f"{each.file if each.file != here else ''}:{each.line}" for each in finding.first[1:])
         rest = finding.count - len(finding.first)
@@ -272,7 +272,7 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
     clauses: dict[Clause | None, None] = {}
     for step in story.steps:
         last, found = step is story.steps[-1], [*map(provenance, step.followed)]
-        lines = [("before", [_named(step.before)])] if step is story.steps[0] else []
+        lines = [("before", [_states_text(step.before)])] if step is story.steps[0] else []
         reasons = last or bool(step.violations)
         lines += rows(found, reasons=reasons)
         lines += [] if found else [("after", ["any state, because nothing is known from this point on"])]
@@ -290,10 +290,10 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
             clauses |= {use.clause: None for one in each.derivations for use in one.uses}
             clauses |= {one.clause: None for one in each.ruled_out if reasons}
     yield from ["  clauses"] * any(clauses)
-    yield from (line for text in cited(clauses) for line in layout.wrapped(text, "    "))
+    yield from (line for text in clause_texts(clauses) for line in layout.wrapped(text, "    "))
 
 
-def cited(clauses: Iterable[Clause | None]) -> list[str]:
+def clause_texts(clauses: Iterable[Clause | None]) -> list[str]:
     return [f"{each.name} ({each.level}): {each.says} [{each.source}] {each.link}" for each in clauses if each]
 
 
@@ -319,7 +319,7 @@ def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, l
 
 
 def _grouped(states: Iterable[tuple[str, str]]) -> list[str]:
-    return [f"{_named(those)}{reason}" for reason, those in words.grouped(states).items()]
+    return [f"{_states_text(those)}{reason}" for reason, those in words.grouped(states).items()]
 
 
 def _reason(exclusion: RuledOut, found: Provenance) -> str:
@@ -355,7 +355,7 @@ def used(use: UsedCell) -> str:
     return f"{copy}{step.event}{' ends' if step.ends else ''} in {step.source}{moved}{how}{clause}"
 
 
-def _named(states: Sequence[str]) -> str:
+def _states_text(states: Sequence[str]) -> str:
     if len(states) > STATES:
         return f"{', '.join(states[: STATES - 2])} and {len(states) - STATES + 2} more"
     return words.either(states or ("none",))

@@ -167,20 +167,20 @@ def reply(name: str) -> str:
 def _edit(edit: Edit, violation: Violation) -> str:
     match edit.repair:
         case Repair.REPLY:
-            return f"the reply is {either(reply(name) for name in _instead(edit.repair, violation))}"
+            return f"the reply is {either(reply(name) for name in _replacements(edit.repair, violation))}"
         case Repair.REPEATED:
             return "it is dropped: it repeats what came before"
         case Repair.SWAPPED:
             return f"it comes after the {edit.instead} that follows"
         case Repair.MISSING:
-            return f"{either(_instead(edit.repair, violation))} comes before it"
+            return f"{either(_replacements(edit.repair, violation))} comes before it"
         case Repair.EXTRA:
             return "it is dropped"
         case _:
             assert_never(edit.repair)
 
 
-def _instead(repair: Repair, violation: Violation) -> list[str]:
+def _replacements(repair: Repair, violation: Violation) -> list[str]:
     return [edit.instead for edit in violation.edits if edit.repair is repair]
 
 

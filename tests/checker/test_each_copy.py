@@ -9,7 +9,7 @@ from random_systems import system_of
 from toy_systems import OFFICE, specification_of
 
 from fsm.checker import examine
-from fsm.language.library import claims, composed, of_copies, systems
+from fsm.language.library import claims, composed, specifications_of_copies, systems
 from fsm.machine.claims import is_of
 from fsm.machine.evidence import Proved, Refuted
 from fsm.machine.product.system import System
@@ -54,7 +54,7 @@ def test_copies_of_shipped_systems_come_out_alike(name: str) -> None:
         each: 3 if each == "container" else 2 for each, part in stated.machine.parts.items() if len(part.copies) > 1
     }
     for of in (stated, composed(stated, several)) if name == "nri-plugin-contract" else (stated,):
-        copies = of_copies(of)
+        copies = specifications_of_copies(of)
         for profile in (None, *of.machine.profiles):
             found = examine(of, profile, copies=copies)
             assert [each.name for each in of.properties] == [each.of.name for each in found.checked]

@@ -173,7 +173,7 @@ def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -
     system = load_system("plugin-sync")
     [stated] = [each for each in claims("plugin-sync").properties if each.name == "calls-go-on"]
     right, _ = both(stated, system)
-    monkeypatch.setattr(Waiting, "stays_due", lambda *_: False)
+    monkeypatch.setattr(Waiting, "can_stay_due", lambda *_: False)
     _, wrong = both(stated, system)
 
     assert isinstance(right.verdict, Refuted)

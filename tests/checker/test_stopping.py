@@ -151,7 +151,7 @@ def test_what_the_system_refuses_ends_a_search(system: System, monkeypatch: pyte
     def refused(_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("fsm.checker.packed.packed_graph.PackedGraph._more_states", refused)
+    monkeypatch.setattr("fsm.checker.packed.packed_graph.PackedGraph._enlarge_states", refused)
     found = decide(stated, packed).verdict
 
     assert isinstance(found, Unknown)

@@ -22,7 +22,7 @@ from machines import DOOR
 from real_parts import program
 
 from fsm.cli import commands
-from fsm.errors import about_code, documented
+from fsm.errors import code_url, documented
 from fsm.language.library import home, load, names, roles, systems
 
 NEWEST = str(RECORDINGS / "containerd-2.1.9.log")
@@ -465,7 +465,7 @@ def test_a_narrow_terminal(arguments: list[str]) -> None:
 
 
 def test_a_code_is_a_link_on_a_terminal() -> None:
-    link = f"\x1b]8;;{about_code('FSM001')}\x1b\\FSM001\x1b]8;;\x1b\\"
+    link = f"\x1b]8;;{code_url('FSM001')}\x1b\\FSM001\x1b]8;;\x1b\\"
     terminal = Terminal("show", "doors")
 
     assert 2 == terminal.end()

@@ -124,7 +124,7 @@ def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
 def test_a_page_of_a_model_whose_claims_were_not_all_tried_is_unknown(
     over: str, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(Interruption, "softly", lambda _self: nullcontext(lambda: over))
+    monkeypatch.setattr(Interruption, "soft_limits", lambda _self: nullcontext(lambda: over))
     page = tmp_path / "page.html"
 
     ended = fsm("explore", "nri-pod", "-o", str(page))

@@ -15,8 +15,8 @@ from commands import RECORDINGS, fsm
 from judged import content
 from msgspec.json import decode
 
-from fsm.fleet import Summary, cluster_tasks, summarised, total
-from fsm.fleet.cluster_tasks import ClusterTask, added_up, causes, put_together
+from fsm.fleet import Summary, cluster_tasks, summarise, total
+from fsm.fleet.cluster_tasks import ClusterTask, causes, put_together, sum_summaries
 from fsm.machine.findings import NOTHING_CONCERNS
 from fsm.monitor.judgement import judge
 
@@ -29,7 +29,7 @@ ENTITIES: Final = 5
 NODE: Final = "node-1"
 
 LINES: Final = ClusterTask(form="lines", models=(), profile=None)
-EXPECTED: Final = total(summarised([judge(RECORDINGS / name)], node=name) for name in NAMES)
+EXPECTED: Final = total(summarise([judge(RECORDINGS / name)], node=name) for name in NAMES)
 
 # Observations that concern all containers, or whose event is unknown to the machine.
 OF_ALL: Final = (
@@ -50,7 +50,7 @@ def batches(rows: list[dict[str, Any]], chance: random.Random) -> Iterator[pa.Re
 
 
 def summed(judged: Iterable[pa.RecordBatch]) -> Summary:
-    [row] = [row for batch in added_up(judged) for row in batch.to_pylist()]
+    [row] = [row for batch in sum_summaries(judged) for row in batch.to_pylist()]
     assert row["problem"] == ""
     return decode(row["judged"], type=Summary)
 
@@ -121,7 +121,7 @@ def test_entities_in_any_parts_come_to_the_whole(trace: tuple[Path, list[dict[st
     chance = random.Random(number)
     path, rows = trace
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
-    expected = summarised([judge(path)], node=NODE)
+    expected = summarise([judge(path)], node=NODE)
 
     def judged(those: list[dict[str, Any]]) -> Summary:
         return summed(put_together(task.judged(batches(those, chance))))
@@ -144,7 +144,7 @@ def test_what_is_of_all_is_counted_once(
 
     found = summed(put_together(task.judged(batches(in_parts(rows, 3), random.Random(1)))))
 
-    assert found.shares != summarised([judge(path)], node=NODE).shares
+    assert found.shares != summarise([judge(path)], node=NODE).shares
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_why_parts_are_unknown_is_why_the_whole_is(rows: list[dict[str, Any]], w
     path = tmp_path / "trace.jsonl"
     path.write_text("\n".join(map(json.dumps, [{"trace": 1, "machine": KIND, "fresh": True}, *rows])), encoding="utf-8")
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
-    expected = summarised([judge(path)], node=NODE)
+    expected = summarise([judge(path)], node=NODE)
     keyed = [
         {"node": NODE, "file": str(path), "line": number, "entity": "", **row} for number, row in enumerate(rows, 2)
     ]
@@ -192,10 +192,10 @@ def test_a_recording_with_a_problem_leaves_the_others(tmp_path: Path) -> None:
     rows = [{"node": each.name, "file": str(each)} for each in (bad, good)]
     task = ClusterTask(form="files", models=(), profile=None)
 
-    found = [row for batch in added_up(task.judged(batches(rows, random.Random(1)))) for row in batch.to_pylist()]
+    found = [row for batch in sum_summaries(task.judged(batches(rows, random.Random(1)))) for row in batch.to_pylist()]
 
     assert sorted(bool(row["problem"]) for row in found) == [False, True]
     [problem] = [row["problem"] for row in found if row["problem"]]
     assert problem.startswith(f"{bad}: the file cannot be opened: no such file")
     [summary] = [decode(row["judged"], type=Summary) for row in found if row["judged"]]
-    assert summary == summarised([judge(good)], node=good.name)
+    assert summary == summarise([judge(good)], node=good.name)

@@ -17,7 +17,7 @@ from msgspec.json import decode, encode
 from spark_cluster import Cluster, cluster
 
 from fsm.errors import InputError
-from fsm.fleet import Summary, summarised, total
+from fsm.fleet import Summary, summarise, total
 from fsm.monitor.judgement import judge
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def test_lines_in_any_order(session: SparkSession) -> None:
 
     judged = spark().judge(frame)
 
-    expected = total(summarised([judge(RECORDINGS / name)], node=name) for name in NAMES)
+    expected = total(summarise([judge(RECORDINGS / name)], node=name) for name in NAMES)
     assert judged.summary() == (expected, ())
     found = {(row.node, row.clause, row["count"]) for row in judged.findings.collect()}
     assert found == {
@@ -92,7 +92,7 @@ def observations(folder: Path) -> tuple[list[tuple[Any, ...]], Summary]:
         lines[150:150] = ['{"event": "restart"}', '{"event": "restart", "phase": "maybe"}']
         path = folder / f"node-{node}.jsonl"
         path.write_text("\n".join([head, *lines]), encoding="utf-8")
-        parts.append(summarised([judge(path)], node=f"node-{node}"))
+        parts.append(summarise([judge(path)], node=f"node-{node}"))
         for number, line in enumerate(lines, 2):
             row = json.loads(line)
             values = (row.get(each) for each in ("entity", "of", "event", "phase", "reply", "shows", "emits"))
@@ -128,7 +128,7 @@ def test_recordings_that_were_converted(session: SparkSession, tmp_path: Path) -
 
     found, problems = spark().judge(frame).summary()
 
-    expected = total([summarised([judge(RECORDINGS / name)]) for name in NAMES])
+    expected = total([summarise([judge(RECORDINGS / name)]) for name in NAMES])
     assert problems == ()
     assert found.of_all().shares == expected.of_all().shares
 
@@ -159,7 +159,7 @@ def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cl
     judging.join()
 
     assert ended < all_of_them == len(files)
-    expected = total(summarised([judge(each)], node=nodes[str(each)]) for each in files)
+    expected = total(summarise([judge(each)], node=nodes[str(each)]) for each in files)
     assert found == [(expected, ())]
     assert len(expected.shares) > len(files)
     assert two_workers.workers[0].poll() is None
@@ -189,7 +189,7 @@ def test_files_that_cannot_be_read_are_told(session: SparkSession) -> None:
 
     found, problems = spark().judge_files(session, {good: "one", "/no/such.log": "two"}).summary()
 
-    assert found == summarised([judge(good)], node="one")
+    assert found == summarise([judge(good)], node="one")
     assert [each.partition(" [")[0] for each in problems] == [
         "/no/such.log: the file cannot be opened: no such file or directory"
     ]
@@ -204,7 +204,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 @pytest.mark.nightly
 def test_the_command(tmp_path: Path) -> None:
     files = [str(RECORDINGS / name) for name in NAMES[:2]]
-    expected = total(summarised([judge(each)], node=node) for each, node in spark().named(files).items())
+    expected = total(summarise([judge(each)], node=node) for each, node in spark().named(files).items())
     (tmp_path / "all.json").write_bytes(encode(expected))
 
     summary = command("--engine", "spark[2]", "--format", "summary", *files)
@@ -237,7 +237,7 @@ def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
 
     ran = command("--engine", "spark[1]", "--format", "summary", *files, PYTHONPATH=str(tmp_path))
 
-    expected = total(summarised([judge(each)], node=node) for each, node in spark().named(files).items())
+    expected = total(summarise([judge(each)], node=node) for each, node in spark().named(files).items())
     assert marker.exists()
     assert (ran.returncode, decode(ran.stdout, type=Summary)) == (1, expected), ran.stderr
 
@@ -249,7 +249,7 @@ def test_tables_that_match_a_pattern(tmp_path: Path) -> None:
 
     ran = command("--engine", "spark[2]", "--format", "summary", f"file://{tmp_path}/*.parquet")
 
-    expected = total(summarised([judge(tmp_path / f"node-{each}.parquet")], node=f"node-{each}") for each in range(2))
+    expected = total(summarise([judge(tmp_path / f"node-{each}.parquet")], node=f"node-{each}") for each in range(2))
     assert (ran.returncode, decode(ran.stdout, type=Summary)) == (1, expected)
 
 

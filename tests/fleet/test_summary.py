@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from msgspec.json import decode, encode
 
-from fsm.fleet import FirstPlace, GatheredCause, Share, Summary, summarised, total
+from fsm.fleet import FirstPlace, GatheredCause, Share, Summary, summarise, total
 from fsm.monitor.judgement import judge
 from fsm.report import ExitCode
 
@@ -127,11 +127,11 @@ def test_of_all_is_of_all(those: list[Summary], chance: random.Random) -> None:
 
 def test_recordings_add_up_to_what_judging_all_of_them_gives() -> None:
     judged = [judge(RECORDINGS / name, profile=profile) for name in NAMES for profile in (None, "auto")]
-    parts = [summarised([each], node=f"node-{number % 3}") for number, each in enumerate(judged)]
+    parts = [summarise([each], node=f"node-{number % 3}") for number, each in enumerate(judged)]
     whole = total(parts)
 
     assert reduce(add, parts[::-1]) == whole
-    assert summarised(judged) == reduce(add, (summarised([each]) for each in judged))
+    assert summarise(judged) == reduce(add, (summarise([each]) for each in judged))
     assert {"node-0", "node-1", "node-2"} == {each.node for each in whole.shares}
     assert ExitCode.FAILS is whole.answer()
     assert whole.answer() is max((each.answer() for each in parts), key=lambda each: each is ExitCode.FAILS)
@@ -150,7 +150,7 @@ def test_entities_that_are_judged_apart_add_up(seed: int, tmp_path: Path, monkey
     def judged(chosen: Callable[[str], bool]) -> Summary:
         kept = [line if chosen(json.loads(line)["entity"]) else "" for line in lines]
         Path("trace.jsonl").write_text("\n".join([head, *kept]), encoding="utf-8")
-        return summarised([judge("trace.jsonl")])
+        return summarise([judge("trace.jsonl")])
 
     monkeypatch.chdir(tmp_path)
     whole = judged(lambda _: True)

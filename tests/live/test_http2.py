@@ -22,9 +22,9 @@ from fsm.runtimes.sockets.http2 import (
     HeaderWriter,
     Messages,
     UnreadableError,
-    credit,
-    farewell,
     frame,
+    goaway_frame,
+    window_update_frame,
 )
 
 PADDED, PRIORITY = 0x8, 0x20
@@ -125,8 +125,8 @@ def test_a_message_that_cannot_be_read_is_none(data: bytes) -> None:
 
 
 def test_frames_of_our_own() -> None:
-    assert credit(0) == b""
-    [more, bye] = FrameSplitter().frames(credit(7) + farewell())
+    assert window_update_frame(0) == b""
+    [more, bye] = FrameSplitter().frames(window_update_frame(7) + goaway_frame())
     assert b"\0\0\0\x07" == more.payload()
     assert b"\x7f\xff\xff\xff\0\0\0\0" == bye.payload()
     assert Frame(DATA, END_STREAM, 1, frame(DATA, 1, b"", END_STREAM)).ends()

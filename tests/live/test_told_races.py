@@ -134,7 +134,7 @@ def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(CriServer, "ListPodSandbox", silent)
     with runs(tmp_path) as tried:
         race = raced_in(tried, programme, 1)
-        further = tried.race_in(programme, 1)
+        further = tried.shows_race(programme, 1)
 
     assert race is not None
     assert race.kind == ("broken",)

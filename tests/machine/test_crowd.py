@@ -54,10 +54,10 @@ def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, C
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
     """Break the simulation: when one copy leaves a state, it forgets that others may still be there."""
-    one_does = vars(Crowd)["_one_does"]
+    one_does = vars(Crowd)["_ways_of_member"]
     patch.setattr(
         Crowd,
-        "_one_does",
+        "_ways_of_member",
         lambda self, *of: [way for way in one_does(self, *of) if not way.steps or way.steps[-1].event != "fills"],
     )
 

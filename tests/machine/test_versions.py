@@ -13,7 +13,7 @@ from fsm.language.library import load, load_system
 from fsm.machine import Profile
 from fsm.machine.evidence import Refuted
 from fsm.machine.findings import Illegal
-from fsm.machine.versions import has, of_version, unknown_profile
+from fsm.machine.versions import has, profiles_of_version, unknown_profile
 from fsm.monitor.judgement import judge
 from fsm.verdict import Holds
 
@@ -117,10 +117,15 @@ def test_the_newest_profile_is_taken() -> None:
         for name, since in {"door-1": "1.0.0", "door-1.2": "1.2.0", "door-new": "1.3.0", "door-other": "1.3.0"}.items()
     }
 
-    assert of_version("door-1.1.9", profiles) == ("door-1",)
-    assert of_version("door-1.2.7", profiles) == ("door-1.2",)
-    assert of_version("door-1.4.0", profiles) == ("door-new", "door-other")
-    assert of_version("gate-1.4.0", profiles) == of_version("door-0.9.0", profiles) == of_version("door-1.2", {}) == ()
+    assert profiles_of_version("door-1.1.9", profiles) == ("door-1",)
+    assert profiles_of_version("door-1.2.7", profiles) == ("door-1.2",)
+    assert profiles_of_version("door-1.4.0", profiles) == ("door-new", "door-other")
+    assert (
+        profiles_of_version("gate-1.4.0", profiles)
+        == profiles_of_version("door-0.9.0", profiles)
+        == profiles_of_version("door-1.2", {})
+        == ()
+    )
 
     several, none = (unknown_profile(f"door-1.2+{each}", [profiles]) for each in ("door-1.4.0", "door-0.9.0"))
     assert several == ("door-1.4.0", "several profiles match; use one of door-new, door-other")

@@ -253,7 +253,7 @@ def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.Monk
     assert len(plain.told) > 5
 
 
-@pytest.mark.parametrize("mistake", [("_fresh", lambda *_: OrderedDict()), ("_give", lambda *_: None)])
+@pytest.mark.parametrize("mistake", [("_fresh_rows", lambda *_: OrderedDict()), ("_give", lambda *_: None)])
 def test_an_id_that_is_not_looked_up_is_noticed(mistake: tuple[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BeliefAutomaton, *mistake)
     machine = load("container-status")

@@ -36,8 +36,8 @@ def taken(graph: Graph[SystemTable], other: SystemTable, *, named: bool) -> bool
 class NearSteps(StepsOf):
     """A comparison that covers only states that differ in the first relevant copy."""
 
-    def _sampled(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
-        return super()._sampled(digits[:1])
+    def _sample_states(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
+        return super()._sample_states(digits[:1])
 
 
 @cache

@@ -13,7 +13,7 @@ from fsm.language.library import load
 from fsm.mutation.strict_reading import Contradiction, RecordedAct, Room, contradiction
 from fsm.recordings.time_order import Restarts
 from fsm.runtimes.names import CONTAINER, POD
-from fsm.runtimes.recordings.recorded_acts import RecordedActs, of_calls, of_log
+from fsm.runtimes.recordings.recorded_acts import RecordedActs, acts_of_calls, acts_of_log
 
 CONTAINERS = load("cri-container")
 
@@ -81,7 +81,7 @@ def test_a_restart_explains_what_it_may_leave(*, certain: bool) -> None:
 def contradictions(name: str) -> list[Contradiction]:
     lines = content(name).splitlines()
     calls = name in CALLS
-    recorded: RecordedActs = of_calls(lines, Restarts()) if calls else of_log(lines)
+    recorded: RecordedActs = acts_of_calls(lines, Restarts()) if calls else acts_of_log(lines)
     machines = {CONTAINER: load("cri-container").under(profile(name)), POD: load("cri-pod").under(profile(name))}
     found = []
     for entity in list(recorded.acts):
@@ -114,7 +114,7 @@ def test_a_planted_line_does() -> None:
         if call["op"] == "StartContainer" and call["code"] == "NOT_FOUND"
     )
     lines[index] = json.dumps(call | {"code": "OK", "detail": ""}).encode()
-    recorded = of_calls(lines, Restarts())
+    recorded = acts_of_calls(lines, Restarts())
     machine = load("cri-container")
     found = contradiction(
         machine, recorded.during((CONTAINER, call["id"])), recorded.rooms, initial=["absent"], unseen=["exit"]

@@ -354,5 +354,5 @@ def test_sizes_of_files(tmp_path: Path) -> None:
     compressed.write_bytes(bytes(100))
 
     assert (100, 800, 0, 0) == tuple(
-        line_reader.size_of(str(each)) for each in (plain, compressed, tmp_path, tmp_path / "\0")
+        line_reader.estimated_size(str(each)) for each in (plain, compressed, tmp_path, tmp_path / "\0")
     )

@@ -32,7 +32,7 @@ from fsm.runtimes.recordings.containerd_log import Log
 from fsm.runtimes.recordings.line_templates import NOTHING, QUIET, SAYS, SLOW, LineForm, Templates, form, spans
 from fsm.runtimes.recordings.log_in_bulk import Bulk
 from fsm.runtimes.recordings.log_reader import AHEAD
-from fsm.runtimes.recordings.open_calls import OpenCalls, doubted
+from fsm.runtimes.recordings.open_calls import OpenCalls, certain_part
 from fsm.runtimes.recordings.pod_shapes import Step
 from fsm.trace import key, nanoseconds
 
@@ -319,12 +319,12 @@ MISTAKES: dict[str, Any] = {
     "every template is known by one line": patch.object(
         log_in_bulk, "form", lambda line: LineForm(NOTHING) if b"failed" in line else form(line)
     ),
-    "names are not kept": patch.object(Log, "called_so", lambda *_: None),
+    "names are not kept": patch.object(Log, "store_names", lambda *_: None),
     "a call that was made before changes nothing": patch.object(
-        log_in_bulk, "doubted", lambda seen, calls: ([seen], calls or OpenCalls())
+        log_in_bulk, "certain_part", lambda seen, calls: ([seen], calls or OpenCalls())
     ),
     "no call is in progress on what was removed": patch.object(
-        log_in_bulk, "doubted", lambda seen, _: doubted(seen, OpenCalls())
+        log_in_bulk, "certain_part", lambda seen, _: certain_part(seen, OpenCalls())
     ),
     "replies are not remembered": patch.object(Bulk, "_report_replies", lambda *_: None),
     "calls from before may go on for ever": patch.object(Bulk, "_late_rows", lambda *_: np.empty(0, np.int64)),

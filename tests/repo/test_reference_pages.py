@@ -11,7 +11,7 @@ from reference_pages import FIGURES, PAGES, README, REFERENCE, figures, page
 from test_ci import locked
 
 from fsm.cli import commands
-from fsm.errors import DOCUMENTATION, about_code
+from fsm.errors import DOCUMENTATION, code_url
 from fsm.language.codes import RULES
 
 ROOT = REFERENCE.parent.parent
@@ -35,7 +35,7 @@ def test_every_code_and_command_has_an_anchor() -> None:
     headings = {line for name in PAGES for line in page(name).splitlines() if line.startswith("#")}
 
     assert {f"### {code}" for code in RULES} | {f"## fsm {name}" for name in commands()} <= headings
-    assert f"{DOCUMENTATION}reference/codes.html#fsm104" == about_code("FSM104")
+    assert f"{DOCUMENTATION}reference/codes.html#fsm104" == code_url("FSM104")
 
 
 def test_the_address_of_the_guide_is_that_of_the_project() -> None:

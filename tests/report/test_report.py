@@ -19,7 +19,7 @@ from real_parts import missing
 from report_readers import COMMAND, check_github, check_junit, check_sarif, sarif_validator
 from thorough import TIMES
 
-from fsm.errors import Problem, about_code
+from fsm.errors import Problem, code_url
 from fsm.language.library import load
 from fsm.machine import Clause, Deviation
 from fsm.machine.findings import (
@@ -567,7 +567,7 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
     (described,) = json.loads(sarif(as_cases(partly)))["runs"][0]["tool"]["driver"]["notifications"]
     (problem,) = json.loads(as_json(partly))["problems"]
     assert notification["descriptor"]["id"] == described["id"] == "FSM201"
-    assert about_code("FSM201") == described["helpUri"] == problem["link"]
+    assert code_url("FSM201") == described["helpUri"] == problem["link"]
     assert ["FSM201", "gone.log"] == [json.loads(as_json(partly))["problems"][0][key] for key in ("code", "file")]
     assert ("FSM201", "the file cannot be opened: no such file: give a path") == (
         error.attrib["type"],

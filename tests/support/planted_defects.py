@@ -202,7 +202,7 @@ CHECKER: Final[dict[str, Plant]] = {
     "what is cut off is not possible": returning(InProgress, "blocked", value=()),
     "a run does not stop": returning(LeadsToGraph, "stops"),
     "a cycle is never fair": returning(LeadsToGraph, "circles"),
-    "nothing is vacuous": returning(safety, "_unless_vacuous", Proved()),
+    "nothing is vacuous": returning(safety, "_proved_or_vacuous", Proved()),
     "the first run is taken for the shortest": lambda patch: patch.setattr(
         safety, "min", lambda runs, **_: next(iter(runs), None), raising=False
     ),
@@ -252,7 +252,7 @@ def _no_influence(_: Call) -> Call:
 
 
 def _no_step_elsewhere(right: Call) -> Call:
-    return lambda condition, of_atom: False if of_atom is cones._at_step else right(condition, of_atom)  # noqa: SLF001  (an engine's own)
+    return lambda condition, of_atom: False if of_atom is cones._left_at_idle_step else right(condition, of_atom)  # noqa: SLF001  (an engine's own)
 
 
 def _a_step_each(right: Call) -> Call:
@@ -266,7 +266,7 @@ def _reset_keeps_calls(right: Call) -> Call:
             return right(self, local)
         to = table.numbers[table.bare(self._reset.to), table.calls(local)]
         known = to if to < len(table.states) else self._reset.to
-        return tuple(self._each(local, structs.replace(self._reset, to=known)))
+        return tuple(self._options_of_way(local, structs.replace(self._reset, to=known)))
 
     return options
 
@@ -274,7 +274,7 @@ def _reset_keeps_calls(right: Call) -> Call:
 SYSTEM: Final[dict[str, Plant]] = {
     "an error does not end a joint call": wrapped(JointMove, "__init__", _ending(ends=False)),
     "an error ends what goes on, and a joint signal": wrapped(JointMove, "__init__", _ending(ends=True)),
-    "the errors of a list are dropped": wrapped(JointMove, "_each", _errors_of_lists_dropped),
+    "the errors of a list are dropped": wrapped(JointMove, "_options_of_way", _errors_of_lists_dropped),
     "when is asked too early": wrapped(product, "_runs", _asked_at_the_beginning("when")),
     "heard is asked too early": wrapped(product, "_runs", _asked_at_the_beginning("heard")),
     "a reset leaves calls in progress": wrapped(JointMove, "_options", _reset_keeps_calls),
@@ -284,7 +284,7 @@ CONES: Final[dict[str, Plant]] = {
     "the cone has no influence": wrapped(Influence, "_cone", _no_influence),
     "what is true of the cone is true of the whole": wrapped(checker, "of_whole", lambda _: lambda _, found, *__: found),
     "no claim is relaxed": returning(cones, "relaxed"),
-    "no run is taken again": wrapped(cones, "_again", lambda _: lambda run, *_: run),
+    "no run is taken again": wrapped(cones, "_replay_on_whole", lambda _: lambda run, *_: run),
     "nothing steps elsewhere": wrapped(cones, "with_atoms", _no_step_elsewhere),
     "conditions hold in a step each": wrapped(cones._Elsewhere, "relaxed", _a_step_each),  # noqa: SLF001  (an engine's own)
     "silence is not looked for": returning(Cones, "_silent", frozenset()),
@@ -328,7 +328,7 @@ COMPILED: Final[dict[str, Plant]] = {
 }  # fmt: skip
 
 LEADING: Final[dict[str, Plant]] = {
-    "nothing stays due": returning(Waiting, "stays_due", value=False),
+    "nothing stays due": returning(Waiting, "can_stay_due", value=False),
     "everything fair is taken": returning(leading, "_takes", value=True),
 }  # fmt: skip
 
@@ -374,7 +374,7 @@ def _counted(right: Call) -> Call:
 
 HISTORY: Final[dict[str, Plant]] = {
     **RULES,
-    "nothing acts late": returning(Moves, "_late", ()),
+    "nothing acts late": returning(Moves, "_late_effects", ()),
     "outputs are counted and not compared": wrapped(moves.Seen, "after", _counted),
     "an operation may return before it acts": returning(Frontier, "returned", value=True),
     "all that is called acts at once": returning(Moves, "_gains_nothing", value=True),
@@ -384,7 +384,7 @@ REFINES: Final[dict[str, Plant]] = {
     "the other machine is known to be in one state": wrapped(
         refinement.BeliefTable, "least", lambda _: lambda _self, found, beside: beside[0] if beside else beside.append(found) or found
     ),
-    "no call continues": returning(refinement._Product, "_goes_on", ()),  # noqa: SLF001
+    "no call continues": returning(refinement._Product, "_continue_call", ()),  # noqa: SLF001
 }  # fmt: skip
 
 FOLLOWS: Final[dict[str, Plant]] = {

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
-from fsm.checker.equivalence.moments import Observer, Play, play, refine, saturated, trace
+from fsm.checker.equivalence.moments import Observer, Play, play, refine, trace, weak_steps
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls import Rules
 from fsm.machine.evidence import (
@@ -50,7 +50,7 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
     pair = _Pair(_observers(first, second))
     if not pair.explore(limit):
         return Unknown(why=f"the machines have more than {limit:,} moments")
-    weak = saturated(pair.hidden, pair.seen)
+    weak = weak_steps(pair.hidden, pair.seen)
     partition = refine(weak)
     if not partition.separated(*_START):
         return Equivalent()
@@ -67,7 +67,7 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
 def bisimilar(first: Table, second: Table) -> bool:
     pair = _Pair(_observers(first, second))
     pair.explore()
-    return not refine(saturated(pair.hidden, pair.seen)).separated(*_START)
+    return not refine(weak_steps(pair.hidden, pair.seen)).separated(*_START)
 
 
 class _Pair:
@@ -153,7 +153,7 @@ class StepsOf:
         if self.table.row.keys() != other.row.keys():
             return False
         return all(
-            self._alike(other, name, _differing(mine[name], others[name]), named=named)
+            self._alike(other, name, _differing_outcomes(mine[name], others[name]), named=named)
             or self._alike(other, name, frozenset(), named=named)
             for name in [name for name in mine if mine[name] is not others[name]] or list(mine)
             if name in self.table.row
@@ -163,10 +163,10 @@ class StepsOf:
         digits = {*self.table.concerns(event, ways), *other.concerns(event, ways)}
         return all(
             _effects(self.table, sample, event, ways, named=named) == _effects(other, sample, event, ways, named=named)
-            for sample in self._sampled(tuple(sorted(digits)))
+            for sample in self._sample_states(tuple(sorted(digits)))
         )
 
-    def _sampled(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
+    def _sample_states(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
         found = self._samples.get(digits)
         if found is None:
             values = itemgetter(*digits) if digits else lambda _: ()
@@ -174,7 +174,7 @@ class StepsOf:
         return found
 
 
-def _differing(one: JointEvent, other: JointEvent) -> frozenset[str]:
+def _differing_outcomes(one: JointEvent, other: JointEvent) -> frozenset[str]:
     if one.when != other.when:
         return frozenset()
     first, second = ({way.name: way for way in each.ways} for each in (one, other))
@@ -250,7 +250,7 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
             replies = {*step.way.reply, *(codes if ANY_ERROR in step.way.reply else ())}
             for reply in replies or {""}:
                 seen[source].append((labels[name, reply, step.way.emits], target))
-    return not refine(saturated(hidden, seen)).separated(*starts)
+    return not refine(weak_steps(hidden, seen)).separated(*starts)
 
 
 def _codes(graph: Graph[SystemTable]) -> set[str]:

@@ -73,11 +73,11 @@ class Observer:
                 if call in at.calls:
                     others = list(at.calls)
                     others.remove(call)
-                    yield from self._goes_on(at, row, BEGUN, tuple(others))
+                    yield from self._steps_of_row(at, row, BEGUN, tuple(others))
             else:
-                yield from self._goes_on(at, row, ASKED, () if row.event.interrupts else at.calls)
+                yield from self._steps_of_row(at, row, ASKED, () if row.event.interrupts else at.calls)
 
-    def _goes_on(self, at: Moment, row: Row, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
+    def _steps_of_row(self, at: Moment, row: Row, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
         event, ends = row.event, row.ends
         name = self.names[event.name]
         call = self.table.row[event.name]
@@ -88,7 +88,7 @@ class Observer:
                 break
             if instant.stage != BEGUN:
                 to = Moment(instant.to, others)
-                yield ObservedStep(self._seen(row.index, instant.way), to, row.index, instant.way)
+                yield ObservedStep(self._observables(row.index, instant.way), to, row.index, instant.way)
             elif len(others) < OVERLAP:
                 begun = Moment(instant.to, tuple(sorted((*others, call))))
                 seen = Observable(event=name, ends=ends, begins=True)
@@ -98,7 +98,7 @@ class Observer:
             replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
             yield ObservedStep(replies, at, row.index, None)
 
-    def _seen(self, index: int, way: Way) -> tuple[Observable, ...]:
+    def _observables(self, index: int, way: Way) -> tuple[Observable, ...]:
         row = self.table.rows[index]
         name = self.names[row.event.name]
         if row.event.kind == "hidden":
@@ -121,17 +121,17 @@ class Observer:
         yield from self.shows(at)
 
     def after(self, trace: Sequence[Observable]) -> tuple[Moment, ...]:
-        return tuple(at for at, length in self._along(trace).depth if length == len(trace))
+        return tuple(at for at, length in self._search_along(trace).depth if length == len(trace))
 
     def run(self, trace: Sequence[Observable]) -> Run | None:
-        search = self._along(trace)
+        search = self._search_along(trace)
         last = next((point for point in search.depth if point[1] == len(trace)), None)
         if last is None:
             return None
         steps = tuple(each.taken for each in search.path_to(last))
         return Run(initial=self.table.states[self.table.initial], steps=steps)
 
-    def _along(self, trace: Sequence[Observable]) -> BreadthFirst[_Point, _TraceStep]:
+    def _search_along(self, trace: Sequence[Observable]) -> BreadthFirst[_Point, _TraceStep]:
         def following(point: _Point) -> Iterator[_TraceStep]:
             at, length = point
             expected = trace[length] if length < len(trace) else None
@@ -163,7 +163,7 @@ Signature: TypeAlias = frozenset[tuple[int, int]]
 """Pairs of a label and a node (or block) that a step with this label may lead to."""
 
 
-def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
+def weak_steps(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
     """Return the weak steps of each node, given its *hidden* and its observable (*seen*) steps.
 
     :data:`HIDDEN` leads to the node itself and to every node reachable by hidden steps.  The running time is linear
@@ -200,9 +200,9 @@ class Partition:
         if self.block[one] == self.block[two]:
             return 0
         rounds = sorted({at for node in (one, two) for at, _ in self.history[node]})
-        return next(at for at in rounds if self._at(one, at) != self._at(two, at))
+        return next(at for at in rounds if self._block_at(one, at) != self._block_at(two, at))
 
-    def _at(self, node: int, last: int) -> int:
+    def _block_at(self, node: int, last: int) -> int:
         return next(block for at, block in reversed(self.history[node]) if at <= last)
 
 
@@ -291,11 +291,11 @@ def trace(
             yield _Step(odd, None)
             return
         for label in first:
-            after = (_all(steps, pair[0], label), _all(steps, pair[1], label))
+            after = (_blocks_after(steps, pair[0], label), _blocks_after(steps, pair[1], label))
             if label != HIDDEN and after[0] != after[1]:
                 yield _Step(label, after)
 
-    one, other = (_all(steps, frozenset({partition.block[node]}), HIDDEN) for node in start)
+    one, other = (_blocks_after(steps, frozenset({partition.block[node]}), HIDDEN) for node in start)
     search: BreadthFirst[tuple[Blocks, Blocks] | None, _Step] = BreadthFirst([(one, other)], following, limit=limit)
     return next((tuple(each.label for each in search.path(last)) for last in search if last.to is None), None)
 
@@ -311,7 +311,7 @@ def _steps(weak: Sequence[Signature], partition: Partition) -> dict[int, dict[in
     return found
 
 
-def _all(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blocks:
+def _blocks_after(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blocks:
     return frozenset[int]().union(*(steps[block].get(label, ()) for block in blocks))
 
 
@@ -336,7 +336,7 @@ def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]
     rounds: list[tuple[int, int, int]] = []
     pair = start
     while True:
-        side, label, answers, to = _attack(weak, partition, pair)
+        side, label, answers, to = _attacker_step(weak, partition, pair)
         if not answers:
             return Play(rounds=tuple(rounds), owner=side, option=label)
         best = max(sorted(answers), key=lambda answer: partition.separated(to, answer))
@@ -344,7 +344,9 @@ def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]
         rounds.append((label, *pair))
 
 
-def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]) -> tuple[int, int, list[int], int]:
+def _attacker_step(
+    weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]
+) -> tuple[int, int, list[int], int]:
     left = partition.separated(*pair)
     for side in (0, 1):
         one, two = pair[side], pair[1 - side]

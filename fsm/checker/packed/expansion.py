@@ -72,7 +72,7 @@ comes after the rows.
 """
 
 
-def no_chains(size: int) -> Numbers:
+def empty_chains(size: int) -> Numbers:
     chains = np.full(CHAINS + 4 * size, FULL, np.int64)
     chains[:CHAINS] = 0, size
     return chains
@@ -86,7 +86,7 @@ At that index is the number of outcomes, followed by the label and the words of 
 """
 
 
-def no_memo(table: int, size: int) -> Numbers:
+def empty_memo(table: int, size: int) -> Numbers:
     memo = np.zeros(MEMO + table + size, np.int64)
     memo[:MEMO] = MEMO + table, len(memo), table
     return memo
@@ -128,7 +128,7 @@ def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
 
 
 @lean_inner
-def chained(chains: Numbers, before: Number, last: Number) -> Number:
+def extend_chain(chains: Numbers, before: Number, last: Number) -> Number:
     size = chains[1]
     slots = CHAINS + 2 * size
     mask = 2 * size - 1
@@ -149,9 +149,9 @@ def chained(chains: Numbers, before: Number, last: Number) -> Number:
 
 
 @lean
-def chained_again(old: Numbers, new: Numbers) -> None:
+def reinsert_chains(old: Numbers, new: Numbers) -> None:
     for each in range(old[0]):
-        chained(new, old[CHAINS + 2 * each], old[CHAINS + 2 * each + 1])
+        extend_chain(new, old[CHAINS + 2 * each], old[CHAINS + 2 * each + 1])
 
 
 @lean_inner
@@ -186,7 +186,7 @@ def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are 
                 chain: Number = np.int64(space[here + len(width)])
                 if delivered:
                     for each in range(program[option + 2], program[option + 3]):
-                        chain = chained(chains, chain, program[emitted + each])
+                        chain = extend_chain(chains, chain, program[emitted + each])
                         if chain == FULL:
                             return FULL, FULL, FULL
                 failed = program[option + 1] >= 0
@@ -327,7 +327,7 @@ def _taken(expansion: Expansion, states: Words, here: Number, row: Number, width
             failed = run >= count
             at = ended + (run - count) * size if failed else going + run * size
             reply = np.int64(space[at + len(width) + 1]) if failed else program[way + 2]
-            label = chained(chains, np.int64(space[at + len(width)]), ~reply)
+            label = extend_chain(chains, np.int64(space[at + len(width)]), ~reply)
             if label == FULL:
                 return FULL
             for each in range(len(width)):

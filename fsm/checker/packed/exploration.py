@@ -12,7 +12,7 @@ from fsm.compiled import ZERO, Number, Numbers, lean, lean_inner
 from fsm.machine.product.reduction import Orbits
 
 
-def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
+def encode_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
     """Encode *orbits* as an array of integers: the number of groups, and then each group.
 
     A group is encoded as the number of members, the number of fields of a member, and the word, shift and mask of
@@ -29,7 +29,7 @@ def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
     return np.array(found, np.int64)
 
 
-def unfolded(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray[np.uint32]) -> tuple[int, int]:
+def unfolded_counts(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray[np.uint32]) -> tuple[int, int]:
     def locals_(digit: int) -> Words:
         at = vector.fields[digit]
         return words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)
@@ -59,7 +59,7 @@ def represent(orbits: Numbers, words: Words, at: Number) -> None:
         place = first + orbits[place] * size
         for begin in range(first + size, place, size):
             here = begin
-            while here > first and _before(orbits, words, at, here, here - size, size):
+            while here > first and _sorts_before(orbits, words, at, here, here - size, size):
                 _exchange(orbits, words, at, here, here - size, size)
                 here -= size
 
@@ -71,7 +71,7 @@ def _local(orbits: Numbers, words: Words, at: Number, field: Number) -> np.uint6
 
 
 @lean_inner
-def _before(orbits: Numbers, words: Words, at: Number, one: Number, two: Number, size: Number) -> bool:
+def _sorts_before(orbits: Numbers, words: Words, at: Number, one: Number, two: Number, size: Number) -> bool:
     for each in range(0, size, 3):
         left, right = _local(orbits, words, at, one + each), _local(orbits, words, at, two + each)
         if left != right:
@@ -115,7 +115,7 @@ the window, and the result bits of all steps of a leads-to search.
 """
 
 
-def no_progress() -> Numbers:
+def initial_progress() -> Numbers:
     return np.array([0, 1, 0, 1, 0, 0, 0, 0, 0], np.int64)
 
 

@@ -20,7 +20,7 @@ from fsm.checker.packed.walk import (
     Automaton,
     Facts,
     after,
-    held_by_all,
+    facts_at_all_instants,
     steps_of,
 )
 from fsm.compiled import Number, Numbers, compiled, inner, lean
@@ -41,7 +41,7 @@ class Links(NamedTuple):
     enabled: NDArray[np.uint64]
 
 
-def no_links(states: int) -> Links:
+def empty_links(states: int) -> Links:
     first, room = np.zeros(states + 1, np.int64), 2 * states + 1
     return Links(first, np.zeros(room, np.uint32), np.zeros(room, np.uint64), np.zeros(states, np.uint64))
 
@@ -72,7 +72,7 @@ def link(
         for step in range(first, stop):
             label, to = all_labels[step], np.int64(all_to[step])
             enabled |= fair[label]
-            base = held_by_all(facts, state, to)
+            base = facts_at_all_instants(facts, state, to)
             at, count = facts.first[label], facts.outputs[label]
             for _ in range(facts.replies[label]):
                 if after(facts, automaton, 1, base, at, count) & (DUE | TARGET_MET) == DUE:
@@ -142,7 +142,7 @@ def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
 
 
 @compiled
-def circles(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (one loop: calls are slow)
+def has_fair_cycle(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (one loop: calls are slow)
     """Return whether there is a fair cycle.
 
     In the component of a fair cycle, each *weakly* fair condition is satisfied by a link or disabled in some node,
@@ -193,14 +193,14 @@ class Waiting(PackedSearch):
     def source_met(self) -> bool:
         return bool(self.progress[HELD] & SOURCE_MET)
 
-    def stays_due(self, limit: Limit) -> bool:
+    def can_stay_due(self, limit: Limit) -> bool:
         """Return whether the target stays due in some fair run, which may stop or continue forever."""
         links = self._links(limit)
         if not len(links.enabled):
             return False
         every, strongly = (1 << len(self._fair)) - 1, _bits(each.strongly for each in self._fair)
         stops = bool(((links.enabled & np.uint64(every)) == 0).any())
-        return stops or bool(circles(links, np.uint64(every & ~strongly), np.uint64(strongly)))
+        return stops or bool(has_fair_cycle(links, np.uint64(every & ~strongly), np.uint64(strongly)))
 
     def _links(self, limit: Limit) -> Links:
         graph, found = self.graph, self.nodes.nodes[: int(self.progress[MET])]
@@ -213,11 +213,11 @@ class Waiting(PackedSearch):
             for label in graph.labels
         ]
         program = self.facts, self.automaton, np.array(fair, np.uint64), waiting, number
-        links, done = no_links(len(waiting)), 0
+        links, done = empty_links(len(waiting)), 0
         while done < len(waiting):
             limit.watch(covered(self.progress))
             end = min(done + CHUNK, len(waiting))
-            done = int(link(graph.known_part, *program, done, end, links, graph.vector.shape))
+            done = int(link(graph.known_graph, *program, done, end, links, graph.vector.shape))
             if done < end:
                 more = np.zeros_like(links.to), np.zeros_like(links.take)
                 links = links._replace(to=np.append(links.to, more[0]), take=np.append(links.take, more[1]))
@@ -245,4 +245,4 @@ def holds(
         return None
     waiting = Waiting(graph, successors, claim, due=due)
     waiting.succeeds(limit)
-    return None if waiting.stays_due(limit) else (waiting.source_met, waiting.counts())
+    return None if waiting.can_stay_due(limit) else (waiting.source_met, waiting.counts())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fsm.checker.breadth_first import Limit
 from fsm.checker.packed import exploration
-from fsm.checker.packed.expansion import CHAINS, MEMO, Expansion, Words, chained_again, no_chains, no_memo, room
+from fsm.checker.packed.expansion import CHAINS, MEMO, Expansion, Words, empty_chains, empty_memo, reinsert_chains, room
 from fsm.checker.packed.exploration import (
     DEPTH,
     EXACT,
@@ -25,12 +25,12 @@ from fsm.checker.packed.exploration import (
     KnownGraph,
     Steps,
     Visited,
+    encode_orbits,
     explore,
-    no_progress,
+    initial_progress,
     parent,
     rehash,
-    unfolded,
-    written_orbits,
+    unfolded_counts,
 )
 from fsm.checker.packed.programs import StateVector, Writing
 from fsm.compiled import Numbers
@@ -71,18 +71,18 @@ class PackedGraph:
         """Maps distinguished error codes to data that claims derive from the labels."""
         self._writing = Writing(table, self.vector)
         self.program = self._writing.program
-        self._chains = no_chains(1 << 10)
-        self._memo = no_memo(self._writing.memo - MEMO, window)
-        self._orbits = written_orbits(table.orbits, self.vector)
+        self._chains = empty_chains(1 << 10)
+        self._memo = empty_memo(self._writing.memo - MEMO, window)
+        self._orbits = encode_orbits(table.orbits, self.vector)
         self._space = room(1 << 11, self.vector.width)
         self._ahead = np.zeros((1 << 11) + 1, np.uint64)
         exact = self.vector.bits <= EXACT
         self._visited = Visited(states=np.zeros(1 << 12, np.uint64), slots=np.zeros(1 << 12, np.uint64), exact=exact)
         self._visited.states[: self.vector.width] = self.vector.packed(self.vector.initial)
         rehash(self._visited, 1, self.vector.shape)
-        self.steps = no_steps(1, 1 << 11)
-        self.window = no_steps(window, max(window, 1 << 11))
-        self.progress = no_progress()
+        self.steps = empty_steps(1, 1 << 11)
+        self.window = empty_steps(window, max(window, 1 << 11))
+        self.progress = initial_progress()
         self._most_kept = most_kept
         self._kept = 0
         self._over = False
@@ -99,7 +99,7 @@ class PackedGraph:
         return self._visited.states[: self.met * self.vector.width]
 
     @property
-    def known_part(self) -> KnownGraph:
+    def known_graph(self) -> KnownGraph:
         return KnownGraph(self._expansion, self._visited, self.steps, self.window, self.progress)
 
     @property
@@ -124,7 +124,7 @@ class PackedGraph:
         depth = int(self.progress[DEPTH])
         if self.table.orbits:
             words = self.states.reshape(self.met, self.vector.width)
-            states, transitions = unfolded(self.table.orbits, self.vector, words, np.concatenate(self._degrees))
+            states, transitions = unfolded_counts(self.table.orbits, self.vector, words, np.concatenate(self._degrees))
             return Counts(states=states, transitions=transitions, depth=depth, representatives=self.met)
         return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=depth)
 
@@ -161,9 +161,9 @@ class PackedGraph:
                     self._degrees.append(np.diff(self.window.first[: count + 1]))
                 self._keep()
             if answer == exploration.NO_CHAINS:
-                self._more_room()
+                self._enlarge_space()
             elif answer == exploration.NO_ROOM:
-                self._more_states()
+                self._enlarge_states()
             self._over = answer == exploration.DONE
             if self.progress[EXPANDED] > before[EXPANDED]:
                 self._label()
@@ -198,7 +198,7 @@ class PackedGraph:
         self._kept += count
         self.progress[KEPT] = until
 
-    def _more_room(self) -> None:
+    def _enlarge_space(self) -> None:
         size = 2 * (len(self._ahead) - 1)
         self._space = room(size, self.vector.width)
         self._ahead = np.zeros(size + 1, np.uint64)
@@ -208,13 +208,13 @@ class PackedGraph:
             labels=_grown(self.steps.labels, self._kept + size),
         )
         if size > len(self.window.to):
-            self.window = no_steps(len(self.window.first) - 1, size)
+            self.window = empty_steps(len(self.window.first) - 1, size)
             self.progress[RECENT] = self.progress[UNTIL]
         if 2 * self._chains[0] > self._chains[1]:
-            old, self._chains = self._chains, no_chains(2 * int(self._chains[1]))
-            chained_again(old, self._chains)
+            old, self._chains = self._chains, empty_chains(2 * int(self._chains[1]))
+            reinsert_chains(old, self._chains)
 
-    def _more_states(self) -> None:
+    def _enlarge_states(self) -> None:
         width, met = self.vector.width, self.met
         most = met + len(self._ahead) - 1
         states, slots, _ = self._visited
@@ -249,7 +249,7 @@ def covered(progress: Numbers) -> Explored:
     return Explored(met, int(progress[DEPTH]), met - int(progress[EXPANDED]))
 
 
-def no_steps(states: int, steps: int) -> Steps:
+def empty_steps(states: int, steps: int) -> Steps:
     return Steps(
         first=np.zeros(states + 1, np.uint32), to=np.zeros(steps, np.uint32), labels=np.zeros(steps, np.uint32)
     )

@@ -13,7 +13,7 @@ from fsm.checker.instants import Instant, Successors, holds
 from fsm.checker.packed import exploration
 from fsm.checker.packed import walk as walks
 from fsm.checker.packed.expansion import REJECTED, Words
-from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, no_progress
+from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, initial_progress
 from fsm.checker.packed.packed_graph import PackedGraph, covered
 from fsm.checker.packed.programs import Tests, array, first_test
 from fsm.checker.packed.walk import (
@@ -182,7 +182,7 @@ class PackedSearch:
 
     def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
         self.graph, self.automaton, self.size = graph, automaton, size
-        self.progress = no_progress()
+        self.progress = initial_progress()
         self._tests = tests
         self.facts = tests.facts()
         self.nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
@@ -191,7 +191,7 @@ class PackedSearch:
 
     def _part(self, limit: int) -> Number:
         product = PackedProduct(self.facts, self.automaton, self.nodes, self.progress)
-        return walk(self.graph.known_part, product, self.graph.vector.shape, CHUNK, limit)
+        return walk(self.graph.known_graph, product, self.graph.vector.shape, CHUNK, limit)
 
     def _grow(self) -> None:
         met, size = int(self.progress[MET]), self.graph.met * self.size
@@ -244,7 +244,7 @@ class PackedSearch:
 class PackedScan(PackedSearch):
     def _part(self, limit: int) -> Number:
         product = self.facts, self.automaton, self.progress
-        return scan(self.graph.known_part, *product, self.graph.vector.shape, CHUNK, limit)
+        return scan(self.graph.known_graph, *product, self.graph.vector.shape, CHUNK, limit)
 
     def _grow(self) -> None:
         pass

@@ -131,7 +131,7 @@ def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
 
 
 @lean_inner
-def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
+def facts_at_all_instants(facts: Facts, state: Number, to: Number) -> np.uint64:
     before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
     base = np.uint64(before | facts.after[to])
     return base | facts.moved if to != state and _differ(facts.bare, state, to) else base
@@ -257,7 +257,7 @@ def scan(
         all_to, all_labels, begin, stop = steps_of(graph, state, width)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
-            base = held_by_all(facts, state, to)
+            base = facts_at_all_instants(facts, state, to)
             count = facts.replies[label] * facts.outputs[label]
             for each in range(facts.first[label], facts.first[label] + count):
                 if true(automaton.tests, automaton.conditions[0], base | facts.instants[each]):
@@ -292,7 +292,7 @@ def walk(graph: KnownGraph, product: PackedProduct, width: Width, most: Number, 
         all_to, all_labels, begin, stop = steps_of(graph, state, width)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
-            base = held_by_all(facts, state, to)
+            base = facts_at_all_instants(facts, state, to)
             at, count = facts.first[label], facts.outputs[label]
             for _ in range(facts.replies[label]):
                 if automaton.kind == TWICE:

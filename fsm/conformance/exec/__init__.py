@@ -166,9 +166,9 @@ class Process:
             return
         reaper.stdin.close()
         try:
-            if not (gently and self._exits_within(self._grace)):
+            if not (gently and self._wait_for_exit(self._grace)):
                 reaper.terminate()
-                if not self._exits_within(self._grace + 10.0):
+                if not self._wait_for_exit(self._grace + 10.0):
                     reaper.kill()
                 reaper.wait()
         finally:
@@ -178,7 +178,7 @@ class Process:
                 if each is not None:
                     each.close()
 
-    def _exits_within(self, seconds: float) -> bool:
+    def _wait_for_exit(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
         poll = select.poll()
         left = {self._out, self._err}

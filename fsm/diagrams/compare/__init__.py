@@ -249,8 +249,8 @@ def _several(side: tuple[Drawing, ...]) -> Problem:
 
 def _compare_machines(first: Machine, second: Machine) -> Comparison:
     """Compare two machines, whose states and events are the same if they share a name, RPC name or alias."""
-    states = _common(first.states.values(), second.states.values())
-    events = _common(first.events.values(), second.events.values())
+    states = _matching_names(first.states.values(), second.states.values())
+    events = _matching_names(first.events.values(), second.events.values())
     mine = _moves(first, {name: name for name in first.states}, {name: name for name in first.events})
     theirs = _moves(second, states, events)
     shared = set(states.values())
@@ -269,7 +269,7 @@ def _compare_machines(first: Machine, second: Machine) -> Comparison:
     )
 
 
-def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
+def _matching_names(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
     taken = list(mine)
     called = {name: step.name for step in reversed(taken) for name in _names(step)}
     called |= {each.name: each.name for each in taken}

@@ -173,18 +173,18 @@ class _Page:
         # Draw horizontal lines last, because they must not overwrite the vertical lines that they cross.
         for row, column, label in self.turns:
             self._put(row, self.width - 1, f"+- {label} -" if label else "<")
-            self._across(row, self.width, column - 1)
+            self._draw_horizontal(row, self.width, column - 1)
             self._put(row, column, "+")
 
     def _put(self, row: int, column: int, text: str) -> None:
         for offset, char in enumerate(text):
             self.cells[row, column + offset] = char
 
-    def _across(self, row: int, first: int, last: int) -> None:
+    def _draw_horizontal(self, row: int, first: int, last: int) -> None:
         for column in range(first, last + 1):
             self.cells.setdefault((row, column), "-")
 
-    def _down(self, column: int, first: int, last: int) -> None:
+    def _draw_vertical(self, column: int, first: int, last: int) -> None:
         for row in range(first, last + 1):
             self.cells[row, column] = "|"
 
@@ -210,13 +210,13 @@ class _Page:
             self._put(row, 0, f"|{' ' * inside}|")
         self._put((top + bottom) // 2, 1, state.center(inside))
 
-    def _right(self, state: str) -> int:
+    def _take_right_row(self, state: str) -> int:
         self.met[state] += 1
         return self.top[state] + 2 * self.met[state] - 1
 
     def _draw_down(self, first: int, last: int, labels: tuple[str, ...] = ()) -> None:
         self._put(first, self._middle, "+")
-        self._down(self._middle, first + 1, last - 1)
+        self._draw_vertical(self._middle, first + 1, last - 1)
         self._put(last, self._middle, "v")
         for number, label in enumerate(labels):
             self._put(first + 2 + number, self._middle + 2, label)
@@ -224,9 +224,9 @@ class _Page:
     def _draw_loop(self, state: str, labels: tuple[str, ...]) -> None:
         first = self.top[state] + 1
         last = first + _span(labels) - 1
-        self._down(-_LOOP, first + 1, last - 1)
+        self._draw_vertical(-_LOOP, first + 1, last - 1)
         for row, border in ((first, "+"), (last, ">")):
-            self._across(row, 1 - _LOOP, -1)
+            self._draw_horizontal(row, 1 - _LOOP, -1)
             self._put(row, -_LOOP, "+")
             self._put(row, 0, border)
         start = first + (last - first + 1 - len(labels)) // 2
@@ -237,23 +237,23 @@ class _Page:
         inner = [self.width + len(line.joined) + 3 for line in around]
         inner += [self._middle + 2 + len(label) for line in straight.values() for label in line.labels]
         start = max([self.width, *inner]) + _STEP
-        rows = {line: (self._right(line.source), self._right(line.target)) for line in around}
+        rows = {line: (self._take_right_row(line.source), self._take_right_row(line.target)) for line in around}
         beside = start
         for line in sorted(around, key=lambda line: abs(rows[line][0] - rows[line][1])):
             first, last = sorted(rows[line])
             column = start
             while any((row, column) in self.cells for row in range(first - 1, last + 2)):
                 column += _STEP
-            self._down(column, first, last)
+            self._draw_vertical(column, first, last)
             beside = max(beside, column + _STEP)
             self.turns += [(rows[line][0], column, line.joined), (rows[line][1], column, "")]
         return beside
 
     def _draw_trunks(self, column: int) -> None:
         for trunk in self.shown.trunks:
-            rows = [self._right(state) for state in self.states if state in trunk.targets]
+            rows = [self._take_right_row(state) for state in self.states if state in trunk.targets]
             if rows:
-                self._down(column, 1, rows[-1])
+                self._draw_vertical(column, 1, rows[-1])
                 self._put(0, column, "+")
                 for number, label in enumerate(trunk.labels):
                     self._put(1 + number, column + 2, label)

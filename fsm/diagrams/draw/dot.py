@@ -26,8 +26,8 @@ from fsm.diagrams.draw.text_pictures import (
     UNSTATED,
     Look,
     caption,
+    fill_shows_count,
     footer,
-    ink,
     legend,
     look,
     origin,
@@ -76,7 +76,7 @@ def dot(picture: Picture) -> str:
     graph.attr("graph", nodesep="0.2", ranksep="0.42", bgcolor="transparent", fontname=FONT, fontsize="11")
     graph.attr("node", shape="box", style="rounded,filled", fontname=FONT, fontsize="13", margin="0.15,0.07")
     graph.attr("edge", fontname=FONT, fontsize="11", arrowsize="0.7", color=LINE, fontcolor=INK, penwidth="1.2")
-    if below := _below(picture):
+    if below := _legend_and_footer(picture):
         graph.attr("graph", label=below)
     returns = any(edge.target == picture.initial != edge.source for edge in picture.edges)
     if picture.initial:
@@ -102,8 +102,8 @@ def identity(picture: Picture, *parts: str) -> str:
     return ":".join((picture.name, *parts))
 
 
-def _below(picture: Picture) -> str:
-    swatches = "".join(_swatch(kind, LOOKS[kind], plain=ink(picture)) for kind in legend(picture))
+def _legend_and_footer(picture: Picture) -> str:
+    swatches = "".join(_swatch(kind, LOOKS[kind], plain=fill_shows_count(picture)) for kind in legend(picture))
     rows = [f'<table border="0" cellspacing="8" cellpadding="3"><tr>{swatches}</tr></table>'] if swatches else []
     colours = {FAILS: RED, DEVIATE: OTHER}
     rows += [_font(escape(line), colours.get(line.partition(" ")[0], DIM)) for line in footer(picture)]
@@ -266,7 +266,7 @@ def _identify(root: ET.Element, picture: Picture) -> None:
 def _group_cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None:
     words = list(group.iter(f"{{{_SVG}}}text"))
     (parent,) = {each for each in group.iter() if set(words) & set(each)}
-    for number, (label, texts) in enumerate(zip(edge.labels, _by_label(words, edge), strict=True)):
+    for number, (label, texts) in enumerate(zip(edge.labels, _split_by_label(words, edge), strict=True)):
         about = {"id": identity(picture, "cell", edge.source, edge.target, str(number)), "class": "cell"}
         about |= {"data-event": label.event, "data-state": edge.source, "data-to": edge.target}
         about |= {"data-ends": "true"} if label.ends else {}
@@ -278,7 +278,7 @@ def _group_cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None
             cell.append(text)
 
 
-def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Element]]:
+def _split_by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Element]]:
     if edge.source == ELSEWHERE:
         found: list[list[ET.Element]] = [[]]
         for text in words:

@@ -204,7 +204,7 @@ class _PictureBuilder:
     def _ways(self, event: Event, ways: Iterable[Outcome], state: str, label: EdgeLabel) -> Iterator[_Arrow]:
         several = len({(way.to, _error(way)) for way in ways}) > 1
         named = label.ends or "outcomes" in self.show
-        reached = {} if named else _reached_by_call(event, ways, state)
+        reached = {} if named else _states_at_call_end(event, ways, state)
         for way in ways:
             if way.deviation is None and not way.begins and bool(_error(way)) in reached.get(way.to, ()):
                 continue
@@ -258,7 +258,7 @@ class _PictureBuilder:
             initial=self.machine.initial,
             nodes=tuple(nodes),
             edges=(
-                *_counts_shown_once([self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()]),
+                *_show_counts_once([self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()]),
                 *self._edges_from_elsewhere(),
                 *(PictureEdge(source=each, target=each, labels=seen, failed=True) for each in failed if seen),
             ),
@@ -293,7 +293,7 @@ class _PictureBuilder:
         return PictureEdge(source=source, target=target, labels=kept, marked=marked, counts=counts)
 
 
-def _reached_by_call(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
+def _states_at_call_end(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
     found: dict[str, set[bool]] = {}
     first = [way.to for way in ways if way.begins] or [state]
     for between in closure(first, lambda at: [way.to for way in _ends(event, at) if way.begins]):
@@ -317,7 +317,7 @@ def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
     return tuple(kept.values())
 
 
-def _counts_shown_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
+def _show_counts_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
     cells = [(edge.source, label.event, label.ends) for edge in edges for label in edge.labels if edge.counts]
     several = {cell for cell, number in Counter(cells).items() if number > 1}
     told: set[tuple[str, str, bool]] = set()

@@ -52,7 +52,9 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
     return words
 
 
-def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iterator[tuple[PictureEdge, str, str]]:
+def captioned_edges(
+    picture: Picture, line: Callable[[str], str], separator: str
+) -> Iterator[tuple[PictureEdge, str, str]]:
     """Yield each edge with its caption, and with the word that it starts from if its source is not a node.
 
     ``line(text)`` formats a label whose count is known. *separator* joins the lines.
@@ -176,7 +178,7 @@ def legend(picture: Picture) -> tuple[StateKind, ...]:
     return tuple(kind for kind in LOOKS if kind in met) if met - {"initial", None} else ()
 
 
-def ink(picture: Picture) -> bool:
+def fill_shows_count(picture: Picture) -> bool:
     return any(node.count is not None for node in picture.nodes)
 
 
@@ -283,7 +285,7 @@ def mermaid(picture: Picture) -> str:
             used.setdefault(trait, []).append(names[node.name])
     if picture.initial:
         lines.append(f"    [*] --> {names[picture.initial]}")
-    for edge, word, words in worded(picture, _mermaid_text, "<br>"):
+    for edge, word, words in captioned_edges(picture, _mermaid_text, "<br>"):
         name = names[origin(edge, picture)]
         if word:
             lines.append(f'    state "{word}" as {name}')
@@ -332,7 +334,7 @@ def plantuml(picture: Picture) -> str:
         lines += _plantuml_node(node, names[node.name])
     if picture.initial:
         lines.append(f"[*] --> {names[picture.initial]}")
-    for edge, word, words in worded(picture, _plantuml_text, "\\n"):
+    for edge, word, words in captioned_edges(picture, _plantuml_text, "\\n"):
         name = names[origin(edge, picture)]
         if word:
             lines.append(f'state "{word}" as {name} <<word>>')

@@ -95,10 +95,10 @@ class Canvas:
     paragraphs: tuple[range, ...]  # runs of rows that are not empty
 
     def at(self, cell: GridCell) -> str:
-        return _at(self.rows, cell)
+        return _char_at(self.rows, cell)
 
     def stroke(self, cell: GridCell) -> str:
-        return _at(self.drawn, cell)
+        return _char_at(self.drawn, cell)
 
     def place(self, cell: GridCell) -> Location:
         row, column = cell
@@ -121,7 +121,7 @@ def runs(marks: Iterable[bool]) -> Iterator[tuple[int, int]]:
             yield places[0], places[-1]
 
 
-def _at(rows: Sequence[str], cell: GridCell) -> str:
+def _char_at(rows: Sequence[str], cell: GridCell) -> str:
     row, column = cell
     return rows[row][column] if 0 <= row < len(rows) and 0 <= column < len(rows[row]) else " "
 
@@ -132,7 +132,9 @@ def canvas(text: str, path: str) -> Canvas:
     >>> canvas("\t// +-> A", "x.go").rows
     ('           +-> A',)
     """
-    rows, columns = zip(*(_spread(_bare(line.removesuffix("\r"))) for line in text.split("\n")), strict=True)
+    rows, columns = zip(
+        *(_expand_line(_strip_comment_marks(line.removesuffix("\r"))) for line in text.split("\n")), strict=True
+    )
     return Canvas(
         path=path,
         rows=rows,
@@ -142,7 +144,7 @@ def canvas(text: str, path: str) -> Canvas:
     )
 
 
-def _bare(line: str) -> str:
+def _strip_comment_marks(line: str) -> str:
     mark = _MARK.match(line)
     if mark is not None:
         line = re.sub(r"[^\t]", " ", mark.group()) + line[mark.end() :]
@@ -156,7 +158,7 @@ def _bare(line: str) -> str:
     return line
 
 
-def _spread(line: str) -> tuple[str, Sequence[int]]:
+def _expand_line(line: str) -> tuple[str, Sequence[int]]:
     if line.isascii() and line.isprintable():
         return line, range(len(line))
     row: list[str] = []

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from html import unescape
 from typing import Final, NamedTuple
 
-from fsm.diagrams.drawing import MOST, Arrow, ArrowLabel, Drawing, Location, only_step
+from fsm.diagrams.drawing import MOST, Arrow, ArrowLabel, Drawing, Location, single_label
 from fsm.diagrams.read.state_diagrams import NOWHERE
 from fsm.errors import Problem
 
@@ -177,7 +177,7 @@ class _Graph:
         label = _lines((self.default["edge"] | attributes).get("label", ""))
         for (sources, targets), place in zip(itertools.pairwise(ends), places, strict=True):
             self._count(len(sources) * len(targets))
-            steps = only_step(label, place)
+            steps = single_label(label, place)
             self.edges += [(source, target, steps, place) for source, target in itertools.product(sources, targets)]
 
     def _count(self, more: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.diagrams.drawing import MOST, Arrow, Drawing, Location, only_step
+from fsm.diagrams.drawing import MOST, Arrow, Drawing, Location, single_label
 from fsm.errors import Problem
 
 NOWHERE: Final = "[*]"  # the pseudostate; as a source, it means the initial state, and as a target, a final state
@@ -66,7 +66,7 @@ class StateDiagram:
                 Arrow(
                     source=None if source == NOWHERE else texts[source][0],
                     target=texts[target][0],
-                    steps=only_step((_plain(name) for name in _BREAK.split(label) if name.strip()), place),
+                    steps=single_label((_plain(name) for name in _BREAK.split(label) if name.strip()), place),
                     place=place,
                 )
                 for source, target, label, place in self.arrows

@@ -234,7 +234,9 @@ def follows_product(words: PromelaNames, other: Machine) -> Product:
     after |= {words.events[name]: event for name, event in shared.items()}
 
     def leads(event: Event) -> str:
-        masks = {state: reduce(or_, (closed[to] for to in _after(other, event, state)), 0) for state in other.states}
+        masks = {
+            state: reduce(or_, (closed[to] for to in _states_after(other, event, state)), 0) for state in other.states
+        }
         return " | ".join(f"((belief & {bits[state]}) -> {mask} : 0)" for state, mask in masks.items() if mask) or "0"
 
     def options(step: ExportedStep) -> Iterator[str]:
@@ -250,7 +252,7 @@ def follows_product(words: PromelaNames, other: Machine) -> Product:
     )
 
 
-def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
+def _states_after(other: Machine, event: Event, state: str) -> frozenset[str]:
     ways = outcomes(event.cells[state], state, event.kind)
     return frozenset(other.states) if ways is None else frozenset(way.to for way in ways)
 
@@ -261,7 +263,7 @@ def _reached(other: Machine, state: str) -> set[str]:
     fresh = {state}
     while fresh:
         found |= fresh
-        fresh = {to for here in fresh for event in hidden for to in _after(other, event, here)} - found
+        fresh = {to for here in fresh for event in hidden for to in _states_after(other, event, here)} - found
     return found
 
 

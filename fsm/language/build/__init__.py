@@ -67,7 +67,7 @@ def _machine(problems: Problems[Written], sets: Sets) -> Machine:
         initial=header.initial,
         entity=header.entity or header.name,
         states=_states(problems),
-        events=Events(problems=problems, known=known, sets=sets).by_name(),
+        events=Events(problems=problems, known=known, sets=sets).build_events(),
         clauses=known,
         indefinite=tuple(header.indefinite),
         fields=fields,

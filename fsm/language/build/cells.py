@@ -10,7 +10,7 @@ from fsm.language.build.problems import Problems, implied
 from fsm.language.machine_file import Cells, Written, WrittenEvent, WrittenOutcome
 from fsm.language.read.toml import Keys
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent
-from fsm.machine.calls import begun_in, found_in
+from fsm.machine.calls import states_begun_in, states_during_call
 
 REST: Final = "*"  # represents every state that is not mentioned elsewhere
 STAYS: Final = ""  # placeholder for the target of an outcome that does not change the state, until the state is known
@@ -228,23 +228,23 @@ class Events:
     known: Mapping[str, Clause]
     sets: Sets
 
-    def by_name(self) -> dict[str, Event]:
+    def build_events(self) -> dict[str, Event]:
         making = self.problems.model.written.event
         made = {name: self._event(name, each) for name, each in making.items() if each.like is None}
         for name, each in making.items():
             if each.like is not None:
                 model = made[each.like] if each.like in made and making[each.like].like is None else None
-                made[name] = self._like(name, each, model)
+                made[name] = self._inherit_cells(name, each, model)
         return {name: made[name] for name in making}
 
     def _event(self, name: str, written: WrittenEvent) -> Event:
         at = ("event", name)
-        if written.interrupts and written.meant_kind == "call":
+        if written.interrupts and written.actual_kind == "call":
             what = f"call '{name}' cannot interrupt calls"
             self.problems.say("FSM118", what, "only signals and hidden events can interrupt calls", *at, "interrupts")
         self.problems.known("FSM108", "unknown clause", written.clause, self.known, *at, "clause")
         own = self._implied(name, written, written)
-        groups = self._groups(name, written, written.meant_kind, own)
+        groups = self._groups(name, written, written.actual_kind, own)
         cells = groups.cells()
         for state in self.problems.model.written.states:
             if state not in cells:
@@ -264,7 +264,7 @@ class Events:
             interrupts=written.interrupts,
         )
 
-    def _like(self, name: str, written: WrittenEvent, model: Event | None) -> Event:
+    def _inherit_cells(self, name: str, written: WrittenEvent, model: Event | None) -> Event:
         at = ("event", name)
         others = self.problems.model.written.event
         if model is None:
@@ -323,7 +323,7 @@ class Events:
 def check_ends(problems: Problems[Written], machine: Machine) -> None:
     """Report every call that begins but cannot end, and every end in a state where the call is never in progress."""
     for event in machine.events.values():
-        begun = begun_in(event)
+        begun = states_begun_in(event)
         for state, line in begun.items():
             if state not in event.ends and state in machine.states:
                 what = f"event '{event.name}' begins in '{state}', but cannot end there"
@@ -360,5 +360,5 @@ def endless(event: Event) -> list[str]:
 
 
 def in_progress(machine: Machine, event: Event) -> set[str]:
-    begun = begun_in(event)
-    return {*begun} if event.ends.keys() <= begun.keys() else {*begun, *found_in(machine, event)}
+    begun = states_begun_in(event)
+    return {*begun} if event.ends.keys() <= begun.keys() else {*begun, *states_during_call(machine, event)}

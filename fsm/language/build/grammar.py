@@ -84,7 +84,7 @@ class Grammar(ABC):
 
     def written(self) -> WrittenCondition:
         start = self.words[self.next - 1][1] if self.next else 0
-        means = self._some()
+        means = self._read_disjunction()
         return WrittenCondition(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
 
     def _separated(self, separator: str, read: Callable[[], T]) -> list[T]:
@@ -93,22 +93,22 @@ class Grammar(ABC):
             found.append(read())
         return found
 
-    def _some(self) -> Condition:
-        return _any(self._separated("or", self._all))
+    def _read_disjunction(self) -> Condition:
+        return _any_of(self._separated("or", self._read_conjunction))
 
-    def _all(self) -> Condition:
-        parts = self._separated("and", self._not)
+    def _read_conjunction(self) -> Condition:
+        parts = self._separated("and", self._read_negation)
         return parts[0] if len(parts) == 1 else All(of=tuple(parts))
 
-    def _not(self) -> Condition:
+    def _read_negation(self) -> Condition:
         self.depth += 1
         if self.depth > DEEPEST:
             raise ConditionError(f"{self.text!r} is nested too deeply", "split the property into several properties")
         try:
             if self.take("not"):
-                return Not(of=self._not())
+                return Not(of=self._read_negation())
             if self.take("("):
-                inner = self._some()
+                inner = self._read_disjunction()
                 if not self.take(")"):
                     raise ConditionError(f"the condition {self.text!r} lacks a ')'", "add the closing parenthesis")
                 return inner
@@ -194,7 +194,7 @@ class MachineGrammar(Grammar):
                 return self._silent()
             case _ if word in WORDS or word in {")", ","}:
                 raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", "see 'fsm check --help'")
-        return self._named(word)
+        return self._read_event_or_state(word)
 
     def _emits(self) -> Condition:
         if not self.take("only"):
@@ -211,7 +211,7 @@ class MachineGrammar(Grammar):
             raise ConditionError(f"unknown event '{word}'", nearest(word, self.machine.events, of="events"))
         return SilentOn(event=event.name)
 
-    def _named(self, word: str) -> Condition:
+    def _read_event_or_state(self, word: str) -> Condition:
         machine = self.machine
         event = machine.event(word)
         if event and self.take("replies"):
@@ -276,7 +276,7 @@ class Scope:
 
 
 def scope(system: System, copy: Copy | None) -> Scope:
-    meant = {name: system.related(name, copy) for name in system.parts}
+    meant = {name: system.related_copies(name, copy) for name in system.parts}
     those = {each for copies in meant.values() for each in copies}
     events: dict[str, list[str]] = {}
     for joint in system.events.values():
@@ -293,12 +293,12 @@ class SystemGrammar(Grammar):
     def atom(self, word: str) -> Condition:
         match word:
             case "every" | "some" | "no":
-                found = self._at(self._part(self.word("a part")), every=word == "every")
+                found = self._read_part_state(self._part(self.word("a part")), every=word == "every")
                 return Not(of=found) if word == "no" else found
             case "emits" | "tells":
                 return self._emits(word)
             case _ if word in self.scope.system.parts:
-                return self._at(self._one(word), every=True)
+                return self._read_part_state(self._single_part(word), every=True)
             case _ if word in PART_WORDS or word in {")", ",", "("}:
                 hint = f"see {documented('reference/system-language')}"
                 raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", hint)
@@ -309,14 +309,14 @@ class SystemGrammar(Grammar):
             raise ConditionError(f"unknown part '{word}'", nearest(word, self.scope.system.parts, of="parts"))
         return self.scope.system.parts[word]
 
-    def _one(self, word: str) -> Part:
+    def _single_part(self, word: str) -> Part:
         count = len(self.scope.meant[word])
         if count != 1:
             hint = f"write 'every {word}' or 'some {word}'"
             raise ConditionError(f"'{word}' in {self.text!r} could mean any of {count} copies", hint)
         return self.scope.system.parts[word]
 
-    def _at(self, part: Part, *, every: bool) -> Condition:
+    def _read_part_state(self, part: Part, *, every: bool) -> Condition:
         verb = self.word("'is' or 'was'")
         if verb not in {"is", "was"}:
             hint = f"write '{part.name} is …' or '{part.name} was …'"
@@ -353,7 +353,9 @@ class SystemGrammar(Grammar):
         word = self.word("an output")
         if word == NOTHING and verb == "emits":
             return Emits(output="")
-        return _any(Emits(output=name) if verb == "emits" else StepEmits(output=name) for name in self._emitted(word))
+        return _any_of(
+            Emits(output=name) if verb == "emits" else StepEmits(output=name) for name in self._emitted(word)
+        )
 
     def _emitted(self, word: str) -> list[str]:
         by = {part.name: outputs(part.machine) for part in self.scope.system.parts.values()}
@@ -371,11 +373,11 @@ class SystemGrammar(Grammar):
             raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="parts and events"))
         if self.take("replies"):
             reply = self.reply(word, self.scope.system.events[names[0]].kind)
-            return _any(Replies(event=name, reply=reply) for name in names)
+            return _any_of(Replies(event=name, reply=reply) for name in names)
         self.take("happens")
-        return _any(Happens(event=name) for name in names)
+        return _any_of(Happens(event=name) for name in names)
 
 
-def _any(conditions: Iterable[Condition]) -> Condition:
+def _any_of(conditions: Iterable[Condition]) -> Condition:
     found = tuple(conditions)
     return found[0] if len(found) == 1 else Some(of=found)

@@ -92,7 +92,7 @@ class ClaimBuilder:
                 what = f"'{kind}' can be claimed only of a machine, not of a system"
                 raise self._claim_error("FSM302", what, "write the property in the file of the part's machine", kind)
             case "refines":
-                return claims.Refines(other=self._other(str(written.refines), kind), overlap=written.overlap)
+                return claims.Refines(other=self._find_machine(str(written.refines), kind), overlap=written.overlap)
             case "requires" if written.requires is not None:
                 return self._requires(self.of, written.requires)
             case _:
@@ -116,7 +116,7 @@ class ClaimBuilder:
         for index, state in enumerate(self.written.from_each):
             named = self.define.get(state, "")
             if state != REST and isinstance(named, str):
-                self._known("unknown state", state, self.of.states, "from-each", index)
+                self._check_known("unknown state", state, self.of.states, "from-each", index)
             states += list(self.of.states) if state == REST else [state] if isinstance(named, str) else named
         if not states:
             return claims.Reachable(sequences=sequences)
@@ -136,7 +136,7 @@ class ClaimBuilder:
 
     def _idempotent(self, name: str) -> claims.Idempotent:
         if isinstance(self.of, Machine):
-            known = self._known("unknown event", name, self.of.events, "idempotent")
+            known = self._check_known("unknown event", name, self.of.events, "idempotent")
             kind = self.of.events[name].kind if known else "call"
         else:
             name = self._joint_event(name, self.of)
@@ -152,7 +152,7 @@ class ClaimBuilder:
         if names:
             what = f"'{name}' could mean any of {len(names)} events"
             raise self._claim_error("FSM303", what, "select one copy of the part: for = …", "idempotent")
-        self._known("unknown event", name, within.events, "idempotent")
+        self._check_known("unknown event", name, within.events, "idempotent")
         raise ConditionError(name, "")
 
     def _follows(self) -> claims.Follows:
@@ -162,13 +162,13 @@ class ClaimBuilder:
             name = self.of.system.name
             emitted = tuple(each for part in self.of.system.parts.values() for each in outputs(part.machine))
             digits = frozenset(copy.digit for copies in self.of.meant.values() for copy in copies)
-        other = self._other(str(self.written.follows), "follows")
+        other = self._find_machine(str(self.written.follows), "follows")
         if other.words().keys().isdisjoint(emitted):
             what = f"none of the outputs of '{name}' is an event of '{other.name}'"
             self.problems.say("FSM304", what, "name a machine whose events are outputs of this one", "follows")
         return claims.Follows(other=other, of=digits)
 
-    def _other(self, name: str, at: str) -> Machine:
+    def _find_machine(self, name: str, at: str) -> Machine:
         try:
             found = self.find(name)
         except InputError as error:
@@ -187,26 +187,26 @@ class ClaimBuilder:
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
             events = [joint for joint in self.of.system.events.values() if whole in {joint.family, joint.rpc}]
-            if self._known("unknown event", whole, self.of.events, at) and outcome:
+            if self._check_known("unknown event", whole, self.of.events, at) and outcome:
                 choices = {way.name for joint in events for way in joint.ways}
-                self._known("unknown way", outcome, sorted(choices), at)
+                self._check_known("unknown way", outcome, sorted(choices), at)
             return tuple(claims.Fair(event=joint.name, outcome=outcome) for joint in events)
         name = whole.removesuffix(_ENDS)
-        if not self._known("unknown event", name, self.of.events, at):
+        if not self._check_known("unknown event", name, self.of.events, at):
             return ()
         event, ends = self.of.events[name], whole.endswith(_ENDS)
         rows = event.ends if ends else event.cells
         if not rows:
             self.problems.say("FSM303", f"event '{name}' has no ends", "only calls that take time have ends", at)
         known = dict.fromkeys(way.name for way in ways(rows.values()))
-        self._known("unknown outcome", outcome or None, known, at)
+        self._check_known("unknown outcome", outcome or None, known, at)
         return (claims.Fair(event=name, ends=ends, outcome=outcome),)
 
     def _claim_error(self, code: str, what: str, hint: str, at: str) -> ConditionError:
         self.problems.say(code, what, hint, at)
         return ConditionError(what, hint)
 
-    def _known(self, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
+    def _check_known(self, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
         return self.problems.known("FSM303", what, word, names, *at)
 
     def _condition(self, text: str, *at: str | int) -> WrittenCondition:

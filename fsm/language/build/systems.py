@@ -82,7 +82,7 @@ class JointEventBuilder:
 
     def joints(self) -> Iterator[JointEvent]:
         of = self.written.of
-        if not self.problems.known("FSM701", "unknown part", of, self.system.parts, *self._at("of")):
+        if not self.problems.known("FSM701", "unknown part", of, self.system.parts, *self._file_keys("of")):
             return
         if bool(self.written.steps) == bool(self.written.ways):
             what = "both steps and ways" if self.written.ways else "neither steps nor ways"
@@ -93,13 +93,13 @@ class JointEventBuilder:
             )
             return
         name = self.written.clause
-        self.problems.known("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
+        self.problems.known("FSM108", "unknown clause", name, self.system.clauses, *self._file_keys("clause"))
         own = implied(self.problems, self.problems.model.written.system, self.name, self.written.about, self.written)
         for copy in self.system.parts[of].copies if of is not None else (None,):
             yield JointEvent(
                 name=f"{self.name}{copy.suffix if copy else ''}",
                 family=self.name,
-                kind=self.written.meant_kind,
+                kind=self.written.actual_kind,
                 about=self.written.about,
                 clause=self.system.clauses.get(name or "", own),
                 ways=tuple(self._ways(copy)),
@@ -116,8 +116,8 @@ class JointEventBuilder:
 
     def _way(self, name: str, way: WrittenWay, copy: Copy | None) -> JointWay:
         reply = (way.reply,) if isinstance(way.reply, str) else tuple(way.reply or ())
-        if reply and self.written.meant_kind != "call":
-            what = f"{self.written.meant_kind} '{self.name}' has a reply"
+        if reply and self.written.actual_kind != "call":
+            what = f"{self.written.actual_kind} '{self.name}' has a reply"
             self._say("FSM706", what, "only a call can have a reply", "ways", name, "reply")
         return JointWay(
             name=name,
@@ -140,7 +140,7 @@ class JointEventBuilder:
 
     def _steps_of_copies(self, written: WrittenStep, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
         name = str(written.each)
-        if not self.problems.known("FSM701", "unknown part", name, self.system.parts, *self._at(*at, "each")):
+        if not self.problems.known("FSM701", "unknown part", name, self.system.parts, *self._file_keys(*at, "each")):
             return
         if written.do is not None or written.when is not None or written.goes_on or not written.steps:
             self._say(
@@ -150,7 +150,7 @@ class JointEventBuilder:
                 *at,
             )
         else:
-            for each in self.system.related(name, copy):
+            for each in self.system.related_copies(name, copy):
                 yield from self._steps(written.steps, each, *at, "steps")
 
     def _step(self, written: WrittenStep, do: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
@@ -160,10 +160,10 @@ class JointEventBuilder:
             self._say("FSM707", f"{do!r} cannot be read as a step", hint, *at)
             return
         parts = self.system.parts
-        if not self.problems.known("FSM701", "unknown part", match["part"], parts, *self._at(*at)):
+        if not self.problems.known("FSM701", "unknown part", match["part"], parts, *self._file_keys(*at)):
             return
         part = parts[match["part"]]
-        meant = self.system.related(part.name, copy)
+        meant = self.system.related_copies(part.name, copy)
         if not match["every"] and len(meant) != 1:
             self._say(
                 "FSM707", f"'{part.name}' in {do!r} could mean any of {len(meant)} copies", f"write 'every {do}'", *at
@@ -171,7 +171,7 @@ class JointEventBuilder:
             return
         event, ends = match["event"] or "", bool(match["ends"])
         outcomes = frozenset(each.strip() for each in (match["outcomes"] or "").split(",") if each.strip())
-        if event and not self._known(part.machine, event, outcomes, *at, ends=ends):
+        if event and not self._check_step(part.machine, event, outcomes, *at, ends=ends):
             return
         for each in meant:
             yield PartStep(
@@ -183,8 +183,8 @@ class JointEventBuilder:
                 goes_on=written.goes_on,
             )
 
-    def _known(self, machine: Machine, name: str, outcomes: frozenset[str], *at: str | int, ends: bool) -> bool:
-        if not self.problems.known("FSM701", "unknown event", name, machine.events, *self._at(*at)):
+    def _check_step(self, machine: Machine, name: str, outcomes: frozenset[str], *at: str | int, ends: bool) -> bool:
+        if not self.problems.known("FSM701", "unknown event", name, machine.events, *self._file_keys(*at)):
             return False
         event = machine.events[name]
         if ends and not event.ends:
@@ -193,18 +193,18 @@ class JointEventBuilder:
         row = event.ends if ends else event.cells
         known = {way.name for way in ways(row.values())} | {"ignored", "refused"}
         for outcome in sorted(outcomes):
-            self.problems.known("FSM701", "unknown outcome", outcome, sorted(known), *self._at(*at))
+            self.problems.known("FSM701", "unknown outcome", outcome, sorted(known), *self._file_keys(*at))
         return True
 
     def _condition(self, text: str | None, copy: Copy | None, *at: str | int) -> Condition | None:
         if text is None:
             return None
-        return means(self.problems, text, scope(self.system, copy), self.define, self._at(*at))
+        return means(self.problems, text, scope(self.system, copy), self.define, self._file_keys(*at))
 
     def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
-        self.problems.say(code, what, hint, *self._at(*at))
+        self.problems.say(code, what, hint, *self._file_keys(*at))
 
-    def _at(self, *rest: str | int) -> Keys:
+    def _file_keys(self, *rest: str | int) -> Keys:
         return joint_place(self.problems.model, self.profile, self.name, *rest)
 
 
@@ -241,7 +241,7 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
     return replace(base, profiles=profiles)
 
 
-def rebuilt(
+def rebuild_joint_event(
     system: System, file: File[WrittenSystem], name: str, written: WrittenJoint, profile: str | None = None
 ) -> System:
     """Return *system* with the joint event *name* built again from *written*.

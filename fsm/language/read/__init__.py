@@ -25,9 +25,9 @@ from fsm.language.vocabularies import Stated, Vocabulary, WrittenSystem, schema
 _LARGE: Final = 2**64
 
 
-def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterator[Problem]:
+def find_control_characters(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterator[Problem]:
     for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from controls(each, path, lines, (*where, key))
+        yield from find_control_characters(each, path, lines, (*where, key))
         if found := control_character(f"{key}{each if isinstance(each, str) else ''}"):
             what = f"{_dotted((*where, key))} has the control character U+{ord(found):04X}"
             hint = "remove the character, because names and texts are printed"
@@ -85,7 +85,7 @@ def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, name
     hint = f"give {vocabulary.expected(*where)}"
     if values and isinstance(value, str):
         hint = nearest(value, values, of="values")
-    return "FSM012", f"{_dotted(where)} is {_shown(value)}", hint
+    return "FSM012", f"{_dotted(where)} is {_value_text(value)}", hint
 
 
 def _table(where: Keys) -> str:
@@ -102,7 +102,7 @@ def _dotted(where: Keys) -> str:
     return text.removeprefix(".")
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     match value:
         case bool():
             text = str(value).lower()
@@ -161,7 +161,7 @@ def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
     data = data.removeprefix(codecs.BOM_UTF8)
     content = _document(data, path)
     lines = locate(data)
-    if obeyed := tuple(controls(content, path, lines)):
+    if obeyed := tuple(find_control_characters(content, path, lines)):
         raise InputError(obeyed)
     try:
         written = form.model_validate(content)

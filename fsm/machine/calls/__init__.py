@@ -88,7 +88,7 @@ class Rules:
         self.table = table
         self.instants = cache(self._instants)
         self.moving = cache(self._moving)
-        self.special = cache(self._special)
+        self.special = cache(self._instants_with_effects)
         self._moves = cache(self._moves_within)
 
     def _instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
@@ -107,7 +107,7 @@ class Rules:
         found = self.instants(state, row)
         return tuple(each for each in found if each.way is not None and each.stage >= 0 and each.to == state)
 
-    def _special(self, state: int, row: int) -> tuple[CallInstant, ...]:
+    def _instants_with_effects(self, state: int, row: int) -> tuple[CallInstant, ...]:
         """Return the instants at which an asked call ends without moving, but emits outputs or sets a time limit."""
         return tuple(each for each in self._staying(state, row) if each.way and (each.way.emits or each.way.within))
 
@@ -161,14 +161,14 @@ def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tu
     first = [way.to for way in ways if way.begins]
     begun = {*closure(first, lambda each: [way.to for way in table.step(each, end) or () if way.begins])}
     if displaced:
-        begun |= {table.states.index(name) for name in found_in(table.machine, event)}
+        begun |= {table.states.index(name) for name in states_during_call(table.machine, event)}
         if any(table.states[each] not in event.ends for each in begun):
             return None
     ends = [way for each in sorted(begun) for way in table.step(each, end) or ()]
     return tuple(way for way in (*ways, *ends) if not way.begins)
 
 
-def begun_in(event: Event) -> dict[str, int]:
+def states_begun_in(event: Event) -> dict[str, int]:
     found: dict[str, int] = {}
     for cell in (*event.cells.values(), *event.ends.values()):
         for way in cell.outcomes if isinstance(cell, Moves) else ():
@@ -177,12 +177,12 @@ def begun_in(event: Event) -> dict[str, int]:
     return found
 
 
-def found_in(machine: Machine, event: Event) -> set[str]:
+def states_during_call(machine: Machine, event: Event) -> set[str]:
     """Return the states that the entity may be in during a call of *event*.
 
     Other events may move the entity meanwhile, so these are not only the states in which the call begins.
     """
-    begun = begun_in(event)
+    begun = states_begun_in(event)
     alone = _reached(machine, event, begun, twice=False)
     # If a second call of the event can begin in one of these states, the end of that call may also move the entity.
     twice = any(way.begins for state in alone for way in outcomes(event.cells[state], state, event.kind) or ())
@@ -191,14 +191,14 @@ def found_in(machine: Machine, event: Event) -> set[str]:
 
 def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
     def leads(state: str) -> Iterator[str]:
-        for cell, other in _beside(machine, event, state, twice=twice):
+        for cell, other in _concurrent_cells(machine, event, state, twice=twice):
             ways = outcomes(cell, state, other.kind)
             yield from machine.states if ways is None else (way.to for way in ways if way.to in machine.states)
 
     return {*closure((state for state in begun if state in machine.states), leads)}
 
 
-def _beside(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
+def _concurrent_cells(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
     for other in machine.events.values():
         if not other.interrupts:
             yield other.cells[state], other

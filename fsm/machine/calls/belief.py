@@ -17,13 +17,13 @@ from fsm.machine.calls.configuration import (
     Covering,
     Pending,
     bits,
-    each_of,
+    each_with_rest,
     late,
     numbers,
     plus,
     released,
 )
-from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
+from fsm.machine.calls.unobserved import Unobserved, tried, with_deviation
 from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure
 from fsm.sut import Response, Stimulus
@@ -72,7 +72,7 @@ class Dynamics(Unobserved):
                     answers = _required_deviations(ways)
                     # The call took effect either before the last observation or after it.
                     acted = self._replied(self.asked(before, row), row, seen).configurations
-                    already = {resting_on(each, deviation) for each in before for deviation in answers}
+                    already = {with_deviation(each, deviation) for each in before for deviation in answers}
                     before = self.closed(self.started(already | acted)) if answers else frozenset()
                 case "":
                     asked = self.asked(before, row)
@@ -160,7 +160,7 @@ class Dynamics(Unobserved):
             if (fit := known[at]) is not None:
                 left = Configuration(state, pending[:index] + pending[index + 1 :], queue, deviations, due)
                 for deviation in fit.deviations:
-                    yield fit, resting_on(left, deviation)
+                    yield fit, with_deviation(left, deviation)
 
     def _fits(self, here: Configuration, call: Pending, seen: Key) -> Fit | None:
         """Explain *seen* as the end of *call*, or return ``None`` if the call cannot have ended like this."""
@@ -205,7 +205,7 @@ class Dynamics(Unobserved):
     def given_up(self, here: Configuration, row: int) -> Iterator[Configuration]:
         if not self.waits([here], row):
             yield here  # an interruption has already ended the call
-        for call, others in each_of(here.pending):
+        for call, others in each_with_rest(here.pending):
             if call.row != row or call.stage <= LOST:
                 continue
             lost = call.stage in {BEGUN, HELD} or (call.stage == ASKED and self.rules.moves(row))
@@ -241,7 +241,7 @@ class Dynamics(Unobserved):
             yield None, here
         elif phase == "noticed":
             for deviation in _required_deviations(each.way for each in instants):
-                yield None, resting_on(here, deviation)
+                yield None, with_deviation(here, deviation)
         for instant in instants:
             if instant.way is not None and emits not in {None, instant.way.emits}:
                 continue
@@ -356,7 +356,7 @@ def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[C
     for here in before:
         if step.stage == "begin":
             yield from moves.advanced(here, Pending(row, ASKED, 1 << here.state), here.pending)
-        for call, others in each_of(here.pending if step.stage == "end" else ()):
+        for call, others in each_with_rest(here.pending if step.stage == "end" else ()):
             if (call.row, call.stage) == (row, HELD):
                 yield from moves.advanced(here, call._replace(stage=BEGUN), others)
 

@@ -53,7 +53,7 @@ class Configuration(NamedTuple):
 Configurations: TypeAlias = frozenset[Configuration]
 
 
-def each_of(calls: tuple[Pending, ...]) -> Iterator[tuple[Pending, tuple[Pending, ...]]]:
+def each_with_rest(calls: tuple[Pending, ...]) -> Iterator[tuple[Pending, tuple[Pending, ...]]]:
     """Yield each distinct call in *calls* together with the remaining calls."""
     for index, call in enumerate(calls):
         if not index or call != calls[index - 1]:
@@ -90,7 +90,7 @@ def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
 
 
 def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
-    for call, others in each_of(calls):
+    for call, others in each_with_rest(calls):
         if (call.row, call.stage) == (row, HELD):
             return plus(others, call._replace(stage=BEGUN))
     return calls

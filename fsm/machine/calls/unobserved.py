@@ -165,14 +165,14 @@ class Unobserved:
             met = (1 << len(self.table.states)) - 1 if way is None and not asked else met
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
-            return self._silently(here, after, instant)
+            return self._unspecified_successors(here, after, instant)
         return self._after_instant(here, instant, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
         for instant in self.rules.instants(here.state, call.row, call.stage):
             held = plus(others, call._replace(stage=HELD))
             if instant.way is None:
-                yield from self._silently(here, held, instant)
+                yield from self._unspecified_successors(here, held, instant)
             elif instant.stage == BEGUN:
                 yield from self._after_instant(here, instant, held)
 
@@ -183,9 +183,9 @@ class Unobserved:
             if not self.silence:
                 return ()
             moved = here._replace(state=instant.to, pending=passing(pending, instant.to), due=None)
-            return (moved,) if row in self.unseen else self._anything_emitted(moved)
+            return (moved,) if row in self.unseen else self._with_any_outputs(moved)
         if row == self.assumed:
-            here = resting_on(here, f"{ASSUMED}{self.table.rows[row].name}")
+            here = with_deviation(here, f"{ASSUMED}{self.table.rows[row].name}")
         return self._after_instant(here, instant, pending, interrupts=row in self.unseen and self.rules.interrupts(row))
 
     def _after_instant(
@@ -217,17 +217,19 @@ class Unobserved:
         after = queue + emits
         return after if self.coming[: len(after)] == after else None
 
-    def _anything_emitted(self, here: Configuration) -> Iterable[Configuration]:
+    def _with_any_outputs(self, here: Configuration) -> Iterable[Configuration]:
         coming = self.coming
         if not coming:
             return (here,)
         return [here._replace(queue=coming[:end]) for end in range(len(here.queue), len(coming) + 1)]
 
-    def _silently(self, here: Configuration, pending: tuple[Pending, ...], by: CallInstant) -> Iterable[Configuration]:
+    def _unspecified_successors(
+        self, here: Configuration, pending: tuple[Pending, ...], by: CallInstant
+    ) -> Iterable[Configuration]:
         if self.table.step(here.state, by.row) is not None:
             return (here._replace(pending=pending),)
         to = by.to
-        return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
+        return self._with_any_outputs(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
         """Return *those* at the time of an observation, when the time limits marked :data:`FRESH` start."""
@@ -258,5 +260,5 @@ class Unobserved:
         return found == 1
 
 
-def resting_on(each: Configuration, deviation: str) -> Configuration:
+def with_deviation(each: Configuration, deviation: str) -> Configuration:
     return each._replace(deviations=tuple(sorted({*each.deviations, deviation}))) if deviation else each

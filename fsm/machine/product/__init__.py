@@ -124,7 +124,7 @@ class SystemTable:
         before = self._locals[state]
         known = event.known.get(tuple([before[digit] for digit in event.digits]))
         if known is None:
-            known = self._known(event, before)
+            known = self._cached_outcomes(event, before)
         return tuple([self._joined(event, before, each) for each in known]) if known else ()
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
@@ -137,10 +137,10 @@ class SystemTable:
                 each.emits,
                 tuple((digit, to) for digit, to in zip(row.digits, each.locals, strict=True) if to != before[digit]),
             )
-            for each in (self._outcomes(row, before, ways) if ways else self._known(row, before))
+            for each in (self._outcomes(row, before, ways) if ways else self._cached_outcomes(row, before))
         )
 
-    def _known(self, event: JointRow, before: Locals) -> tuple[_Outcome, ...]:
+    def _cached_outcomes(self, event: JointRow, before: Locals) -> tuple[_Outcome, ...]:
         key = tuple(before[digit] for digit in event.digits)
         found = event.known.get(key)
         if found is None:
@@ -272,16 +272,16 @@ class SystemTable:
 
     def _test(self, condition: Condition | None) -> Callable[[Locals], bool] | None:
         condition = self.tested(condition)
-        return None if condition is None else predicate(condition, self._at)
+        return None if condition is None else predicate(condition, self._part_test)
 
     def tested(self, condition: Condition | None) -> Condition | None:
         return condition if condition is not None and read(condition) <= self.cone else None
 
     def test(self, condition: At) -> Callable[[int], bool]:
-        holds, locals_ = self._at(condition), self._locals
+        holds, locals_ = self._part_test(condition), self._locals
         return lambda state: holds(locals_[state])
 
-    def _at(self, condition: Atom) -> Callable[[Locals], bool]:
+    def _part_test(self, condition: Atom) -> Callable[[Locals], bool]:
         if not isinstance(condition, At):
             raise TypeError(f"{condition} is not about the states of parts")
         states = self._tables[condition.part].states

@@ -98,13 +98,13 @@ class Crowd:
             name: tuple(output.removesuffix(one.suffix) for output in emits) for emits, name in self._said.items()
         }
         self._voice = self._helper(f"one {part}", spoken)
-        self.system = self._made(system)
+        self.system = self._make_system(system)
 
     def condition(self, condition: Condition) -> Condition:
         """Translate *condition* for ``system``, or raise :class:`NoCrowdError` if it distinguishes crowd members."""
         if not same(condition, condition, self._exchange):
             raise NoCrowdError(f"the property distinguishes copies of '{self._part.name}' other than the first")
-        return self._of(condition, None)
+        return self._translate(condition, None)
 
     def image(self, cone: Collection[int]) -> frozenset[int]:
         crowd = {self._one.digit, self._other.digit}.intersection(cone)
@@ -124,23 +124,23 @@ class Crowd:
         self._exchange = exchange
         digits = {copy.name: copy.digit for copy in fewer.system.copies}
         less = {copy.digit: digits[copy.name] for copy in system.copies if copy is not self._other}
-        heard = [(_less(each.heard, less), fewer.system.parts[name].heard) for name, each in system.parts.items()]
+        heard = [(_map_digits(each.heard, less), fewer.system.parts[name].heard) for name, each in system.parts.items()]
         if any(one != two for one, two in heard):
             raise NoCrowdError("the conditions under which outputs are delivered differ between two and three copies")
         for row in fewer.joint:
-            if not self._goes_on(self._table.joint[self._table.row[row.joint.name]], row, less):
+            if not self._behaves_like(self._table.joint[self._table.row[row.joint.name]], row, less):
                 event = row.joint.family
                 raise NoCrowdError(f"event '{event}' does not treat every '{part.name}' like the first two copies")
 
-    def _goes_on(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
+    def _behaves_like(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
         """Check that *row* behaves like *fewer*, the row with two copies, and treats both members alike."""
-        if _less(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
+        if _map_digits(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
             return False
         for path, before in zip(row.paths, fewer.paths, strict=True):
             those = [move for move in path.moves if move.at != self._other.digit]
             if [_step(move.step, less) for move in those] != [_step(move.step, None) for move in before.moves]:
                 return False
-            if (path.reply, _less(path.way.when, less)) != (before.reply, before.way.when):
+            if (path.reply, _map_digits(path.way.when, less)) != (before.reply, before.way.when):
                 return False
             crowd = [move for move in path.moves if move.at in {self._one.digit, self._other.digit}]
             if not all(commute(one, two) for one, two in combinations(crowd, 2) if one.at != two.at):
@@ -152,13 +152,13 @@ class Crowd:
 
     # -- build the abstract system -----------------------------------------------------
 
-    def _made(self, system: System) -> System:
+    def _make_system(self, system: System) -> System:
         own = {self._one, self._other}
         parts = {
             name: replace(
                 part,
                 copies=tuple(replace(copy, digit=self._digits[copy.digit]) for copy in part.copies if copy not in own),
-                heard=None if part.heard is None else self._of(part.heard, None),
+                heard=None if part.heard is None else self._translate(part.heard, None),
             )
             for name, part in system.parts.items()
         }
@@ -170,15 +170,20 @@ class Crowd:
     def _joint(self, row: JointRow) -> JointEvent:
         joint = row.joint
         if joint.of == self._one:
-            ways = tuple(way for path in row.paths for way in self._one_does(joint, path))
+            ways = tuple(way for path in row.paths for way in self._ways_of_member(joint, path))
             return replace(joint, of=None, ways=ways, when=None)
         of = replace(joint.of, digit=self._digits[joint.of.digit]) if joint.of else None
-        return replace(joint, of=of, when=self._maybe(joint.when), ways=tuple(self._way(path) for path in row.paths))
+        return replace(
+            joint, of=of, when=self._translate_optional(joint.when), ways=tuple(self._way(path) for path in row.paths)
+        )
 
-    def _one_does(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
+    def _ways_of_member(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
         for local in range(len(self._names)):
             conditions = (each for each in (joint.when, path.way.when) if each is not None)
-            before = [self._some(self._bits[local]), *(self._of(each, local) for each in conditions)]
+            before = [
+                self._counter_condition(self._bits[local]),
+                *(self._translate(each, local) for each in conditions),
+            ]
             for course in self._courses(path.moves, local, counted=True):
                 yield JointWay(
                     name=path.way.name,
@@ -218,26 +223,26 @@ class Crowd:
             for others in (None,) if last else (True, False):
                 further = replace(moved, others=others)
                 if others is not None:
-                    there = self._some(here)
-                    further = self._while(further, there if others else Not(of=there))
+                    there = self._counter_condition(here)
+                    further = self._with_requirement(further, there if others else Not(of=there))
                 yield replace(further, steps=(*further.steps, self._step(here, FILL)))
 
     def _moved(self, move: JointMove, course: _Course) -> Iterator[_Course]:
-        when = None if move.step.when is None else self._of(move.step.when, course.local)
+        when = None if move.step.when is None else self._translate(move.step.when, course.local)
         if when is not None:
-            yield self._while(course, Not(of=when))
-            course = self._while(course, when)
+            yield self._with_requirement(course, Not(of=when))
+            course = self._with_requirement(course, when)
         for to, error, done, _ in move.options(course.local):
             for heard in (True, False) if done.emits and move.part.heard is not None else (True,):
                 further = replace(course, local=to, error=error)
                 if done.emits and move.part.heard is not None:
-                    holds = self._of(move.part.heard, course.local)
-                    further = self._while(further, holds if heard else Not(of=holds))
+                    holds = self._translate(move.part.heard, course.local)
+                    further = self._with_requirement(further, holds if heard else Not(of=holds))
                 if done.emits and heard:
                     further = replace(further, steps=(*further.steps, self._step(self._voice, self._said[done.emits])))
                 yield further
 
-    def _while(self, course: _Course, condition: Condition) -> _Course:
+    def _with_requirement(self, course: _Course, condition: Condition) -> _Course:
         impossible = self._step(self._never, FAILS, when=Not(of=condition))
         return replace(course, steps=(*course.steps, impossible), holding=(*course.holding, condition))
 
@@ -246,12 +251,12 @@ class Crowd:
         moves = [move for move in path.moves if move.at != self._other.digit]
         for crowded, those in groupby(moves, lambda move: move.at == self._one.digit):
             if crowded:
-                steps += self._all_do(list(those))
+                steps += self._apply_to_all(list(those))
             else:
                 steps += [self._shared(move.step, None) for move in those]
-        return replace(path.way, when=self._maybe(path.way.when), steps=tuple(steps))
+        return replace(path.way, when=self._translate_optional(path.way.when), steps=tuple(steps))
 
-    def _all_do(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
+    def _apply_to_all(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
         """Yield steps that apply *moves* to all members at once.
 
         The steps compute all of the new counters before they replace the old ones.
@@ -262,28 +267,32 @@ class Crowd:
             led = []
             for course in courses:
                 then = self._next[course.local]
-                yield self._step(then, FILL if certain else MAY_FILL, when=All(of=(self._some(here), *course.holding)))
-                led.append(All(of=(self._some(then), *course.holding)))
+                yield self._step(
+                    then, FILL if certain else MAY_FILL, when=All(of=(self._counter_condition(here), *course.holding))
+                )
+                led.append(All(of=(self._counter_condition(then), *course.holding)))
             if not certain:  # require that every member can take a course
-                yield self._step(self._never, FAILS, when=All(of=(self._some(here), Not(of=Some(of=tuple(led))))))
+                yield self._step(
+                    self._never, FAILS, when=All(of=(self._counter_condition(here), Not(of=Some(of=tuple(led)))))
+                )
         for here, then in zip(self._bits, self._next, strict=True):
             yield self._step(here, DRAIN)
-            yield self._step(here, FILL, when=self._some(then))
+            yield self._step(here, FILL, when=self._counter_condition(then))
             yield self._step(then, DRAIN)
 
     def _shared(self, step: PartStep, local: int | None) -> PartStep:
-        when = None if step.when is None else self._of(step.when, local)
+        when = None if step.when is None else self._translate(step.when, local)
         return replace(step, copy=replace(step.copy, digit=self._digits[step.copy.digit]), when=when)
 
     # -- conditions and counters ---------------------------------------------------------
 
-    def _maybe(self, condition: Condition | None) -> Condition | None:
-        return None if condition is None else self._of(condition, None)
+    def _translate_optional(self, condition: Condition | None) -> Condition | None:
+        return None if condition is None else self._translate(condition, None)
 
-    def _of(self, condition: Condition, local: int | None) -> Condition:
-        return mapped(condition, lambda atom: self._of_atom(atom, local))
+    def _translate(self, condition: Condition, local: int | None) -> Condition:
+        return mapped(condition, lambda atom: self._translate_atom(atom, local))
 
-    def _of_atom(self, atom: Atom, local: int | None) -> Condition:
+    def _translate_atom(self, atom: Atom, local: int | None) -> Condition:
         match atom:
             case Happens(event=event) | Replies(event=event) if self._table.system.events[event].of == self._other:
                 return Some(of=())
@@ -294,7 +303,7 @@ class Crowd:
                 if {self._one.digit, self._other.digit} <= set(copies):
                     named = zip(self._names, self._bits, strict=True)
                     those = [bit for name, bit in named if (name in states) != every]
-                    some = [self._some(bit, before=atom.before) for bit in those]
+                    some = [self._counter_condition(bit, before=atom.before) for bit in those]
                     found += [Not(of=each) for each in some] if every else [Some(of=tuple(some))]
                 elif self._one.digit in copies:
                     if local is None:
@@ -304,7 +313,7 @@ class Crowd:
             case _:
                 return atom
 
-    def _some(self, counter: Copy, *, before: bool = False) -> Condition:
+    def _counter_condition(self, counter: Copy, *, before: bool = False) -> Condition:
         return At(part=counter.part, copies=(counter.digit,), states=frozenset({SOME}), before=before)
 
     def _step(self, copy: Copy, event: str, when: Condition | None = None) -> PartStep:
@@ -327,7 +336,7 @@ class Crowd:
         return copy
 
 
-def _less(condition: Condition | None, to: Mapping[int, int]) -> Condition | None:
+def _map_digits(condition: Condition | None, to: Mapping[int, int]) -> Condition | None:
     def of_atom(atom: Atom) -> Condition:
         kept = tuple(to[copy] for copy in atom.copies if copy in to) if isinstance(atom, At) else ()
         return replace(atom, copies=kept) if isinstance(atom, At) else atom
@@ -338,7 +347,7 @@ def _less(condition: Condition | None, to: Mapping[int, int]) -> Condition | Non
 def _step(step: PartStep, to: Mapping[int, int] | None) -> PartStep:
     if to is None:
         return step
-    return replace(step, copy=replace(step.copy, digit=to[step.copy.digit]), when=_less(step.when, to))
+    return replace(step, copy=replace(step.copy, digit=to[step.copy.digit]), when=_map_digits(step.when, to))
 
 
 def _leads(to: Sequence[str], emits: tuple[str, ...] = ()) -> Moves:

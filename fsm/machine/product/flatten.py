@@ -32,14 +32,14 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
     while state < len(table.states):  # the call of step() below adds new states
         for row in table.rows:
             joint = system.events[row.event.name]
-            cells[row.index][_named(table, state)] = _cell(joint, table, table.step(state, row.index))
+            cells[row.index][_state_name(table, state)] = _cell(joint, table, table.step(state, row.index))
         state += 1
         if len(table.states) > most:
             what = f"the system has more than {most} states, which are too many for one machine"
             hint = "use --parts to reduce the number of copies, or name the machine of one part instead of the system"
             raise refused(system.path or system.name, "FSM602", what, hint)
-    names = [_named(table, each) for each in range(state)]
-    shown = [_shown(table, each, visible) for each in range(state)] if visible else table.states
+    names = [_state_name(table, each) for each in range(state)]
+    shown = [_shown_text(table, each, visible) for each in range(state)] if visible else table.states
     return Machine(
         name=system.name,
         title=system.title,
@@ -57,7 +57,7 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
     )
 
 
-def _named(table: SystemTable, state: int) -> str:
+def _state_name(table: SystemTable, state: int) -> str:
     here = table.locals(state)
     calls = (
         f"{table.system.copies[digit].name} {part.named(here[digit])}"
@@ -67,7 +67,7 @@ def _named(table: SystemTable, state: int) -> str:
     return ", ".join([table.states[state], *calls])
 
 
-def _shown(table: SystemTable, state: int, visible: Collection[str]) -> str:
+def _shown_text(table: SystemTable, state: int, visible: Collection[str]) -> str:
     copies = zip(table.system.copies, table.shows(state), strict=True)
     return ", ".join(f"{copy.name} {shows}" for copy, shows in copies if copy.part in visible)
 
@@ -77,7 +77,7 @@ def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
         return Cannot(clause=joint.clause)
     return Moves(
         outcomes=tuple(
-            Outcome(name=name, to=_named(table, way.to), reply=way.reply, emits=way.emits)
+            Outcome(name=name, to=_state_name(table, way.to), reply=way.reply, emits=way.emits)
             for name, way in zip(_names(ways), ways, strict=True)
         ),
         clause=joint.clause,
@@ -90,10 +90,10 @@ def _names(ways: tuple[Way, ...]) -> Iterator[str]:
         if len(alike) == 1:
             yield way.name
             continue
-        common = set.intersection(*({_did(done) for done in other.done} for other in alike))
-        own = [_did(done) for done in way.done if _did(done) not in common]
+        common = set.intersection(*({_action_text(done) for done in other.done} for other in alike))
+        own = [_action_text(done) for done in way.done if _action_text(done) not in common]
         yield f"{way.name}: {', '.join(own) or 'no more'}"
 
 
-def _did(done: Done) -> str:
+def _action_text(done: Done) -> str:
     return f"{done.copy} {done.outcome or done.event or 'reset'}"

@@ -54,10 +54,10 @@ class Influence:
         while found != before:
             before = set(found)
             for joint, way in ways:
-                found |= self._needed(joint, way, found, mentioned=joint.name in mentioned)
+                found |= self._influencing_copies(joint, way, found, mentioned=joint.name in mentioned)
         return frozenset(found)
 
-    def _needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
+    def _influencing_copies(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not mentioned:
             return set()
@@ -305,11 +305,11 @@ def _turned(row: JointRow, other: JointRow, exchange: Exchange) -> bool:
     return (
         same(row.joint.when, other.joint.when, exchange)
         and len(row.paths) == len(other.paths)
-        and all(_goes_alike(path, another, exchange) for path, another in zip(row.paths, other.paths, strict=True))
+        and all(_is_same_path(path, another, exchange) for path, another in zip(row.paths, other.paths, strict=True))
     )
 
 
-def _goes_alike(path: JointPath, other: JointPath, exchange: Exchange) -> bool:
+def _is_same_path(path: JointPath, other: JointPath, exchange: Exchange) -> bool:
     way, another = path.way, other.way
     if (way.name, path.reply) != (another.name, other.reply) or not same(way.when, another.when, exchange):
         return False

@@ -204,7 +204,7 @@ class System:
         ]
         return ", ".join(named) or BEGINNING
 
-    def related(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
+    def related_copies(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
         """Return the copies of *part* that own *copy* or that it owns, or all copies if the parts are unrelated."""
         copies = self.parts[part].copies
         if copy is None or self.parts[copy.part].root != self.parts[part].root:
@@ -256,7 +256,7 @@ class JointMove:
 
     def _options(self, local: int) -> tuple[_Option, ...]:
         if self._row < 0:
-            return tuple(self._each(local, self._reset))
+            return tuple(self._options_of_way(local, self._reset))
         return self._offered(local, self._table.step(local, self._row) or ())
 
     def _blocked(self, local: int) -> tuple[_Option, ...]:
@@ -264,9 +264,9 @@ class JointMove:
 
     def _offered(self, local: int, ways: Iterable[Way]) -> tuple[_Option, ...]:
         possible = offered(ways, self.step.outcomes, self.part.without)
-        return tuple(option for way in possible for option in self._each(local, way))
+        return tuple(option for way in possible for option in self._options_of_way(local, way))
 
-    def _each(self, local: int, way: Way) -> Iterator[_Option]:
+    def _options_of_way(self, local: int, way: Way) -> Iterator[_Option]:
         states, copy = self._table.states, self.step.copy
         done = Done(
             copy=copy.name,

@@ -97,7 +97,9 @@ class Judging:
         if self.detected and name_of(recording.version()) != name_of(self.shown):
             later = f"; {recording.version()} was started later, and is judged under the same profile"
         found = self.judgements or tuple(monitor.judgement(over=over) for monitor in self.monitors)
-        found = tuple(_of_version(each, of, version) for each, of in zip(found, self.machines, strict=True))
+        found = tuple(
+            _keep_version_deviations(each, of, version) for each, of in zip(found, self.machines, strict=True)
+        )
         if self.watches:
             found = tuple(watch.added_to(each) for watch, each in zip(self.watches, found, strict=True))
         unread = notes[FOREIGN] + notes[INCOMPLETE] if recording.form is TRACE else 0
@@ -224,7 +226,7 @@ def begin(
     watches: list[PropertyWatch] = []
     for index, machine in enumerate(machines):
         own = within(profile, machine.profiles)
-        seen = _shown(machine, recording, restarts)
+        seen = _shown_events(machine, recording, restarts)
         monitor = Monitor(
             machine,
             file=name,
@@ -263,11 +265,11 @@ def begin(
     return judging
 
 
-def unprofiled(machine: Machine) -> Machine:
+def without_profile(machine: Machine) -> Machine:
     return load(machine.path) if machine.profile and machine.path else machine
 
 
-def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgement:
+def _keep_version_deviations(judgement: Judgement, machine: Machine, version: str) -> Judgement:
     own = None if version in machine.profiles else machine.profiled(version)
     if own is None or not isinstance(judgement.verdict, Illegal):
         return judgement
@@ -327,7 +329,9 @@ def _defaults(recording: Recording) -> list[Machine]:
         hint = f'use --model NAME, or begin the file with the line {{"{header}": 1, "machine": "NAME"}}'
         raise refused(recording.name, "FSM202", what, hint)
     try:
-        return [machine for each in recording.machines for machine in _machines(_in_reach(each, recording), recording)]
+        return [
+            machine for each in recording.machines for machine in _machines(_model_in_reach(each, recording), recording)
+        ]
     except InputError as error:
         raise InputError(
             each if each.line else replace(each, path=recording.name, line=1, what=f"model '{each.path}': {each.what}")
@@ -335,7 +339,7 @@ def _defaults(recording: Recording) -> list[Machine]:
         ) from error
 
 
-def _in_reach(name: str, recording: Recording) -> str:
+def _model_in_reach(name: str, recording: Recording) -> str:
     """Return the model that a header names.  A path must lead to a file in or below the folder of *recording*."""
     if not is_path(name):
         return name
@@ -366,7 +370,7 @@ def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
         raise InputError(problems)
 
 
-def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozenset[str] | None:
+def _shown_events(machine: Machine, recording: Recording, restarts: Assume) -> frozenset[str] | None:
     """Return the signals and hidden events that happen only if *recording* shows them, or ``None`` for all."""
     shown = recording.shown
     if recording.hidden or (shown is None and restarts != "maybe"):

@@ -78,7 +78,7 @@ class _Names:
     def has(self, seen: Observation) -> bool:
         return not seen.event or seen.event in self._events or seen.event in LOOKS
 
-    def in_machine_names(self, seen: Observation) -> Observation | None:
+    def to_machine_names(self, seen: Observation) -> Observation | None:
         event = self._events.get(seen.event)
         reply, shows = seen.reply, seen.shows
         if not shows and reply in self.table.shows and reply not in self._replies:
@@ -99,7 +99,7 @@ def _problems(each: Recorded, vocabularies: Sequence[_Names], file: str) -> Iter
         what = f"no event '{each.seen.event}' of {of}"
         hint = nearest(each.seen.event, events, of="events")
         yield Problem(path=file, line=each.called, code="FSM210", what=what, hint=hint)
-    shown = [seen for names in known if (seen := names.in_machine_names(each.seen)) is not None and seen.shows]
+    shown = [seen for names in known if (seen := names.to_machine_names(each.seen)) is not None and seen.shows]
     sights = dict.fromkeys(shows for names in known for shows in names.table.shows)
     if shown and shown[0].shows not in sights:
         what = f"the history shows '{shown[0].shows}', which {of} never shows"
@@ -146,7 +146,7 @@ class _Judging:
         everybody = []
         for each in self.history.operations:
             if self.names.concerns(each.seen) and self.names.has(each.seen):
-                seen = self.names.in_machine_names(each.seen)
+                seen = self.names.to_machine_names(each.seen)
                 if seen is not None:
                     found.setdefault(seen.entity, []).append((each, replace(seen, line=each.returned)))
         found |= {entity: [] for entity in self.history.outputs if entity not in found}

@@ -106,7 +106,7 @@ class Chosen:
     """Times of the first and last observations of the whole recording, set if a period was requested."""
 
     def read(self, batch: Batch) -> Batch:
-        since, until = self._since(), self.part.until
+        since, until = self._period_start(), self.part.until
         if not self.part.timed:
             return batch
         kept = []
@@ -136,10 +136,10 @@ class Chosen:
     def wanted(self, seen: Observation) -> bool:
         if self.part.entity and not self.fits(seen.entity):
             return False
-        since = self._since()
+        since = self._period_start()
         return since is None or (at := seen_at(seen)) is None or at >= since
 
-    def _since(self) -> int | None:
+    def _period_start(self) -> int | None:
         """Return the start of the period, rounded down to microseconds, the resolution of times in lines."""
         return None if self.part.since is None else self.part.since // 1_000 * 1_000
 
@@ -258,7 +258,7 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
     return replace(judged, stories=tuple(sorted(stories, key=lambda story: rank.get(story.entity, len(rank)))))
 
 
-def up_to(found: Sequence[Judged], place: Line) -> list[Judged]:
+def shorten_to(found: Sequence[Judged], place: Line) -> list[Judged]:
     """Return *found* with only the stories that have an observation at *place*, where each of them then ends.
 
     If *place* has no file, it is a line of any file.  Raise :class:`InputError` unless exactly one file has such a

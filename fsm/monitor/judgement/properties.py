@@ -28,7 +28,7 @@ from fsm.machine.findings import (
     WatchedProperty,
 )
 from fsm.machine.versions import within
-from fsm.monitor.extra_rules import held_to
+from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch.automata import parts
 from fsm.monitor.property_watch.property_product import PropertyProduct
@@ -134,7 +134,7 @@ class PropertyWatch:
         self._watches: list[tuple[Property, list[ClaimWatch], str]] = []
         shown = [each.claim.requirement for each in properties if isinstance(each.claim, Requires)]
         self._folder = Folder()
-        self._fields = held_to(shown, self.machine, self._folder)
+        self._fields = requirement_checker(shown, self.machine, self._folder)
         stepping = StepCache(dynamics.table)
         for stated in properties:
             products: list[PropertyProduct] = []

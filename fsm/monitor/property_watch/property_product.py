@@ -73,7 +73,7 @@ class PropertyProduct:
         self._origin: list[tuple[int, int]] = []
         self._number: dict[RunPlace, int] = {}
         self.step = cache(self._step)
-        self.anywhere = cache(self._anywhere)
+        self.anywhere = cache(self._move_anywhere)
         self._rest = {self.memory.start, self.memory.restarted, None}
         self.table = _ProductTable(
             machine=machine.machine,
@@ -139,7 +139,7 @@ class PropertyProduct:
         step = self.steps.step(place.state, row, way, reply)
         return self.after(place, step), step
 
-    def _anywhere(self, number: int, row: int, reply: str, emits: tuple[str, ...]) -> tuple[int, ...]:
+    def _move_anywhere(self, number: int, row: int, reply: str, emits: tuple[str, ...]) -> tuple[int, ...]:
         place = self.places[number]
         moved = (self.unspecified(place, row, to, reply=reply, emits=emits)[0] for to in sorted(self.reached))
         return tuple(map(self.number, moved))

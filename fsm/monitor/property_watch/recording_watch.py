@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from fsm.machine.calls import ASKED, BEGUN
 from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_of, interrupted, passing
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_with_rest, interrupted, passing
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.claims import LeadsTo, Property, Reachable, Refines
 from fsm.monitor.property_watch import untestable
@@ -241,7 +241,7 @@ class ClaimWatch:
             yield from ((other.index, each.pending) for other in table.rows)
         elif not self._dynamics.calls(row):
             yield row, interrupted(each.pending) if self._dynamics.rules.interrupts(row) else each.pending
-        for call, others in each_of(each.pending):
+        for call, others in each_with_rest(each.pending):
             if call.row == row and call.stage in {ASKED, BEGUN}:
                 yield table.end[row] if call.stage == BEGUN else row, others
 

@@ -45,7 +45,7 @@ def drawn_machine(drawing: Drawing, name: str) -> Machine:
     problems = [*drawing.problems, *_unlabelled(drawing)]
     if problems:
         raise InputError(problems)
-    left_out = {NOWHERE} if not any(arrow.labels for arrow in _into(drawing, NOWHERE)) else set[str]()
+    left_out = {NOWHERE} if not any(arrow.labels for arrow in _arrows_into(drawing, NOWHERE)) else set[str]()
     states = dict.fromkeys((_initial(drawing), *(state for state in drawing.states if state not in left_out)))
     initial = _initial(drawing)
     left = {each.source or initial for each in drawing.arrows if each.target not in {each.source, NOWHERE}}
@@ -60,7 +60,7 @@ def drawn_machine(drawing: Drawing, name: str) -> Machine:
     return machine_of(draft, file=drawing.path, outcomes=True)
 
 
-def _into(drawing: Drawing, state: str) -> list[Arrow]:
+def _arrows_into(drawing: Drawing, state: str) -> list[Arrow]:
     return [each for each in drawing.arrows if each.target == state]
 
 
@@ -82,7 +82,7 @@ def _initial(drawing: Drawing) -> str:
     first = [
         state
         for state in drawing.states
-        if state in left and all(each.source == state for each in _into(drawing, state))
+        if state in left and all(each.source == state for each in _arrows_into(drawing, state))
     ]
     if len(first) != 1:
         what = "the drawing does not show where a run begins"
@@ -134,7 +134,7 @@ def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | 
         name=name,
         module=module,
         imports="\n".join(imports),
-        adapter=_driven(driven, machine) if driven else _stand_in(machine),
+        adapter=_driven(driven, machine) if driven else _stand_in_text(machine),
     )
     return Starter(
         machine=machine,
@@ -170,7 +170,7 @@ def _properties(machine: Machine) -> str:
     return _filled("properties") + tomlkit.dumps({"machine": machine.name, "expect": expect, "property": stated})
 
 
-def _stand_in(machine: Machine) -> str:
+def _stand_in_text(machine: Machine) -> str:
     steps = []
     for event in machine.events.values():
         for state, cell in event.cells.items():

@@ -22,13 +22,13 @@ from fsm.machine.claims import Property
 from fsm.machine.evidence import Checked, Examined, Run
 from fsm.machine.findings import Finding, Judgement, Violation, WatchedProperty
 from fsm.machine.product.system import System
-from fsm.monitor.judgement import Judged, unprofiled
+from fsm.monitor.judgement import Judged, without_profile
 from fsm.monitor.judgement.part import Step, Story
 from fsm.monitor.provenance import Provenance, provenance
 from fsm.report import Report, single, why, words
 from fsm.report.check_report import reason, status
 from fsm.report.json_report import Json, picked
-from fsm.report.lanes import stretched, violation_chart
+from fsm.report.lanes import stretch_lines, violation_chart
 from fsm.report.machine_report import happens, parts
 from fsm.report.page.machine_data import clause_data, machine_data, system_data
 from fsm.report.text import noted, rows
@@ -71,7 +71,7 @@ def html(report: Report) -> str:
         machine = judgement.machine
         if machine.name not in machines:
             also = [each.machine.profile for _, each in report.judgements() if each.machine.name == machine.name]
-            machines[machine.name] = machine_data(unprofiled(machine), also=also)
+            machines[machine.name] = machine_data(without_profile(machine), also=also)
             machines[machine.name]["properties"] = watched_data(judgement.properties)
     verdict = report.total().word
     names = ", ".join(words.file(recording.name) for recording in report.judged)
@@ -160,11 +160,11 @@ def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
 def _verdict(checked: Checked, runs: dict[_Shown, int]) -> Json:
     known = picked(checked.expected, known="about", link="link") if checked.expected else {"known": "", "link": ""}
     broken = checked.of.name if isinstance(checked.verdict, evidence.Refuted) else ""
-    shown = (runs.setdefault(_Shown(run, broken), len(runs)) for run in _shown(checked))
+    shown = (runs.setdefault(_Shown(run, broken), len(runs)) for run in _shown_runs(checked))
     return {"status": status(checked).word, "why": reason(checked), **known, "runs": [*shown]}
 
 
-def _shown(checked: Checked) -> Iterable[Run]:
+def _shown_runs(checked: Checked) -> Iterable[Run]:
     match checked.verdict:
         case evidence.Refuted() as refuted:
             return [refuted.run] if refuted.run else []
@@ -312,7 +312,7 @@ def _violation(violation: Violation) -> dict[str, Json]:
         "clause": clause_data(violation.clause),
         "known": [visible(each) for each in words.known(violation)],
         "links": [*dict.fromkeys(deviation.link for deviation in violation.resembles if deviation.link)],
-        "stretch": [visible(each) for each in stretched(violation)],
+        "stretch": [visible(each) for each in stretch_lines(violation)],
     }
 
 

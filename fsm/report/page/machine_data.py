@@ -93,7 +93,7 @@ def walks(rules: Rules) -> Mapping[str, Json]:
         seen.add(at)
         shortest.setdefault(at.state, steps)
         for row, each in _next(rules, at):
-            to = _after(at, row, each)
+            to = _place_after(at, row, each)
             if to not in seen and len(to.calls) <= AT_ONCE:
                 event = table.rows[row].event
                 more = UNUSUAL if event.interrupts or event.kind == "hidden" else 1
@@ -111,7 +111,7 @@ def _next(rules: Rules, at: _Place) -> Iterator[tuple[int, Choice]]:
                 yield row, choice
 
 
-def _after(at: _Place, row: int, taken: Choice) -> _Place:
+def _place_after(at: _Place, row: int, taken: Choice) -> _Place:
     calls = [*at.calls]
     match taken.call:
         case "begins":

@@ -66,7 +66,7 @@ class _Connection:
         self._runtime.connect(runtime)
 
     def passed(self, seconds: float) -> None:
-        back = threading.Thread(target=self._back, daemon=True)
+        back = threading.Thread(target=self._relay_answers, daemon=True)
         back.start()
         with suppress(OSError):
             self._runtime.sendall(_received(self._client, _PREFACE))
@@ -90,7 +90,7 @@ class _Connection:
         with suppress(OSError):
             self._client.shutdown(socket.SHUT_RD)
 
-    def _back(self) -> None:
+    def _relay_answers(self) -> None:
         gone = False
         with suppress(OSError):
             while True:

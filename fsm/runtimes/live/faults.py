@@ -31,8 +31,8 @@ from fsm.runtimes.sockets.http2 import (
     Frame,
     Headers,
     HeaderWriter,
-    credit,
     reset,
+    window_update_frame,
 )
 
 
@@ -46,7 +46,7 @@ class _Rule:
         wanted = self.written.method
         return wanted in {"*", method, method.rpartition("/")[2]}
 
-    def strikes(self, identity: str) -> bool:
+    def applies_to(self, identity: str) -> bool:
         rule = self.written
         if rule.id is not None and not identity.startswith(rule.id):
             return False
@@ -66,7 +66,7 @@ class FaultRules:
         return any(rule.concerns(method) for rule in self.rules)
 
     def of(self, method: str, identity: str) -> WrittenFault | None:
-        struck = [rule.written for rule in self.rules if rule.concerns(method) and rule.strikes(identity)]
+        struck = [rule.written for rule in self.rules if rule.concerns(method) and rule.applies_to(identity)]
         return struck[0] if struck else None
 
 
@@ -144,7 +144,7 @@ class StreamFaults:
         number = part.stream
         self.calls.from_client(part, now)
         if number in self._closed:
-            self.to_client(credit(part.counted()))
+            self.to_client(window_update_frame(part.counted()))
         elif part.kind in {HEADERS, CONTINUATION}:
             self.to_server(part.whole)
             stream = self.calls.streams.get(number)
@@ -195,7 +195,7 @@ class StreamFaults:
 
     def _drop(self, number: int) -> None:
         if held := self._held.pop(number, None):
-            self.to_client(credit(sum(part.counted() for part in held.parts)))
+            self.to_client(window_update_frame(sum(part.counted() for part in held.parts)))
 
     def _cancel(self, number: int) -> None:
         if number in self.calls.streams:
@@ -222,7 +222,7 @@ class StreamFaults:
             return  # the header block is incomplete
         fate = self._fates.get(number)
         if number in self._closed or (fate is not None and fate.do == "lose-reply"):
-            self.to_server(credit(part.counted()))
+            self.to_server(window_update_frame(part.counted()))
             return
         ends = block[1] if block else part.ends()
         whole = self._headers.frames(number, block[0], ends=ends) if block else part.whole
@@ -237,7 +237,7 @@ class StreamFaults:
         elif ends or part.kind == RST_STREAM:
             self._answer(number, fate.code, fate.message, block[0] if block else ())
         elif part.kind == DATA:
-            self.to_server(credit(part.counted()))
+            self.to_server(window_update_frame(part.counted()))
         else:
             self._pass(number, whole, headers=headers, ends=False)
 

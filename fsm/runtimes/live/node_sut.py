@@ -146,7 +146,7 @@ class RuntimeNodeSUT:
         except BaseException:
             session.close()
             raise
-        session.record(self._called)
+        session.record(self._record_call)
         self._pod = RuntimePodSUT(load("pod-sandbox"), session)
         machine, place = load("container-status"), lambda: self._pod.place
         self._container = RuntimeContainerSUT(machine, session, restart, damage=damage, place=place)
@@ -160,7 +160,7 @@ class RuntimeNodeSUT:
     def events(self) -> ToldEvents:
         return self._session.events.told(NODE)
 
-    def _called(self, answer: CallAnswer) -> None:
+    def _record_call(self, answer: CallAnswer) -> None:
         self._calls.append(encoded(answer))
         # Calls that are made after the plugin left are judged only once it has joined again, because until then the
         # runtime cannot relay their events to it.

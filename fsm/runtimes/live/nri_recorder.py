@@ -232,7 +232,7 @@ class ToldPlugin:
                 why = self._connection.exception() if self._connection.done() else None
                 self.leave()
                 raise BrokenError(f"a plugin cannot connect: {why or f'it was not synchronised within {_JOINING:g} s'}")
-        self._within(self._plugin.update_containers(()))  # the runtime answers only after the synchronisation
+        self._run_in_time(self._plugin.update_containers(()))  # the runtime answers only after the synchronisation
         time.sleep(_ADDED)
 
     def leave(self) -> None:
@@ -241,7 +241,7 @@ class ToldPlugin:
         plugin, connection = self._plugin, self._connection
         self._plugin = self._connection = None
         self.running.clear()
-        self._within(plugin.leave())
+        self._run_in_time(plugin.leave())
         try:
             connection.result(_JOINING)
         except (NriError, OSError, TimeoutError):
@@ -255,7 +255,7 @@ class ToldPlugin:
     def _lost(self, why: Exception | None) -> None:
         self.lost = f"the runtime has closed the connection of the plugin{f': it {why}' if why else ''}"
 
-    def _within(self, work: Coroutine[object, object, _T]) -> _T | None:
+    def _run_in_time(self, work: Coroutine[object, object, _T]) -> _T | None:
         try:
             return self._thread.run(work, _JOINING)
         except (NriError, TimeoutError):

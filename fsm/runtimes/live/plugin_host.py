@@ -159,17 +159,17 @@ class AnswerCheck:
 
     def connected(self, pods: Iterable[Message], containers: Iterable[Message], updates: Iterable[Message]) -> str:
         try:
-            self._answers = self._factory([*map(_plain, pods)], [*map(_plain, containers)])
+            self._answers = self._factory([*map(_message_dict, pods)], [*map(_message_dict, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
             return f"cannot be judged, because the checker of answers failed: {_error_text(error)}"
-        return self._verdict("Synchronize", {}, None, {"update": [*map(_plain, updates)]})
+        return self._verdict("Synchronize", {}, None, {"update": [*map(_message_dict, updates)]})
 
     def told(self, event: RelayedEvent, changes: PluginChanges) -> str:
-        answer: dict[str, Any] = {"update": [*map(_plain, changes.updates)]}
+        answer: dict[str, Any] = {"update": [*map(_message_dict, changes.updates)]}
         if changes.adjustment is not None:
-            answer["adjust"] = _plain(changes.adjustment)
-        container = _plain(event.container) if event.container is not None else None
-        return self._verdict(event.name, _plain(event.pod), container, answer)
+            answer["adjust"] = _message_dict(changes.adjustment)
+        container = _message_dict(event.container) if event.container is not None else None
+        return self._verdict(event.name, _message_dict(event.pod), container, answer)
 
     def _verdict(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
         if self._answers is None:
@@ -181,7 +181,7 @@ class AnswerCheck:
         return f"has answered {event} wrongly: {said}" if said else ""
 
 
-def _plain(message: Message) -> dict[str, Any]:
+def _message_dict(message: Message) -> dict[str, Any]:
     return MessageToDict(message, preserving_proto_field_name=True)
 
 

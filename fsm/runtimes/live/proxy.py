@@ -18,7 +18,7 @@ from fsm.runtimes.live.call_recording import identity, of_events, of_lifecycle
 from fsm.runtimes.live.faults import FaultRules, StreamFaults
 from fsm.runtimes.live.passing_calls import PassedCall, PassingCalls
 from fsm.runtimes.reference.clock import Tasks
-from fsm.runtimes.sockets.http2 import PREFACE, FrameSplitter, UnreadableError, farewell
+from fsm.runtimes.sockets.http2 import PREFACE, FrameSplitter, UnreadableError, goaway_frame
 from fsm.runtimes.sockets.unix_sockets import Acceptor
 
 _BUFFERED: Final = 4 << 20  # if more bytes wait for one side, fsm stops reading from the other side
@@ -146,7 +146,7 @@ class Relay:
         self._leaving = True
         if not self._left and self._reads and self._answering.between:
             self._left = True
-            self.client.write(farewell())
+            self.client.write(goaway_frame())
         if not self.calls.streams and not (self._faults and self._faults.busy()):
             self.client.close()
             self.server.close()

@@ -25,7 +25,7 @@ from fsm.runtimes.live.call_recording import encoded, end_of_events, event_line,
 from fsm.runtimes.live.workload import archive, import_images
 from fsm.runtimes.recordings.container_events import KINDS, MISSING
 from fsm.runtimes.recordings.cri_calls import CriCallReader
-from fsm.runtimes.recordings.event_findings import broken_by
+from fsm.runtimes.recordings.event_findings import violation_of
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import TIMEOUT, CallAnswer, CriClient, EventStream, connected
 from fsm.runtimes.sockets.unix_sockets import path
@@ -61,7 +61,7 @@ class RunLabel(NamedTuple):
 
 
 def own() -> RunLabel:
-    return RunLabel(_boot(), _namespace(), os.getpid(), _started(os.getpid()) or 0)
+    return RunLabel(_boot_id(), _namespace(), os.getpid(), _started(os.getpid()) or 0)
 
 
 def read(text: str) -> RunLabel | None:
@@ -81,12 +81,12 @@ def ended(label: RunLabel) -> bool:
 
     A process in another PID namespace cannot be seen, so its run does not count as ended.
     """
-    if label.boot != _boot():
+    if label.boot != _boot_id():
         return True
     return label.namespace == _namespace() and _started(label.process) != label.started
 
 
-def _boot() -> str:
+def _boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip().replace("-", "")
 
 
@@ -161,7 +161,7 @@ class EventWatch:
         with self._lock:
             self._keep(self._reader.rest())
         found = [each for each in self._found if not (self._shared and each.event == MISSING)]
-        return ToldEvents(count=self._count, violations=[broken_by(each, machine, Line("", 0)) for each in found])
+        return ToldEvents(count=self._count, violations=[violation_of(each, machine, Line("", 0)) for each in found])
 
     def _follow(self) -> None:
         while not self._over.wait(_AGAIN if self._stream else 0):
@@ -241,7 +241,7 @@ class RuntimeSession:
         self._seen = seen
         self._label = str(own())
         self.calls = 0
-        client, version = connected(address, timeout=self.timeout, seen=self._called)
+        client, version = connected(address, timeout=self.timeout, seen=self._count_call)
         self.runtime = version.runtime_name
         self.version = version.runtime_version
         with client:
@@ -255,14 +255,14 @@ class RuntimeSession:
         self.events = EventWatch(address, timeout=self.timeout, shared=shared)
         atexit.register(self.close)  # in case the caller does not close the session
 
-    def _called(self, answer: CallAnswer) -> None:
+    def _count_call(self, answer: CallAnswer) -> None:
         self.calls += 1
         if self._seen is not None:
             self._seen(answer)
 
     def _tested(self, answer: CallAnswer) -> None:
         self.events.take(answer)
-        self._called(answer)
+        self._count_call(answer)
 
     def record(self, seen: Callable[[CallAnswer], object] | None) -> None:
         self._seen = seen

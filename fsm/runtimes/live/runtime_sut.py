@@ -59,7 +59,7 @@ def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = 
 
     def made() -> SUT:
         session = RuntimeSession(asked.rest, image=options.get("image", ""), timeout=asked.timeout, seen=seen)
-        restart, damage = _restart(session, options), _damage(session, options)
+        restart, damage = _restart(session, options), _damage_function(session, options)
         if command := options.get("kill_command"):
             kill = partial(_restarted, session, command)
             return killed(machine, session, restart, kill=kill, damage=damage)
@@ -73,7 +73,7 @@ def _restart(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[]
     return partial(_restarted, session, command) if command else None
 
 
-def _damage(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[str], None] | None:
+def _damage_function(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[str], None] | None:
     command = options.get("damage_command")
     return (lambda of: _restarted(session, command.replace(DAMAGED, shlex.quote(of)))) if command else None
 
@@ -81,7 +81,7 @@ def _damage(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[st
 def _node(asked: SutRequest, seen: Callable[[CallAnswer], object] | None) -> RuntimeNodeSUT:
     options, profile = asked.options, asked.profile
     session = RuntimeSession(asked.rest, image=options.get("image", ""), timeout=asked.timeout)
-    runtime = (session, options["nri"], _restart(session, options), _damage(session, options))
+    runtime = (session, options["nri"], _restart(session, options), _damage_function(session, options))
     if asked.model != NODE:
         return ToldNodeSUT(*runtime, model=asked.model, profile=profile, seen=seen)
     profiles = [load(name).profiles for name in ("plugin-pod", "plugin-container")]

@@ -96,7 +96,7 @@ def command(
     fsm proxy --listen unix:///run/fsm.sock --to unix:///run/containerd/containerd.sock --record calls.jsonl.gz
     crictl --runtime-endpoint unix:///run/fsm.sock ps
     """
-    proxying, sockets = _live("live.proxy"), _live("sockets.unix_sockets")
+    proxying, sockets = _live_module("live.proxy"), _live_module("sockets.unix_sockets")
     own, other = sockets.path(listen), sockets.path(to)
     if Path(own).resolve() == Path(other).resolve():
         raise refused(
@@ -105,7 +105,7 @@ def command(
             "this is the socket of the runtime itself",
             "choose another path, and configure clients to use it",
         )
-    faults = _live("live.faults").read_rules(rules) if rules else None
+    faults = _live_module("live.faults").read_rules(rules) if rules else None
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket(socket.AF_UNIX))
 
@@ -123,7 +123,7 @@ def command(
         if judging is not None:
             stack.callback(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, judging.sum_up))
         _say(f"{listen} -> {to}")
-        asyncio.run(_until_ended(proxy, grace=grace, duration=duration))
+        asyncio.run(_run_until_ended(proxy, grace=grace, duration=duration))
         lost = recorder.close() if recorder else ""
         code = judging.close() if judging else 0
         _say(_summary(proxy, lost))
@@ -133,7 +133,7 @@ def command(
         return code
 
 
-async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) -> None:
+async def _run_until_ended(proxy: Proxy, *, grace: float, duration: float | None) -> None:
     with INTERRUPTION.sets() as stop:
         if duration is not None:
             asyncio.get_running_loop().call_later(duration, stop.set)
@@ -182,7 +182,7 @@ class _Judge:
 
 class _Recorder:
     def __init__(self, path: Path | None, judge: _Judge | None) -> None:
-        recording = _live("live.call_recording")
+        recording = _live_module("live.call_recording")
         self._file: CallRecording | None = None
         if path is not None:
             try:
@@ -255,5 +255,5 @@ def _say_lost(what: str, why: str) -> None:
     _say(f"calls still pass, but are no longer {what}: {why}")
 
 
-def _live(name: str) -> ModuleType:
+def _live_module(name: str) -> ModuleType:
     return of_extra(f"fsm.runtimes.{name}", "fsm proxy")

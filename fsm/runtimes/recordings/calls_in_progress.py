@@ -136,7 +136,7 @@ class CallsInProgress:
         self._interrupted = True
         self._gap = self._gap or gap
 
-    def excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
+    def is_excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
         """Tell whether there is an excuse for a successful call that did not relay *output*.
 
         The first excuse is a failed relay at a time when the call was in progress; each excuses only one call. The
@@ -149,11 +149,13 @@ class CallsInProgress:
             return True
         calls = [(cause, each) for cause in _CAUSES[output] for each in (entity, pod)]
         ends = output.startswith(("Stop", "Remove"))
-        late = [key for _, key in self._late(calls, entity, output) if ends and output not in key[3:4]]
+        late = [key for _, key in self._late_relays(calls, entity, output) if ends and output not in key[3:4]]
         self._spent.update(late[:1])
         return bool(late)
 
-    def _late(self, calls: Collection[tuple[str, str]], entity: str, output: str) -> list[tuple[int, tuple[str, ...]]]:
+    def _late_relays(
+        self, calls: Collection[tuple[str, str]], entity: str, output: str
+    ) -> list[tuple[int, tuple[str, ...]]]:
         """Return those of *calls* that are over but may still relay *output*.
 
         Each comes with the position at which it began, and with the key to add to ``_spent`` once the output has been
@@ -176,7 +178,7 @@ class CallsInProgress:
         seen = event.seen
         which = [(cause, each) for cause in _CAUSES.get(seen.output, ()) for each in event.among if each]
         asked = [each.order for key in which for each in self._asked.get(key, ())]
-        late = self._late(which, seen.entity, seen.output)
+        late = self._late_relays(which, seen.entity, seen.output)
         vain = [] if returned else [each for key in which for each in self._vain.get(key, ()) if event.at <= each.until]
         if not returned and (seen.output in MAKES or not asked) and len(self._unreturned) < HELD:
             for call in {cause for cause, _ in which} & MAKES:

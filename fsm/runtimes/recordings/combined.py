@@ -257,7 +257,7 @@ class CombinedReader:
         if ok and first is not None:
             yield from self._succeeded(point, ended_on, first, lacks)
         elif (ok or lost) and seen.event in _ENDS:
-            yield from self._unclear(point.line, seen, meant)
+            yield from self._maybe_observations(point.line, seen, meant)
 
     def _possible_ids(self, identity: str) -> tuple[tuple[str, ...], bool]:
         if len(identity) >= FULL or identity in self._created or identity in self._known:
@@ -269,8 +269,8 @@ class CombinedReader:
     def _succeeded(self, point: RecordedPoint, seen: Observation, asked: Asked, lacks: list[str]) -> Iterator[_Waiting]:
         there = asked.connection == self._connection > 0
         last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
-        if not there or (lacks == [last] and self._progress.excused(last, seen.entity, pod, asked)):
-            yield from self._unclear(point.line, seen, (seen.entity,)) if seen.event in _ENDS else ()
+        if not there or (lacks == [last] and self._progress.is_excused(last, seen.entity, pod, asked)):
+            yield from self._maybe_observations(point.line, seen, (seen.entity,)) if seen.event in _ENDS else ()
         elif lacks or (seen.event in _ENDS and seen.event != "StopContainer"):
             signal = SUCCEEDS.get((seen.of, seen.event), UNRELAYED)
             what = f"{seen.event} succeeded" + f" before {' and '.join(lacks)} was relayed" * (signal == UNRELAYED)
@@ -278,8 +278,8 @@ class CombinedReader:
             yield point.line, done, self._order
         inner = [each for each in self._containers_in(seen.entity) if self._known[each].since < asked.order]
         for each in inner if there and seen.event == "RemovePodSandbox" else ():
-            if self._progress.excused("RemoveContainer", each, seen.entity, asked):
-                yield from _unclear(point.line, each, CONTAINER, seen)
+            if self._progress.is_excused("RemoveContainer", each, seen.entity, asked):
+                yield from _maybe_observations(point.line, each, CONTAINER, seen)
             else:
                 gone = SUCCEEDS[CONTAINER, "RemoveContainer"]
                 done = Observation(entity=each, of=CONTAINER, event=gone, at=seen.at, detail=f"{seen.event} succeeded")
@@ -308,12 +308,12 @@ class CombinedReader:
     def _containers_in(self, pod: str) -> list[str]:
         return [identity for identity in self._known if self.events.pods.get(identity) == pod]
 
-    def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
+    def _maybe_observations(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
         for identity in meant:
             for container in self._containers_in(identity) if seen.of == POD else ():
-                yield from _unclear(line, container, CONTAINER, seen)
+                yield from _maybe_observations(line, container, CONTAINER, seen)
             if identity in self._known:
-                yield from _unclear(line, identity, seen.of, seen)
+                yield from _maybe_observations(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
         """Yield the successes that are still held back, and then the events that no call has caused.
@@ -347,7 +347,7 @@ class CombinedReader:
             if not order:
                 self._waiting.append((line, seen, 0))
             elif seen.entity in self._known and seen.event != UNRELAYED:
-                self._waiting += _unclear(line, seen.entity, seen.of, seen)
+                self._waiting += _maybe_observations(line, seen.entity, seen.of, seen)
 
     def _missed_event(self, seen: Observation) -> bool:
         known = self._known.get(seen.entity)
@@ -364,6 +364,6 @@ def _was_stopped(received: list[tuple[str, int]], asked: int) -> bool:
     return before[-1:] == ["StopContainer"] or ("StopContainer" in (name for name, order in moved if order > asked))
 
 
-def _unclear(line: Line, entity: str, of: str, seen: Observation) -> Iterator[_Waiting]:
+def _maybe_observations(line: Line, entity: str, of: str, seen: Observation) -> Iterator[_Waiting]:
     for event in _MAY_END[of][: 1 + (seen.event in _REMOVED)]:
         yield line, Observation(entity=entity, of=of, event=event, phase="maybe", at=seen.at), 0

@@ -193,7 +193,7 @@ class EventJudge:
             self._report_uncaused(event, f"{event.type} came while no call was in progress that sends it")
 
     def _unknown(self, event: ToldEvent) -> None:
-        entity = self._entity_called(event.entity, POD if event.entity == event.pod else CONTAINER)
+        entity = self._get_entity(event.entity, POD if event.entity == event.pod else CONTAINER)
         entity.early.append(event)
         del entity.early[:-_EARLY]
         pod = self._entities.get(event.pod)
@@ -219,7 +219,7 @@ class EventJudge:
             self._reached[call.op, call.start, call.line] = those
             for each in those:
                 of = POD if call.op == "RemovePodSandbox" and each in self._within else CONTAINER
-                calls = self._entity_called(each, of).calls[sends]
+                calls = self._get_entity(each, of).calls[sends]
                 if not calls.open:
                     calls.ok, calls.some = 0, False
                     calls.told.clear()
@@ -302,7 +302,7 @@ class EventJudge:
                         self._report_stranger(event)
 
     def _register(self, call: EventCall, of: str) -> None:
-        entity = self._entity_called(call.id, of)
+        entity = self._get_entity(call.id, of)
         entity.of, entity.known, entity.restarts = of, True, self._ends
         if of == POD:
             self._within[call.id] = []
@@ -366,7 +366,7 @@ class EventJudge:
         self._doubted.clear()
         self._lacking.clear()
 
-    def _entity_called(self, name: str, of: str) -> _Entity:
+    def _get_entity(self, name: str, of: str) -> _Entity:
         found = self._entities.setdefault(name, _Entity(of=of, restarts=self._ends))
         if len(self._entities) > _MOST:
             self._forget(next(iter(self._entities)))

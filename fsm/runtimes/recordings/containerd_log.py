@@ -125,7 +125,7 @@ class Log:
         if found is None:
             return self._joined(self._without_message(line))
         begun = self.joiner.begun(found.at)
-        seen = self.unjoined(found)
+        seen = self.observations_before_join(found)
         if seen is None:
             self.notes[NO_EVENT] += 1
             return begun
@@ -146,7 +146,7 @@ class Log:
         self.notes[FOREIGN] += bool(line.strip())
         return ()
 
-    def unjoined(self, found: Entry) -> Sequence[Observation] | None:
+    def observations_before_join(self, found: Entry) -> Sequence[Observation] | None:
         message = found.message
         if (call := _CALL.match(message)) and (name := _NAMES.get(call[1].lower())):
             return self._called(name, call[2], call[3], found)
@@ -156,7 +156,7 @@ class Log:
             return self._creating(create, found)
         if _RUN.match(message):
             if ran := _RAN.search(message):
-                self.called_so(ran[1], message)
+                self.store_names(ran[1], message)
                 return (_creation(ran[1], POD, "RunPodSandbox", found),)
             phase: Phase = "reply" if message.endswith(" failed, error") else "request"
             return (Observation(of=POD, event="RunPodSandbox", phase=phase, at=found.at),)
@@ -220,13 +220,13 @@ class Log:
         created = _CREATED.search(found.message)
         if created:
             self._replied("CreateContainer", pod, "ok", found)
-            self.called_so(created[1], found.message, self.names.get(pod, ()))
+            self.store_names(created[1], found.message, self.names.get(pod, ()))
             return (structs.replace(_creation(created[1], CONTAINER, "CreateContainer", found), detail=pod),)
         if found.message.endswith(" failed"):
             return self._replied("CreateContainer", pod, "", found)
         return self._called("CreateContainer", pod, "", found)
 
-    def called_so(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
+    def store_names(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
         if found := _CALLED.search(message):
             before = (found[2],) if found[2] else pods
             self.names[identity] = (found[1], *(f"{each}/{found[1]}" for each in before))

@@ -38,10 +38,10 @@ class EventFindings:
         for seen, line in zip(batch.observations, batch.lines, strict=True):
             if monitor := self._monitors.get(KINDS.get(seen.of, "")):
                 place = Line.of(line, self._file)
-                monitor.folder.fold(broken_by(seen, monitor.machine.name, place, monitor.states(seen.entity)))
+                monitor.folder.fold(violation_of(seen, monitor.machine.name, place, monitor.states(seen.entity)))
 
 
-def broken_by(seen: Observation, machine: str, place: Line, before: Collection[str] = ()) -> Violation:
+def violation_of(seen: Observation, machine: str, place: Line, before: Collection[str] = ()) -> Violation:
     return Violation(
         machine=machine,
         cause=Cause.EVENT,

@@ -28,10 +28,10 @@ from fsm.runtimes.recordings.recorded_acts import (
     Entity,
     RecordedActs,
     TimedCall,
+    acts_of_calls,
+    acts_of_log,
     changed,
-    of_calls,
     of_events,
-    of_log,
     timed,
     told,
 )
@@ -224,13 +224,13 @@ class StrictReading:
         self.before = self._read(self.lines)
         self.told = told(self.lines, self.calls)
         self.changed = changed(self.lines, self.before.rooms)
-        self.started = {act.entity for act in self.before.started_once_stopped()}
+        self.started = {act.entity for act in self.before.starts_after_stop()}
         self.illegal: dict[Entity, bool] = {}
 
     def _read(self, lines: Sequence[bytes]) -> RecordedActs:
         if self.form is CALLS:
-            return of_calls(lines, self.restarts)
-        return of_events(lines) if self.form is EVENTS else of_log(lines)
+            return acts_of_calls(lines, self.restarts)
+        return of_events(lines) if self.form is EVENTS else acts_of_log(lines)
 
     def edits(self) -> Iterator[RecordingEdit]:
         if self.form is CALLS:
@@ -248,7 +248,7 @@ class StrictReading:
                     self.illegal[entity] = self._contradiction(self.before, entity) is not None
                 if found is not None and not self.illegal[entity]:
                     return self._explained(found)
-        for act in read.started_once_stopped():
+        for act in read.starts_after_stop():
             if act.entity not in self.started:
                 why = f"{act.entity} is started in line {act.line}, but its pod was stopped before"
                 return Illegality(machine=self.machines[POD].name, cell="StartContainer in stopped", why=why)

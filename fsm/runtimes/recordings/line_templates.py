@@ -196,8 +196,8 @@ def _form_of(line: bytes, cut: Sequence[Span]) -> LineForm:
         return LineForm(SLOW)
     moment = times.index(found.at)
     log, asked = Log(joiner=_Either()), Log(joiner=_Either(), asked=_Asked())
-    seen = log.unjoined(found)
-    always = asked.unjoined(found) == seen
+    seen = log.observations_before_join(found)
+    always = asked.observations_before_join(found) == seen
     if seen is None:
         return LineForm(BESIDE, moment)
     if log.notes or log.version or log.asked or len(seen) > 1:
@@ -211,7 +211,7 @@ def _form_of(line: bytes, cut: Sequence[Span]) -> LineForm:
         return LineForm(SLOW)
     if log.names:
         again = Log()
-        again.called_so(one.entity, line.decode(errors="replace"))
+        again.store_names(one.entity, line.decode(errors="replace"))
         if again.names != log.names:
             return LineForm(SLOW)
     alone = structs.replace(one, entity="", detail=ERROR if one.detail and pod < 0 else "", at=AT)
@@ -303,7 +303,7 @@ class _Kept(Made[T]):
         return iter(self._all)
 
 
-def batch_of(said: Variants, scanned: ScannedLines, first: int, file: str, seen: Found) -> Batch:
+def make_batch(said: Variants, scanned: ScannedLines, first: int, file: str, seen: Found) -> Batch:
     variants, numbers = np.array(seen.variants, np.int64), np.array(seen.rows, np.int64) + first
     moments, all_said = scanned.moments[seen.rows], said.variants
 

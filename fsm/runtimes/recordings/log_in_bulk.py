@@ -32,10 +32,10 @@ from fsm.runtimes.recordings.line_templates import (
     ScannedLines,
     Templates,
     Variants,
-    batch_of,
     form,
+    make_batch,
 )
-from fsm.runtimes.recordings.open_calls import Beginning, OpenCalls, doubted
+from fsm.runtimes.recordings.open_calls import Beginning, OpenCalls, certain_part
 from fsm.runtimes.recordings.pod_calls import Joiner
 from fsm.runtimes.recordings.pod_shapes import Pod, Shapes, Step, put_back
 from fsm.trace import LATEST, Batch, Observation
@@ -58,7 +58,7 @@ class _Saying(NamedTuple):
     removed: int
 
 
-def _others(joiner: Joiner) -> tuple[Container[str], ...]:
+def _other_entities(joiner: Joiner) -> tuple[Container[str], ...]:
     pods, containers = joiner.unrecorded[POD], joiner.unrecorded[CONTAINER]
     return joiner.containers, joiner.pod_of, joiner.removed[POD], containers, pods
 
@@ -128,7 +128,7 @@ class Bulk:
         while start < count:
             start = self._read(scanned, start, seen)
         self._report_replies(seen)
-        return batch_of(self._variants, scanned, first, file, seen)
+        return make_batch(self._variants, scanned, first, file, seen)
 
     def _scanned(self, cut: Scanned) -> ScannedLines:
         if cut.anew != self._anew:
@@ -234,18 +234,18 @@ class Bulk:
                         seen.entities.append(entity)
                         seen.rows.append(row)
                     else:
-                        self._doubted(variant, entity, row, seen, beginning)
+                        self._add_certain_part(variant, entity, row, seen, beginning)
                     continue
             self._join(scanned, row, entity, seen)
         return len(scanned.does)
 
-    def _doubted(self, variant: int, entity: int, row: int, seen: Found, beginning: Beginning) -> None:
+    def _add_certain_part(self, variant: int, entity: int, row: int, seen: Found, beginning: Beginning) -> None:
         key = (CONTAINER, seen.ids[entity])
         step = (variant, beginning.calls.get(key))
         if step not in self._doubts:
             if len(self._doubts) > _TEMPLATES:
                 self._doubts.clear()
-            found, calls = doubted(self._variants.variants[variant], step[1])
+            found, calls = certain_part(self._variants.variants[variant], step[1])
             self._doubts[step] = [self._variants.number(each) for each in found], calls
         numbers, beginning.calls[key] = self._doubts[step]
         for number in numbers:
@@ -263,7 +263,7 @@ class Bulk:
             return
         if found.named:
             line = scanned.cut.line(row).decode("utf-8", errors="replace")
-            log.called_so(identity, line, log.names.get(home, ()))
+            log.store_names(identity, line, log.names.get(home, ()))
         if len(says) > 1:
             of = joiner.kind(identity)
             if not of:
@@ -323,7 +323,7 @@ class Bulk:
 
     def _is_known(self, identity: str) -> bool:
         joiner = self.log.joiner
-        return identity in joiner.removed[CONTAINER] or any(identity in each for each in _others(joiner))
+        return identity in joiner.removed[CONTAINER] or any(identity in each for each in _other_entities(joiner))
 
     def _pod(self, identity: str) -> Pod | None:
         pod = self._pods.get(identity)

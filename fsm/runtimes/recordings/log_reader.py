@@ -46,7 +46,7 @@ class LogReader:
         waiting: deque[tuple[Piece, Future[Scanned | None] | None]] = deque()
         with ThreadPoolExecutor(1) as thread:
             for piece in pieces:
-                bulk = self._in_bulk(piece)
+                bulk = self._bulk_reader(piece)
                 waiting.append((piece, thread.submit(bulk.scan, piece.lines) if bulk else None))
                 if len(waiting) > ahead:
                     yield self._next(*waiting.popleft())
@@ -57,7 +57,7 @@ class LogReader:
         self._cut = cut.result() if cut else None
         return piece
 
-    def _in_bulk(self, piece: Piece) -> Bulk | None:
+    def _bulk_reader(self, piece: Piece) -> Bulk | None:
         if self._bulk is None and not self._tried:
             self._read += sum(map(len, piece.lines))
             size = max(self._read, self.size)

@@ -39,9 +39,9 @@ class Beginning:
 
     calls: dict[tuple[str, str], OpenCalls] = field(default_factory=dict)
 
-    def doubted(self, seen: Observation) -> list[Observation]:
+    def certain_part(self, seen: Observation) -> list[Observation]:
         key = (seen.of, seen.entity)
-        found, self.calls[key] = doubted(seen, self.calls.get(key))
+        found, self.calls[key] = certain_part(seen, self.calls.get(key))
         return found
 
     def quiet(self) -> bool:
@@ -60,16 +60,16 @@ class Beginning:
         return found
 
 
-def doubted(seen: Observation, calls: OpenCalls | None) -> tuple[list[Observation], OpenCalls]:
+def certain_part(seen: Observation, calls: OpenCalls | None) -> tuple[list[Observation], OpenCalls]:
     """Return what is certain about an entity after *seen*, and the calls in progress on it.
 
     *calls* are those that were in progress before *seen*, or ``None`` if the entity has not been observed until now.
     """
-    before = _underway(seen) if calls is None else []
+    before = _possible_calls(seen) if calls is None else []
     calls = calls or OpenCalls()
     if seen.phase == "request":
         after = OpenCalls((*calls.names, seen.event), mixed=bool(calls.names))
-        return [_forgotten(seen), *_underway(seen)] if calls.names else [*before, seen], after
+        return [_forgotten(seen), *_possible_calls(seen)] if calls.names else [*before, seen], after
     if seen.phase not in {"reply", "lost"}:
         return [*before, seen], calls
     left = list(calls.names)
@@ -79,14 +79,14 @@ def doubted(seen: Observation, calls: OpenCalls | None) -> tuple[list[Observatio
     if calls == OpenCalls((seen.event,)):
         return [*before, seen], after
     judged = [msgspec.structs.replace(seen, phase="answered")] if seen.reply else []
-    return [_forgotten(seen), *judged, *_underway(seen)], after
+    return [_forgotten(seen), *judged, *_possible_calls(seen)], after
 
 
 def _forgotten(seen: Observation) -> Observation:
     return Observation(entity=seen.entity, of=seen.of, phase="gap", at=seen.at)
 
 
-def _underway(seen: Observation) -> list[Observation]:
+def _possible_calls(seen: Observation) -> list[Observation]:
     return [
         Observation(entity=seen.entity, of=seen.of, event=call, phase=phase, at=seen.at)
         for call in MOVING[seen.of]

@@ -109,14 +109,14 @@ class Joiner:
         meant, certain = self._possible_ids(identity, of)
         found = self._track_short_id(what, meant)
         if certain:
-            return [*found, *self._on_entity(structs.replace(call, entity=meant[0]))]
+            return [*found, *self._join_entity_call(structs.replace(call, entity=meant[0]))]
         # The id is ambiguous or unknown. Judge the reply separately, because the call may concern any of these ids.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
         if call.phase != "answered":
             for each in meant:
-                found += self._on_entity(structs.replace(what, entity=each))
+                found += self._join_entity_call(structs.replace(what, entity=each))
         return found
 
     def _track_short_id(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
@@ -124,7 +124,7 @@ class Joiner:
             return []
         return [*self._inner_requests(seen), *self._inner_ends(seen)]
 
-    def _on_entity(self, seen: Observation) -> list[Observation]:
+    def _join_entity_call(self, seen: Observation) -> list[Observation]:
         if seen.of == POD:
             if seen.event == "CreateContainer":
                 self._track_creation(seen)
@@ -163,7 +163,7 @@ class Joiner:
         return self.beginning is not None and not self._closed(pod)
 
     def _certain_part(self, seen: Observation, pod: str) -> list[Observation]:
-        return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
+        return [seen] if self.beginning is None or self._closed(pod) else self.beginning.certain_part(seen)
 
     def _meet_unrecorded(self, seen: Observation) -> list[Observation]:
         unrecorded = self.unrecorded[seen.of]

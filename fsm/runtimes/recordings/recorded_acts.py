@@ -50,7 +50,7 @@ class RecordedActs:
         if pod:
             self.pods.setdefault(identity, pod)
 
-    def started_once_stopped(self) -> Iterator[RecordedAct]:
+    def starts_after_stop(self) -> Iterator[RecordedAct]:
         """Yield the successful starts of containers whose pod had been stopped before.
 
         A start is skipped if one from before the stop may have been in progress still, to which the success may
@@ -101,7 +101,7 @@ def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
             yield TimedCall(number, call, call.start, max(call.start, call.end or 0))
 
 
-def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
+def acts_of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
     """Return the acts in a recording of CRI calls.
 
     Depending on *restarts*, the runtime counts as possibly restarted between two answered calls if there is a long
@@ -176,7 +176,7 @@ def _restart_windows(busy: Sequence[tuple[int, int]], down: Sequence[int], resta
         latest = max(latest, end)
 
 
-def of_log(lines: Sequence[bytes]) -> RecordedActs:
+def acts_of_log(lines: Sequence[bytes]) -> RecordedActs:
     """Return the acts of the calls in a log, with line numbers for times.
 
     If equal calls on an entity overlap, the log does not tell which reply belongs to which request. Any of them may

@@ -127,12 +127,12 @@ def _is_log(head: bytes) -> bool:
 
 def _are_calls(head: bytes) -> bool:
     keys = line_keys(head)
-    return keys is not None and not keys.of_trace and keys.op is not None
+    return keys is not None and not keys.is_trace_line and keys.op is not None
 
 
 def _are_events(head: bytes) -> bool:
     keys = line_keys(head)
-    return keys is not None and not keys.of_trace and keys.op is None and keys.event is not None
+    return keys is not None and not keys.is_trace_line and keys.op is None and keys.event is not None
 
 
 def _time_of_entry(line: bytes) -> int | None:
@@ -145,7 +145,7 @@ def _time(line: bytes) -> int | None:
     return None if times is None else times.ts or times.end or times.start
 
 
-def _at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
+def _split_at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
     """Split *pieces* before each line with *mark*, from which on another version may have written the log."""
     for piece in pieces:
         if isinstance(piece.lines, LineSequence) and mark not in piece.lines.data:
@@ -164,7 +164,9 @@ def named(version: str) -> str:
 def _open_log(opening: Opening) -> Recording:
     log = Log(notes=opening.notes, as_called=opening.as_called)
     lines = LogReader(log=log, size=opening.size)
-    scanned = lines.scanned(_at_starts(opening.pieces, b"starting containerd"), ahead=AHEAD if opening.whole else 0)
+    scanned = lines.scanned(
+        _split_at_starts(opening.pieces, b"starting containerd"), ahead=AHEAD if opening.whole else 0
+    )
     batches = opening.batches(lines.observations, lines, pieces=scanned, whole=lines.whole)
     found = opening.recorded(batches)
     return replace(found, version=lambda: named(log.version), names=log.names)
@@ -183,7 +185,7 @@ def _open_events(opening: Opening) -> Recording:
     batches = opening.batches(
         lambda line, number: zip(repeat(number), events.observations(line, number)),
         events,
-        pieces=_at_starts(opening.pieces, b'"Configure"'),
+        pieces=_split_at_starts(opening.pieces, b'"Configure"'),
     )
     found = opening.recorded(batches)
     return replace(found, within=events.pods, version=lambda: named(events.version))

@@ -179,7 +179,7 @@ class Faults(set[str]):
             raise CrashedError
         self._left -= 1
 
-    def audited(self, event: str, path: object, *arguments: object) -> None:
+    def count_audit_event(self, event: str, path: object, *arguments: object) -> None:
         reads = event == "open" and isinstance(arguments[1], int) and not arguments[1] & (O_WRONLY | O_RDWR)
         if isinstance(path, str | PathLike) and str(path).startswith(f"{self._home}/") and not reads:
             self.effect()
@@ -198,7 +198,7 @@ def _audit() -> None:
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event in EFFECTS and _THREAD.faults is not None:
-            _THREAD.faults.audited(event, *arguments)
+            _THREAD.faults.count_audit_event(event, *arguments)
 
     sys.addaudithook(hook)
 

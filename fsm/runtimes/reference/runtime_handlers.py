@@ -191,20 +191,20 @@ class Introspection(Driven):
                 self.handlers.append(RuntimeHandler(name=name, features=None if before == "unknown" else features))
         return way.name
 
-    def _or(self, upstream: str, right: str) -> str:
+    def _choose_behaviour(self, upstream: str, right: str) -> str:
         return upstream if upstream in self._names else right
 
     def _type(self) -> str:
         if self.runtime.type == RUNC:
             return "runc"
         self._why = f"its type is {self.runtime.type}"
-        return self._or("type-refused", "other")
+        return self._choose_behaviour("type-refused", "other")
 
     def _request(self) -> str:
         given = self.runtime.options
         if given is None:
             self._why = "it has no options"
-            return self._or("no-options-panics", "by-path" if self.runtime.path else "by-type")
+            return self._choose_behaviour("no-options-panics", "by-path" if self.runtime.path else "by-type")
         kind = RuncOptions if self.runtime.type == RUNC else Options
         try:
             self._options = kind.model_validate(dict(given))
@@ -251,7 +251,7 @@ class Introspection(Driven):
         outcome = cri_userns(self.features)
         if outcome == "no-linux":
             self._why = "its features document has no Linux part"
-            return self._or("no-linux-panics", outcome)
+            return self._choose_behaviour("no-linux-panics", outcome)
         return outcome
 
 
@@ -297,7 +297,7 @@ NOT_UPSTREAM: Final = frozenset(
 )
 
 
-def _shown(features: RuntimeHandlerFeatures | None) -> str:
+def _features_text(features: RuntimeHandlerFeatures | None) -> str:
     if features is None:
         return "no-features"
     return "-and-".join(name.replace("_", "-") for name, supported in asdict(features).items() if supported) or "none"
@@ -366,7 +366,7 @@ class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
         return tuple(outputs)
 
     def shows(self) -> str:
-        shown = {_shown(handler.features) for handler in self.introspection.handlers}
+        shown = {_features_text(handler.features) for handler in self.introspection.handlers}
         if len(shown) > 1:
             raise BrokenError(f"the entries of one runtime differ: {', '.join(sorted(shown))}")
         return shown.pop() if shown else "panicked" if self.introspection.state == "panicked" else "unlisted"

@@ -131,12 +131,12 @@ class CriClient:
         answer = self.call("Version", VersionRequest(version="v1"))
         if answer.code == "OK" and isinstance(answer.message, VersionResponse) and answer.message.runtime_name:
             return answer.message
-        raise self._foreign(answer)
+        raise self._foreign_server_error(answer)
 
-    def _foreign(self, answer: CallAnswer) -> InputError:
+    def _foreign_server_error(self, answer: CallAnswer) -> InputError:
         way = "name the socket of a CRI runtime, such as unix:///run/containerd/containerd.sock"
         if answer.code == "UNIMPLEMENTED":
-            if self._older():
+            if self._has_older_api():
                 what = "the runtime supports only runtime.v1alpha2, an older API than runtime.v1"
                 return refused(
                     self.address,
@@ -159,7 +159,7 @@ class CriClient:
             way,
         )
 
-    def _older(self) -> bool:
+    def _has_older_api(self) -> bool:
         raw: Callable[..., Any] = self._channel.unary_unary(OLDER, request_serializer=None, response_deserializer=None)
         try:
             raw(b"", timeout=self.timeout)

@@ -231,9 +231,9 @@ class CriServer:
     def _selected(self, entries: Iterable[Entry], asked: Message, known: Mapping[str, object]) -> list[Entry]:
         wanted = {field.name: value for field, value in asked.ListFields()}
         if "id" in wanted:
-            wanted["id"] = _whole(wanted["id"], known)
+            wanted["id"] = _expand_id(wanted["id"], known)
         if "pod_sandbox_id" in wanted:
-            wanted["pod_sandbox_id"] = _whole(wanted["pod_sandbox_id"], self.node.pods())
+            wanted["pod_sandbox_id"] = _expand_id(wanted["pod_sandbox_id"], self.node.pods())
         if "state" in wanted:
             wanted["state"] = wanted["state"].state
         labels = wanted.pop("label_selector", {})
@@ -297,7 +297,7 @@ def _answering(
     return answered
 
 
-def _whole(given: str, known: Mapping[str, object]) -> str:
+def _expand_id(given: str, known: Mapping[str, object]) -> str:
     try:
         return full_id(given, known, "list", "object")
     except CallError:

@@ -78,11 +78,11 @@ def reset(stream: int) -> bytes:
     return frame(RST_STREAM, stream, CANCEL.to_bytes(4, "big"))
 
 
-def credit(size: int) -> bytes:
+def window_update_frame(size: int) -> bytes:
     return frame(WINDOW_UPDATE, 0, size.to_bytes(4, "big")) if size else b""
 
 
-def farewell() -> bytes:
+def goaway_frame() -> bytes:
     return frame(GOAWAY, 0, _ALL.to_bytes(4, "big") + bytes(4))
 
 

@@ -28,7 +28,7 @@ def pod_status(plan: cri.RunPodSandboxRequest, status: PodStatus) -> cri.PodSand
     options = plan.config.linux.security_context.namespace_options
     address = "" if options.network == cri.NODE or not status.addresses else status.addresses[0]
     return cri.PodSandboxStatus(
-        **_common(status.id, plan.config),
+        **_common_fields(status.id, plan.config),
         state=status.state,
         created_at=status.created_at,
         network=cri.PodSandboxNetworkStatus(ip=address),
@@ -37,13 +37,13 @@ def pod_status(plan: cri.RunPodSandboxRequest, status: PodStatus) -> cri.PodSand
     )
 
 
-def _common(identity: str, config: cri.PodSandboxConfig | cri.ContainerConfig) -> dict[str, Any]:
+def _common_fields(identity: str, config: cri.PodSandboxConfig | cri.ContainerConfig) -> dict[str, Any]:
     return {"id": identity, "metadata": config.metadata, "labels": config.labels, "annotations": config.annotations}
 
 
 def listed_pod(plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandbox:
     return cri.PodSandbox(
-        **_common(status.id, plan.config),
+        **_common_fields(status.id, plan.config),
         state=status.state,
         created_at=status.created_at,
         runtime_handler=plan.runtime_handler,
@@ -55,7 +55,7 @@ def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatu
     image = found.record.image
     usual = (FAILED if status.exit_code else COMPLETED) if exited else ""
     return cri.ContainerStatus(
-        **_common(found.id, found.config),
+        **_common_fields(found.id, found.config),
         state=status.state().value,
         created_at=found.created_at(),
         started_at=status.started_at,
@@ -81,7 +81,7 @@ def _resources(status: Status) -> cri.LinuxContainerResources:
 def listed_container(found: NodeContainer) -> cri.Container:
     image_id = found.record.image.id if found.record.image else ""
     return cri.Container(
-        **_common(found.id, found.config),
+        **_common_fields(found.id, found.config),
         pod_sandbox_id=found.pod.id,
         image=cri.ImageSpec(image=found.config.image.image),
         image_ref=image_id,
@@ -95,7 +95,7 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
     """Invent statistics for a simulated container. Its CPU time is 1/1000 of its running time."""
     used = max(0, now - found.status().started_at) // 1_000
     return cri.ContainerStats(
-        attributes=cri.ContainerAttributes(**_common(found.id, found.config)),
+        attributes=cri.ContainerAttributes(**_common_fields(found.id, found.config)),
         cpu=_cpu(used, now),
         memory=_memory(1, now),
         writable_layer=cri.FilesystemUsage(
@@ -112,7 +112,7 @@ def pod_stats(
 ) -> cri.PodSandboxStats:
     containers = [stats(container, now) for container in running]
     return cri.PodSandboxStats(
-        attributes=cri.PodSandboxAttributes(**_common(status.id, plan.config)),
+        attributes=cri.PodSandboxAttributes(**_common_fields(status.id, plan.config)),
         linux=cri.LinuxPodSandboxStats(
             cpu=_cpu(sum(each.cpu.usage_core_nano_seconds.value for each in containers), now),
             memory=_memory(len(containers) + 1, now),

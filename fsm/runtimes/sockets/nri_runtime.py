@@ -104,7 +104,7 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
         if self._registered.done():
             return self._registered.result()
         if not self.running.done():
-            raise self._late("registered", self._terms.config.registration_timeout)
+            raise self._late_error("registered", self._terms.config.registration_timeout)
         raise PluginLostError(str(self.running.exception() or "has closed its connection before it registered"))
 
     async def _ask_events(self, until: float) -> int:
@@ -156,14 +156,14 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
             return await self.link.call(method, request, kind, max(0.0, until - self._terms.clock.now()))
         except RpcError as error:
             if error.code == Code.DEADLINE_EXCEEDED:
-                raise self._late(f"answered {step}", self._terms.config.request_timeout) from error
+                raise self._late_error(f"answered {step}", self._terms.config.request_timeout) from error
             raise NRIError(error.message, code=next((each.name for each in Code if each == error.code), "")) from error
         except ClosedError as error:
             raise self._lost(f"has closed its connection instead of answering {step}") from error
         except ProtocolError as error:
             raise self._lost(f"at {step}: {error}") from error
 
-    def _late(self, what: str, seconds: float) -> PluginLateError:
+    def _late_error(self, what: str, seconds: float) -> PluginLateError:
         self.why = f"has not {what} within {seconds:g} s"
         return PluginLateError(self.why)
 

@@ -149,7 +149,7 @@ def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
     try:
         bound(str(at)).close()  # report errors here, because gRPC would print them to standard error
         at.unlink()
-        with _for_this_user():
+        with _restrict_to_user():
             bind()
         made = at.stat().st_ino
     except (OSError, RuntimeError) as error:  # gRPC raises RuntimeError
@@ -171,7 +171,7 @@ def bound(name: str) -> socket.socket:
     _vacate(Path(name))
     made = socket.socket(socket.AF_UNIX)
     try:
-        with _for_this_user():
+        with _restrict_to_user():
             made.bind(name)
     except OSError:
         made.close()
@@ -180,7 +180,7 @@ def bound(name: str) -> socket.socket:
 
 
 @contextmanager
-def _for_this_user() -> Iterator[None]:
+def _restrict_to_user() -> Iterator[None]:
     before = os.umask(0o177)
     try:
         yield

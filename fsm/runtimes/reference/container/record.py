@@ -209,17 +209,17 @@ def decode(data: bytes, path: str = "") -> Status:
     content = _parsed(data, path)
     content = {} if content is None else content  # Go reads null like an empty object
     if not isinstance(content, dict):
-        raise CheckpointError(path, f"an object was expected, and this is {_short(content)}")
+        raise CheckpointError(path, f"an object was expected, and this is {_short_repr(content)}")
     versions = [value for key, value in content.items() if folded(key) == "version" and value is not None]
     version = versions[-1] if versions else ""
     if not isinstance(version, str):
-        raise CheckpointError(path, f"Version is {_short(version)}: text was expected")
+        raise CheckpointError(path, f"Version is {_short_repr(version)}: text was expected")
     try:
         status = Status.model_validate(content, context=_KEYS)
     except ValidationError as error:
         raise CheckpointError(path, _first_problem(error)) from error
     if version != VERSION:
-        what = f"of version {_short(version)}" if version else "without a version"
+        what = f"of version {_short_repr(version)}" if version else "without a version"
         raise CheckpointError(path, f"a record {what}; only {VERSION!r} can be read")
     return status
 
@@ -230,7 +230,7 @@ def _parsed(data: bytes, path: str) -> Json:
     # Decode a byte that is not UTF-8 to a lone surrogate. An escaped surrogate is decoded in the same way.
     text = data.decode(errors="surrogateescape")
     try:
-        parsed: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number)
+        parsed: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         at = len(text[: error.pos].encode(errors="surrogateescape"))
         raise CheckpointError(path, f"no JSON at byte {at} of {len(data)}: {error.msg}") from error
@@ -255,7 +255,7 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= longest else float(digits)
 
 
-def _no_number(word: str) -> None:
+def _reject_constant(word: str) -> None:
     raise ValueError(f"{word} is no number")
 
 
@@ -267,10 +267,10 @@ def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False)[0]
     (first, *inner), why = problem["loc"], problem["msg"]
     place = ".".join(map(str, (_KEYS.get(str(first), first), *inner)))
-    return f"{place} is {_short(problem['input'])}: {why[0].lower()}{why[1:]}"
+    return f"{place} is {_short_repr(problem['input'])}: {why[0].lower()}{why[1:]}"
 
 
-def _short(value: object) -> str:
+def _short_repr(value: object) -> str:
     longest = 60
     text = repr(value)
     return text if len(text) <= longest else f"{text[:longest]}…"

@@ -78,13 +78,13 @@ class ConstructionSUT(ServiceSUT[Construction]):
         self._fails = False
         makers = Makers(
             queue=lambda: self._kept(Queue()),
-            platform=lambda: self._unless_it_fails((), "no CNI plugin is installed"),
-            server=lambda: self._unless_it_fails(StreamingServer(), "a certificate is missing"),
+            platform=lambda: self._fail_or_return((), "no CNI plugin is installed"),
+            server=lambda: self._fail_or_return(StreamingServer(), "a certificate is missing"),
             monitor=lambda: EventMonitor(Feed, nothing),
             watch=lambda path: self._kept(Syncer(self._watches, path, lambda: None)),
             registration=lambda: Registration(NRI(), Domain()),
             controller=lambda: None if self._fails else bool,
-            introspect=lambda: self._unless_it_fails(None, "runtimes cannot be asked"),
+            introspect=lambda: self._fail_or_return(None, "runtimes cannot be asked"),
         )
         self.construction = self._kind(makers, fatal=self._fatal)
 
@@ -131,7 +131,7 @@ class ConstructionSUT(ServiceSUT[Construction]):
     def _fatal(self, error: Exception) -> NoReturn:
         raise ProcessExitError from error
 
-    def _unless_it_fails(self, part: T, why: str) -> T:
+    def _fail_or_return(self, part: T, why: str) -> T:
         if self._fails:
             raise OSError(why)
         return part

@@ -118,7 +118,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             if exists != (part.state in expected) and not self._has_exited:
                 raise BrokenError(f"{name} is {part.state}, and {'something' if exists else 'nothing'} of it is left")
         flag = "yes" if self.service.is_initialized() else "no"
-        return _shown(service=self.service.position.state, flag=flag, **states)
+        return _system_shows(service=self.service.position.state, flag=flag, **states)
 
     def arrange(self, event: str, outcome: str) -> bool:
         del event
@@ -135,10 +135,10 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
     async def _do(self, event: str) -> str:
         if self._lingers:
             self._feed.put_nowait("slow")
-            await self._until(lambda: self.service.parts.monitor.busy, "the monitor does not handle an event")
+            await self._run_until(lambda: self.service.parts.monitor.busy, "the monitor does not handle an event")
         self.server.refuses = self._outcome.endswith("not-closed")
         reply = await self._happen(event)
-        await self._until(self._waits, "it does not come to rest")
+        await self._run_until(self._waits, "it does not come to rest")
         self.server.refuses = False
         await self._collect()
         return reply
@@ -160,10 +160,10 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             case "monitor-finishes":
                 self._handled.set()
                 monitor = self.service.parts.monitor
-                await self._until(lambda: monitor.state != "stopping", "the monitor does not finish")
+                await self._run_until(lambda: monitor.state != "stopping", "the monitor does not finish")
             case "monitor-ends" | "syncer-ends" | "server-ends":
                 part = self._break(family, int(number or 0))
-                await self._until(lambda: part.state != "on", "a broken component does not end")
+                await self._run_until(lambda: part.state != "on", "a broken component does not end")
             case _:
                 await self._continue(event)
         return ""
@@ -187,7 +187,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
                 self._gate.open("shut-down")
             case "run-returns":
                 self._clock.turn(DRAIN_TIMEOUT)
-                await self._until(lambda: self._gate.at == "return", "Run does not reach its end")
+                await self._run_until(lambda: self._gate.at == "return", "Run does not reach its end")
                 self._gate.open("return")
             case _:
                 raise UnsupportedError(event)
@@ -213,7 +213,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
     async def _call_run(self) -> str:
         before = self._recovery
         called = asyncio.create_task(self.service.run(self._ready))
-        await self._until(lambda: called.done() or self._recovery is not before, "Run does not begin")
+        await self._run_until(lambda: called.done() or self._recovery is not before, "Run does not begin")
         if not called.done():
             self._running = called
             return "ok"
@@ -271,7 +271,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             return
         self._running = None
 
-    async def _until(self, holds: Callable[[], bool], why: str) -> None:
+    async def _run_until(self, holds: Callable[[], bool], why: str) -> None:
         for _ in range(TURNS):
             if holds():
                 return
@@ -280,5 +280,5 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
 
 
 @cache
-def _shown(**states: str) -> str:
+def _system_shows(**states: str) -> str:
     return SYSTEM.shows(states)

@@ -227,14 +227,16 @@ class UpstreamEventQueue(EventQueue[E]):
     chance: Callable[[], bool] = staticmethod(lambda: random.choice((True, False)))  # noqa: S311  (like in Go)
 
     @cached_property
-    def _unnoticed(self) -> list[Subscription[E]]:
+    def _unnoticed_ends(self) -> list[Subscription[E]]:
         return []
 
     async def _send(self, event: E) -> None:
         for subscription in tuple(self._subscriptions):
-            await self._until_unblocked(subscription)
-        self._unnoticed[:] = [left for left in self._unnoticed if len(left.unread) < self.capacity and self.chance()]
-        for subscription in self._unnoticed:
+            await self._wait_until_unblocked(subscription)
+        self._unnoticed_ends[:] = [
+            left for left in self._unnoticed_ends if len(left.unread) < self.capacity and self.chance()
+        ]
+        for subscription in self._unnoticed_ends:
             subscription.unread.append(event)
         await super()._send(event)
 
@@ -249,7 +251,7 @@ class UpstreamEventQueue(EventQueue[E]):
         return subscription
 
     def _send_to_none(self, event: E) -> None:
-        if self._next.take("send", "lost" if self._unnoticed else "done").to == "keeping":
+        if self._next.take("send", "lost" if self._unnoticed_ends else "done").to == "keeping":
             self._retain([event])
 
     async def _deliver(self, subscription: Subscription[E], event: E) -> None:
@@ -258,9 +260,9 @@ class UpstreamEventQueue(EventQueue[E]):
             return
         subscription.position.take("send", "the-slow-stop-all")
         subscription.waiting.append(event)
-        await self._until_unblocked(subscription)
+        await self._wait_until_unblocked(subscription)
 
-    async def _until_unblocked(self, subscription: Subscription[E]) -> None:
+    async def _wait_until_unblocked(self, subscription: Subscription[E]) -> None:
         while subscription.state == "blocked":
             self.freed.clear()
             await self.freed.wait()
@@ -270,6 +272,6 @@ class UpstreamEventQueue(EventQueue[E]):
 
     def _unsubscribe(self, subscription: Subscription[E], _before: str) -> None:
         if _before in {"caught-up", "behind", "full"}:
-            self._unnoticed.append(subscription)
+            self._unnoticed_ends.append(subscription)
         if _before == "blocked" and not self._subscriptions:
             self._retain(subscription.waiting)

@@ -184,7 +184,9 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
                 return len(subscription.unread) > 1
             case _ if subscription and outcome in UNREAD:
                 fewer = len(subscription.unread) < UNREAD[outcome]
-                self._until(lambda: len(subscription.unread) == UNREAD[outcome], self._send if fewer else self._read)
+                self._act_until(
+                    lambda: len(subscription.unread) == UNREAD[outcome], self._send if fewer else self._read
+                )
             case _:
                 self._retain(RETAINED[outcome])
         return True
@@ -194,13 +196,13 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         if subscribed:
             self._unsubscribe()
             self._lose(lost=False)
-        self._until(lambda: len(self.queue.retained) <= count, self._expire)
-        self._until(lambda: len(self.queue.retained) >= count, self._send)
+        self._act_until(lambda: len(self.queue.retained) <= count, self._expire)
+        self._act_until(lambda: len(self.queue.retained) >= count, self._send)
         if subscribed:
             self._subscription = self.queue.subscribe()
 
     @staticmethod
-    def _until(done: Callable[[], bool], act: Callable[[], None]) -> None:
+    def _act_until(done: Callable[[], bool], act: Callable[[], None]) -> None:
         for _ in range(3 * CAPACITY):
             if done():
                 return

@@ -25,11 +25,11 @@ from fsm.runtimes.reference.container.record import Status
 from fsm.runtimes.reference.container.world import Processes
 from fsm.runtimes.reference.driven import UNKNOWN, CallError, WorldError, driver
 from fsm.runtimes.reference.events.queue import EventQueue
-from fsm.runtimes.reference.node.error_words import full_id, worded
+from fsm.runtimes.reference.node.error_words import full_id, use_containerd_errors
 from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers
 from fsm.runtimes.reference.node.records import Images, Records
 from fsm.runtimes.reference.node.relays import PluginSender, Relays
-from fsm.runtimes.reference.node.workload_processes import ChildProcess, resumed, simulated
+from fsm.runtimes.reference.node.workload_processes import ChildProcess, resume_process, simulated
 from fsm.runtimes.reference.node.workloads import ContainerRecord, Limits, SimulatedPause
 from fsm.runtimes.reference.nri import messages
 from fsm.runtimes.reference.pods import MACHINE as PODS
@@ -114,7 +114,7 @@ class ServedNode(PodObserver):
         self.containers = NodeContainers(
             folder / "containers",
             launch=ChildProcess if processes else simulated(count(FIRST_PID).__next__, self.clock),
-            resume=None if processes else lambda record: resumed(record, self.clock),
+            resume=None if processes else lambda record: resume_process(record, self.clock),
             kept=Records(records and records / "containers", ContainerRecord),
             ready=lambda pod: self.pods().get(pod) == READY,
             notice=lambda container, what: self._notice(container.id, container.pod.id, what),
@@ -145,7 +145,7 @@ class ServedNode(PodObserver):
             await self._pods.recover()
             for pod in self.plans.keys() - self.pods().keys():
                 await self.removed(pod)
-            self.containers.recover(self._for_plugins)
+            self.containers.recover(self._plugin_pod)
             if not self.relays.release:
                 self._restore_relays()
         return self
@@ -193,7 +193,7 @@ class ServedNode(PodObserver):
             raise CallError("run", UNKNOWN, f'failed to reserve sandbox name "{name}": {why}')
         self._running[name] = plan
         try:
-            with self._worded("", "run", ""):
+            with self._with_containerd_errors("", "run", ""):
                 return await asyncio.shield(self.containers.tasks.start(run()))
         finally:
             del self._running[name]
@@ -211,19 +211,19 @@ class ServedNode(PodObserver):
 
     def pod_status(self, given: str) -> tuple[cri.RunPodSandboxRequest, PodStatus]:
         pod = self.find_pod(given, "status")
-        with self._worded(pod, "status", given):
+        with self._with_containerd_errors(pod, "status", given):
             status = self._pods.status(pod)
         return self.plans[pod], status
 
     def forward(self, given: str) -> None:
         pod = self.find_pod(given, "port-forward")
-        with self._worded(pod, "port-forward", given):
+        with self._with_containerd_errors(pod, "port-forward", given):
             self._pods.port_forward(pod)
 
     async def update_pod(self, given: str, limits: Limits) -> None:
         pod = self.find_pod(given, "update-resources")
         numbers = {name: value for name, value in limits.items() if isinstance(value, int)}
-        with self._worded(pod, "update-resources", given):
+        with self._with_containerd_errors(pod, "update-resources", given):
             self._pods.update_resources(pod, numbers)
 
     async def create_container(self, request: cri.CreateContainerRequest) -> str:
@@ -244,7 +244,7 @@ class ServedNode(PodObserver):
             reserved = f"{config.metadata.name}_{_full_name(pod_config.metadata)}_{config.metadata.attempt}"
             record = ContainerRecord(request=request, reserved=reserved, image=image)
             async with self.relays.blocking():
-                created.append(await self.containers.make(self._for_plugins(pod), record))
+                created.append(await self.containers.make(self._plugin_pod(pod), record))
 
         await self._call("create-container", given, lambda pod: self._pods.create_container(pod, create))
         return created[0]
@@ -257,30 +257,30 @@ class ServedNode(PodObserver):
         self.plans[_pod] = plan
         self._kept_pods.save(_pod, plan)
         try:
-            await self.relays.ask("run-pod-sandbox", self._for_plugins(_pod))
+            await self.relays.ask("run-pod-sandbox", self._plugin_pod(_pod))
         except WorldError as error:
-            await self.relays.notify("stop-pod-sandbox", self._for_plugins(_pod))
+            await self.relays.notify("stop-pod-sandbox", self._plugin_pod(_pod))
             raise WorldError(f"NRI RunPodSandbox failed: {error}") from error
 
     async def stopped(self, _pod: str) -> None:
-        await self.relays.notify("stop-pod-sandbox", self._for_plugins(_pod))
+        await self.relays.notify("stop-pod-sandbox", self._plugin_pod(_pod))
 
     async def removed(self, _pod: str) -> None:
         if _pod in self.plans:
             if _pod in self.pods():  # not left over from a failed run
                 await self._notice(_pod, _pod, "deleted")
-            await self.relays.notify("remove-pod-sandbox", self._for_plugins(_pod))
+            await self.relays.notify("remove-pod-sandbox", self._plugin_pod(_pod))
             del self.plans[_pod]
             self._kept_pods.delete(_pod)
 
     def pods_for_plugins(self) -> Sequence[messages.Pod]:
-        return [self._for_plugins(pod) for pod in [*self.pods()]]
+        return [self._plugin_pod(pod) for pod in [*self.pods()]]
 
     def containers_for_plugins(self) -> Sequence[messages.Container]:
         containers = [*self.containers.store.values()]
         return [container.for_plugins() for container in containers if container.shows in {CREATED, RUNNING}]
 
-    def _for_plugins(self, pod: str) -> messages.Pod:
+    def _plugin_pod(self, pod: str) -> messages.Pod:
         metadata = self.plans.get(pod, cri.RunPodSandboxRequest()).config.metadata
         return messages.Pod(id=pod, name=metadata.name, namespace=metadata.namespace)
 
@@ -307,11 +307,11 @@ class ServedNode(PodObserver):
 
     async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
         pod = self.find_pod(given, event)
-        with self._worded(pod, event, given):
+        with self._with_containerd_errors(pod, event, given):
             return await asyncio.shield(self.containers.tasks.start(call(pod)))
 
-    def _worded(self, pod: str, event: str, given: str) -> AbstractContextManager[None]:
-        return worded("pod", self._pods.find(pod), event, given, deviates=self._deviates())
+    def _with_containerd_errors(self, pod: str, event: str, given: str) -> AbstractContextManager[None]:
+        return use_containerd_errors("pod", self._pods.find(pod), event, given, deviates=self._deviates())
 
 
 def _full_name(pod: cri.PodSandboxMetadata) -> str:

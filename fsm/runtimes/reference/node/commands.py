@@ -105,7 +105,7 @@ def script(words: Sequence[str], inside: Command = NOWHERE) -> Script:
         return Script(seconds=inf)
     name, rest = _program(words[0]), words[1:]
     if name not in SHELLS:
-        return _simple(name, rest, inside)
+        return _simple_command(name, rest, inside)
     if len(rest) > 1 and rest[0].startswith("-") and rest[0].endswith("c"):
         return _line(rest[1], inside)
     return Script(listens="shell")
@@ -120,7 +120,7 @@ def _program(path: str) -> str:
     return name
 
 
-def _simple(name: str, words: Sequence[str], inside: Command) -> Script:
+def _simple_command(name: str, words: Sequence[str], inside: Command) -> Script:
     match name, [*words]:
         case "sleep", [*durations]:
             seconds = [_duration(duration) for duration in durations]
@@ -134,7 +134,7 @@ def _simple(name: str, words: Sequence[str], inside: Command) -> Script:
             end = "" if unterminated or name == "printf" else "\n"
             return Script(said=(Said.text(" ".join(said[unterminated:]) + end),))
         case "cat" | "ls", words:
-            return _shown(name, [word for word in words if not word.startswith("-")], inside)
+            return _show_files(name, [word for word in words if not word.startswith("-")], inside)
         case "tail", options if "-f" in options or "-F" in options:
             return Script(seconds=inf)
         case "kill", [*options, "1"]:
@@ -155,7 +155,7 @@ FIXED: Final[Mapping[str, Callable[[Command], str]]] = {
 }
 
 
-def _shown(name: str, paths: Sequence[str], inside: Command) -> Script:
+def _show_files(name: str, paths: Sequence[str], inside: Command) -> Script:
     if name == "cat" and not paths:
         return Script(listens="cat")
     said, code = list[Said](), 0
@@ -234,7 +234,7 @@ def _sequence(steps: Iterator[Step], inside: Command) -> Script:
             case ["trap", action, *_]:
                 done = replace(done, on_term=_line(action).code if action else None)
             case ["do", *rest] | ["exec", *rest] | rest if rest:
-                done = _after(done, rest, inside, target)
+                done = _run_after(done, rest, inside, target)
         if words[:1] in (["exit"], ["exec"]) or done.seconds == inf:
             break
     return done
@@ -250,7 +250,7 @@ def _loop(words: Sequence[str]) -> Sequence[Step] | None:
             return None
 
 
-def _after(done: Script, words: Sequence[str], inside: Command, target: str) -> Script:
+def _run_after(done: Script, words: Sequence[str], inside: Command, target: str) -> Script:
     words = [VARIABLE.sub(lambda name: inside.variables.get(name[1], ""), word) for word in words]
     try:
         then = script(words, inside)

@@ -56,7 +56,7 @@ def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "")
 
 
 @contextmanager
-def worded(kind: str, entity: Driven, event: str, given: str, *, deviates: bool) -> Iterator[None]:
+def use_containerd_errors(kind: str, entity: Driven, event: str, given: str, *, deviates: bool) -> Iterator[None]:
     """Give containerd's error message to a refusal of the call *event* on *entity*.
 
     *given* is the id that the caller has used. If *deviates* is true and the profile allows a refusal, refuse the call

@@ -15,7 +15,7 @@ from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.container import Container
 from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status
 from fsm.runtimes.reference.driven import ABSENT, CallError, WorldError
-from fsm.runtimes.reference.node.error_words import full_id, worded
+from fsm.runtimes.reference.node.error_words import full_id, use_containerd_errors
 from fsm.runtimes.reference.node.records import Records
 from fsm.runtimes.reference.node.relays import Relays
 from fsm.runtimes.reference.node.workloads import (
@@ -153,7 +153,7 @@ class NodeContainers(Containers):
         created = replace(container.for_plugins(), state=messages.ContainerState.CREATED)
         try:
             adjust(config, await self._relays.ask("create-container", pod, created, limits(config.linux.resources)))
-            with self._worded(container, "create", container.id):
+            with self._with_containerd_errors(container, "create", container.id):
                 container.reference.call("create", _resources(limits(config.linux.resources)))
         except (WorldError, CallError):
             del self.names[name]
@@ -168,7 +168,7 @@ class NodeContainers(Containers):
         return container.id
 
     async def start(self, given: str) -> None:
-        await self._uninterrupted(self._start(given))
+        await self._run_shielded(self._start(given))
 
     async def halt(self, given: str, grace: float) -> None:
         container = self.find(given, "stop")
@@ -177,22 +177,22 @@ class NodeContainers(Containers):
             if container.shows == RUNNING and grace > 0 and workload and container.watch:
                 workload.signal(SIGTERM)
                 await asyncio.wait([container.watch], timeout=grace)
-            await self._uninterrupted(self._stop(container, given))
+            await self._run_shielded(self._stop(container, given))
 
     async def discard(self, given: str) -> None:
-        await self._uninterrupted(self._remove(given))
+        await self._run_shielded(self._remove(given))
 
     async def update(self, given: str, wanted: Limits) -> None:
-        await self._uninterrupted(self._update(given, wanted))
+        await self._run_shielded(self._update(given, wanted))
 
     def change(self, identity: str, wanted: Mapping[str, object]) -> None:
         """Change the limits of the container *identity* for a plugin. This may be called from any thread."""
         container = self.store[identity]
-        container.reference.call("update-resources", _resources({**container.limits(), **_simple(wanted)}))
+        container.reference.call("update-resources", _resources({**container.limits(), **_simple_limits(wanted)}))
 
     def status(self, given: str) -> tuple[NodeContainer, Status]:
         container = self.find(given, "status")
-        with self._worded(container, "status", given):
+        with self._with_containerd_errors(container, "status", given):
             return container, container.reference.status()
 
     def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
@@ -200,7 +200,7 @@ class NodeContainers(Containers):
         container = self.find(given, event)
         container.world.refusal = refusal
         try:
-            with self._worded(container, event, given):
+            with self._with_containerd_errors(container, event, given):
                 container.reference.call(event)
         finally:
             container.world.refusal = ""
@@ -245,7 +245,7 @@ class NodeContainers(Containers):
     async def stop(self, _pod: str) -> None:
         for container in self.of(_pod):
             if container.shows in MAY_RUN:
-                with self._worded(container, "stop", container.id):
+                with self._with_containerd_errors(container, "stop", container.id):
                     container.reference.call("stop")
                 await self._await_exit(container)
 
@@ -255,7 +255,7 @@ class NodeContainers(Containers):
 
     async def _start(self, given: str) -> None:
         container = self.find(given, "start")
-        with self._worded(container, "start", given):
+        with self._with_containerd_errors(container, "start", given):
             in_progress = container.reference.begin("start")
         world, relayed = container.world, False
         if not self._ready(container.pod.id):
@@ -282,7 +282,7 @@ class NodeContainers(Containers):
 
     async def _stop(self, container: NodeContainer, given: str) -> None:
         known = container.shows != ABSENT
-        with self._worded(container, "stop", given):
+        with self._with_containerd_errors(container, "stop", given):
             container.reference.call("stop")
         await self._await_exit(container)
         # A plugin must never see a start after a stop, but a created container can be started even after a stop.
@@ -293,7 +293,7 @@ class NodeContainers(Containers):
     async def _remove(self, given: str) -> None:
         container = self.find(given, "remove")
         async with self._relays.blocking():
-            with self._worded(container, "remove", given):
+            with self._with_containerd_errors(container, "remove", given):
                 in_progress = container.reference.begin("remove")
             await self._await_exit(container)
             if in_progress:
@@ -309,8 +309,8 @@ class NodeContainers(Containers):
         async with self._relays.blocking():
             if container.shows != ABSENT:
                 answer = await self._relays.ask("update-container", container.pod, container.for_plugins(), wanted)
-                wanted = {**wanted, **_simple(answer)}
-            with self._worded(container, "update-resources", given):
+                wanted = {**wanted, **_simple_limits(answer)}
+            with self._with_containerd_errors(container, "update-resources", given):
                 container.reference.call("update-resources", _resources({**container.limits(), **wanted}))
             await self._relays.notify("post-update-container", container.pod, container.for_plugins())
 
@@ -331,11 +331,11 @@ class NodeContainers(Containers):
         if container.watch and container.shows != RUNNING:
             await asyncio.wait([container.watch])
 
-    async def _uninterrupted(self, call: Coroutine[Any, Any, T]) -> T:
+    async def _run_shielded(self, call: Coroutine[Any, Any, T]) -> T:
         return await asyncio.shield(self.tasks.start(call))
 
-    def _worded(self, container: NodeContainer, event: str, given: str) -> AbstractContextManager[None]:
-        return worded("container", container.reference, event, given, deviates=self._deviates())
+    def _with_containerd_errors(self, container: NodeContainer, event: str, given: str) -> AbstractContextManager[None]:
+        return use_containerd_errors("container", container.reference, event, given, deviates=self._deviates())
 
     def _new(self, identity: str, pod: messages.Pod, record: ContainerRecord) -> NodeContainer:
         world = self._world(identity, record)
@@ -373,7 +373,7 @@ class NodeContainers(Containers):
                 self._start_watch(container)
 
 
-def _simple(wanted: Mapping[str, object]) -> Limits:
+def _simple_limits(wanted: Mapping[str, object]) -> Limits:
     return {name: value for name, value in wanted.items() if isinstance(value, int | str)}
 
 

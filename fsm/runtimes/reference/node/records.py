@@ -46,7 +46,7 @@ class Records(Generic[T]):
 
     def save(self, identity: str, record: T) -> None:
         if self._root:
-            durable_files.write(self._root / f"{identity}.json", msgspec.json.encode(record, enc_hook=_plain))
+            durable_files.write(self._root / f"{identity}.json", msgspec.json.encode(record, enc_hook=_message_dict))
 
     def delete(self, identity: str) -> None:
         if self._root:
@@ -64,7 +64,7 @@ class Records(Generic[T]):
             raise refused(str(path), CODE, f"the file cannot be read: {error}", remedy) from error
 
 
-def _plain(message: object) -> dict[str, object]:
+def _message_dict(message: object) -> dict[str, object]:
     assert isinstance(message, Message)  # noqa: S101  (msgspec itself encodes all other types in records)
     return MessageToDict(message, preserving_proto_field_name=True)
 

@@ -298,7 +298,7 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
     return launch
 
 
-def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
+def resume_process(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
     return SimulatedProcess(Command.requested(record.request), record.pid, clock, record.started_at)
 
 

@@ -233,10 +233,10 @@ class Domains:
             self._domains[domain.name] = domain
 
     def pods(self) -> tuple[Pod, ...]:
-        return tuple(pod for domain in self._all() for pod in domain.pods)
+        return tuple(pod for domain in self._list_domains() for pod in domain.pods)
 
     def containers(self) -> tuple[Container, ...]:
-        return tuple(container for domain in self._all() for container in domain.containers)
+        return tuple(container for domain in self._list_domains() for container in domain.containers)
 
     def change(self, changes: Iterable[ContainerChange]) -> None:
         """Apply each change in the domain that has its container. Unknown containers are skipped.
@@ -246,7 +246,7 @@ class Domains:
         """
         failed = []
         for change in changes:
-            owner = next((domain for domain in self._all() if domain.has(change.container_id)), None)
+            owner = next((domain for domain in self._list_domains() if domain.has(change.container_id)), None)
             try:
                 if owner:
                     owner.change(change)
@@ -257,6 +257,6 @@ class Domains:
         if failed:
             raise ChangesFailedError(failed)
 
-    def _all(self) -> tuple[Domain, ...]:
+    def _list_domains(self) -> tuple[Domain, ...]:
         with self._lock:
             return tuple(self._domains.values())

@@ -246,7 +246,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         return {
             "new": self._new,
             "new-default": lambda: self._make(default_config(self._release)),
-            "is-enabled": lambda: self._outputs.extend(["enabled"] * self._here.is_enabled()),
+            "is-enabled": lambda: self._outputs.extend(["enabled"] * self._first_interface.is_enabled()),
             "configure-timeouts": self._configure_timeouts,
             "register-domain": self._register_domain,
             "start": self._start,
@@ -258,7 +258,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
             "block": self._block,
             "unblock": self._unblock,
             "join": self._join,
-            "leave": lambda: self._here.disconnect(FakePlugin(index="30")),
+            "leave": lambda: self._first_interface.disconnect(FakePlugin(index="30")),
             "update-containers": self._update_containers,
         }
 
@@ -268,7 +268,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         self._domain.stubborn = ()
 
     @property
-    def _here(self) -> NRI:
+    def _first_interface(self) -> NRI:
         return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
 
     def _new(self) -> None:
@@ -287,15 +287,19 @@ class NriApiSUT(ReferenceSUT[NRI]):
             plugin_registration_timeout=TIMEOUT,
             plugin_request_timeout=TIMEOUT + next(self._numbers),
         )
-        before = self._here.config
+        before = self._first_interface.config
         lock = SyncLock(TurnedClock(hurried=True))  # while a plugin waits, nothing can release its blocks
         nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
         self._made.append(nri)
-        changed = nri.is_enabled() and nri.config == config if nri is self._here else self._here.config != before
+        changed = (
+            nri.is_enabled() and nri.config == config
+            if nri is self._first_interface
+            else self._first_interface.config != before
+        )
         self._outputs += ["timeouts"] * changed
 
     def _configure_timeouts(self) -> None:
-        nri, request = self._here, TIMEOUT + next(self._numbers)
+        nri, request = self._first_interface, TIMEOUT + next(self._numbers)
         nri.configure_timeouts(registration=TIMEOUT, request=request)
         self._outputs += ["timeouts"] * (nri.config.request_timeout == request)
 
@@ -315,7 +319,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         return listener.close
 
     def _start(self) -> None:
-        nri, before = self._here, len(self._plugin.synchronised)
+        nri, before = self._first_interface, len(self._plugin.synchronised)
         self._bound = True
         self._plugin.index = "none" if self._outcome == "no-plugins" else "10"
         Path(self._socket).unlink(missing_ok=True)
@@ -328,13 +332,13 @@ class NriApiSUT(ReferenceSUT[NRI]):
         self._outputs += ["synchronised"] * (len(self._plugin.synchronised) > before)
 
     def _stop(self) -> None:
-        nri, before = self._here, self._here.plugins
+        nri, before = self._first_interface, self._first_interface.plugins
         nri.stop()
         if before and not nri.plugins:
             self._outputs.append("dismissed")
 
     def _relay_last(self, event: str) -> None:
-        nri, container = self._here, self._container()
+        nri, container = self._first_interface, self._container()
         if self._outcome in {"ok", "error", "relayed"}:
             happen(nri, "start-container", container)
         self._relay(event, container)
@@ -346,12 +350,12 @@ class NriApiSUT(ReferenceSUT[NRI]):
         self._plugin.answers = dict.fromkeys(REQUESTS, _refuse) if self._outcome == "error" else {}
         before = len(self._plugin.heard)
         try:
-            happen(self._here, event, container)
+            happen(self._first_interface, event, container)
         finally:
             self._outputs += ["relayed"] * (len(self._plugin.heard) - before)
 
     def _block(self) -> None:
-        self._blocks.append(self._here.block_plugin_sync())
+        self._blocks.append(self._first_interface.block_plugin_sync())
 
     def _unblock(self) -> None:
         if self._outcome == "another" and len(self._blocks) == 1:
@@ -363,18 +367,18 @@ class NriApiSUT(ReferenceSUT[NRI]):
     def _join(self) -> None:
         plugin = FakePlugin(index="none" if self._outcome == "failed" else "20", name=f"comes-{next(self._numbers)}")
         try:
-            self._here.register(plugin)
+            self._first_interface.register(plugin)
         finally:
             self._outputs += ["synchronised"] * len(plugin.synchronised)
             with suppress(NRIError):
-                self._here.disconnect(plugin)
+                self._first_interface.disconnect(plugin)
 
     def _update_containers(self) -> None:
         self._domain.stubborn = (OTHER,) if self._outcome == "failed" else ()
         self._domain.done.clear()
         container_id = "no such" if self._outcome == "nothing-known" else OTHER
         try:
-            self._here.update_containers([Update(container_id=container_id)])
+            self._first_interface.update_containers([Update(container_id=container_id)])
         finally:
             self._outputs += ["updated"] * len(self._domain.done)
 
