@@ -68,20 +68,20 @@ def lean_inner(function: F) -> F:
 
 def compiled(function: F) -> F:
     """Compile *function* and cache the machine code. All calls must pass arguments of the same types."""
-    return _cached(function, {})
+    return _compile_cached(function, {})
 
 
 def lean(function: F) -> F:
     """Compile *function* like :func:`compiled`. The function must not create arrays."""
-    return _cached(function, _LEAN)
+    return _compile_cached(function, _LEAN)
 
 
 def compiled_nogil(function: F) -> F:
     """Compile *function* like :func:`compiled`, but release the GIL while the machine code runs."""
-    return _cached(function, {"nogil": True})
+    return _compile_cached(function, {"nogil": True})
 
 
-def _cached(function: F, options: Mapping[str, bool]) -> F:
+def _compile_cached(function: F, options: Mapping[str, bool]) -> F:
     dispatcher = _njit(**_CACHED, **options)(function)
     if code_folder(Path(function.__code__.co_filename).parent):
         vars(dispatcher)["_cache"] = _Cache(function)  # type: ignore[no-untyped-call]

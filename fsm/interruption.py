@@ -67,7 +67,7 @@ class Interruption:
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)  # A process that the child leaves behind may keep the write end open.
-        awaited = {signal.SIGCHLD, *_heeded()}
+        awaited = {signal.SIGCHLD, *_ending_signals()}
         signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
         child = os.fork()
         if not child:
@@ -92,7 +92,7 @@ class Interruption:
         os._exit(3)  # This is the same code as UNDECIDED, whose module is not imported here.
 
     def expect(self) -> None:
-        handled = _heeded()
+        handled = _ending_signals()
         for number in handled:
             signal.signal(number, self)
         # Python restores the default handlers before it frees modules. A signal in between would change the exit code.
@@ -261,7 +261,7 @@ class Interruption:
         sys.exit(code)
 
 
-def _heeded() -> list[signal.Signals]:
+def _ending_signals() -> list[signal.Signals]:
     """Return the signals that end the command. An ignored one, such as SIGHUP under nohup, stays ignored."""
     return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
 

@@ -41,7 +41,7 @@ class ScratchFolder:
             sweep(where or gettempdir())
         self._folder = TemporaryDirectory(prefix=_PREFIX, dir=where, ignore_cleanup_errors=True)
         self.name = self._folder.name
-        self._lock = _locked(self.name, os.O_RDONLY)
+        self._lock = _lock_folder(self.name, os.O_RDONLY)
 
     def __enter__(self) -> str:
         return self.name
@@ -70,14 +70,14 @@ def sweep(where: str) -> None:
 def _delete_unused(folder: Path, found: os.stat_result) -> None:
     if found.st_uid != os.geteuid() or time.time() - found.st_mtime < _YOUNG:
         return
-    lock = _locked(str(folder), os.O_RDONLY | os.O_NOFOLLOW)  # This raises OSError if the folder is in use.
+    lock = _lock_folder(str(folder), os.O_RDONLY | os.O_NOFOLLOW)  # This raises OSError if the folder is in use.
     try:
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(lock)
 
 
-def _locked(folder: str, how: int) -> int:
+def _lock_folder(folder: str, how: int) -> int:
     """Lock *folder* and return the file descriptor that holds the lock, or -1 on Windows."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415

@@ -164,14 +164,14 @@ def decide(
                 stepping = machine.whole
                 of_all, searched = _cached_conclusion(claim, stepping, profile, within)
             conclusion = of_all
-        if _depends(claim, conclusion) and stepping.left_out[0]:
+        if _could_change(claim, conclusion) and stepping.left_out[0]:
             overlap = stepping.overlap
     except LimitError as error:
         conclusion = Unknown(why=f"the search has more than {error.limit:,} states")
     except StoppedError as error:
-        conclusion = Unknown(why=_stopped(error.why, error.covered))
+        conclusion = Unknown(why=_stop_reason(error.why, error.covered))
     except MemoryError:  # a single large allocation may fail even if other memory is free
-        conclusion = Unknown(why=_stopped("out of memory", covered))
+        conclusion = Unknown(why=_stop_reason("out of memory", covered))
     except TooManyError:
         conclusion = Unknown(why="too many calls overlap to try every order of them")
     return Checked(
@@ -184,7 +184,7 @@ def decide(
     )
 
 
-def _stopped(why: str, covered: Explored) -> str:
+def _stop_reason(why: str, covered: Explored) -> str:
     if not covered.nodes:
         return f"{why} before the search began"
     return f"{why} after {covered.nodes:,} states, with a frontier of {covered.frontier:,} at depth {covered.depth}"
@@ -303,12 +303,12 @@ def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     """Search without unspecified ends of calls, and again with them if they could change the conclusion."""
-    conclusion, counts = _searched(claim, stepping, profile, limit)
-    if _depends(claim, conclusion) and stepping.left_out[1]:
-        beyond, _ = _searched(claim, stepping.beyond, profile, limit)
+    conclusion, counts = _search_claim(claim, stepping, profile, limit)
+    if _could_change(claim, conclusion) and stepping.left_out[1]:
+        beyond, _ = _search_claim(claim, stepping.beyond, profile, limit)
         if isinstance(conclusion, Vacuous) and isinstance(beyond, Proved):
             return _unwritten_test(claim, conclusion.unmet, stepping.beyond, limit), counts
-        return (beyond if _depends(claim, beyond) else _unwritten_end(beyond) or beyond), counts
+        return (beyond if _could_change(claim, beyond) else _unwritten_end(beyond) or beyond), counts
     return conclusion, counts
 
 
@@ -321,7 +321,7 @@ def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: L
     return Unknown(why=f"whether {unmet} ever holds depends on how a call ends in a state without `ends`")
 
 
-def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:
+def _could_change(claim: claims.Claim, conclusion: Conclusion) -> bool:
     if isinstance(claim, claims.Refines | claims.MatchesDiagram | claims.Requires):
         return False
     if isinstance(claim, claims.Reachable):
@@ -343,7 +343,7 @@ def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
     return None
 
 
-def _searched(
+def _search_claim(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     match claim:

@@ -60,10 +60,10 @@ class Alike:
 
     def of(self, table: Table | SystemTable) -> Conclusions:
         if isinstance(table, SystemTable):
-            return self._known[self._joint(table)]
+            return self._known[self._cone_key(table)]
         return self._known[self._number(_Same(table))]
 
-    def _joint(self, table: SystemTable) -> Hashable:
+    def _cone_key(self, table: SystemTable) -> Hashable:
         system = table.system
         inside = {system.copies[digit].part for digit in table.cone}
         begin = tuple((part.copies, part.initial) for part in system.parts.values())

@@ -49,7 +49,7 @@ class _Deciding:
         if isinstance(found.verdict, Refuted):
             return found
         if not isinstance(of_more.claim, Always | Never):
-            return _unknown(found, "only claims with 'always' or 'never' can be decided for any number of copies")
+            return _as_unknown(found, "only claims with 'always' or 'never' can be decided for any number of copies")
         alone = self._decide(of_one, self.one)
         if not isinstance(alone.verdict, Proved | Vacuous):
             return alone
@@ -57,21 +57,21 @@ class _Deciding:
             return found
         holds = f"the property holds for one and for two copies of '{self.part}'"
         if self.crowd is None or self.more is None:
-            return _unknown(found, f"{holds}; {self.why}")
+            return _as_unknown(found, f"{holds}; {self.why}")
         try:
-            claim = _restated(of_more.claim, self.crowd)
+            claim = _restate(of_more.claim, self.crowd)
         except NoCrowdError as error:
-            return _unknown(found, f"{holds}; {error.why}")
-        stepping = self._simulating(of_more.claim, claim, self.crowd, self.more)
+            return _as_unknown(found, f"{holds}; {error.why}")
+        stepping = self._crowd_steps(of_more.claim, claim, self.crowd, self.more)
         more = self._decide_for_crowd(of_more, claim, stepping)
         if isinstance(found.verdict, Vacuous) and not isinstance(more, Vacuous):
             unmet = found.verdict.unmet
             what = f"with two copies of '{self.part}' nothing tests the property, because {unmet} never holds"
-            return _unknown(found, what)
+            return _as_unknown(found, what)
         if isinstance(found.verdict, Proved) and isinstance(more, Proved | Vacuous):
             return replace(found, verdict=Proved(any_number=self.part))
         if isinstance(more, Refuted):
-            return _unknown(
+            return _as_unknown(
                 found,
                 f"{holds}; an abstraction of more copies breaks the property, but more copies may not be able to do so",
             )
@@ -93,7 +93,7 @@ class _Deciding:
             verdict = _from_run_of_two(of.claim, small, many) or Unknown(why=why)
         return replace(found, of=of, verdict=verdict)
 
-    def _simulating(self, of_three: Claim, claim: Claim, crowd: Crowd, more: Cones) -> StepCache:
+    def _crowd_steps(self, of_three: Claim, claim: Claim, crowd: Crowd, more: Cones) -> StepCache:
         table = system_table(self.three.stepping(of_three).table)
         events = frozenset(table.row) & frozenset(crowd.system.events)
         return more.stepping(claim, crowd.image(table.cone), events)
@@ -177,12 +177,12 @@ def _run_of(run: Run, sequence: Sequence, until: WrittenCondition | None, steppi
     return retaken(run, automaton.start, automaton.following, alike) if run.steps else None
 
 
-def _unknown(found: Checked, why: str) -> Checked:
+def _as_unknown(found: Checked, why: str) -> Checked:
     has_reason = isinstance(found.verdict, Unknown) and not isinstance(found.verdict, Vacuous)
     return found if has_reason else replace(found, verdict=Unknown(why=why))
 
 
-def _restated(claim: Always | Never, crowd: Crowd) -> Always | Never:
+def _restate(claim: Always | Never, crowd: Crowd) -> Always | Never:
     def of(written: WrittenCondition) -> WrittenCondition:
         return replace(written, means=crowd.condition(written.means))
 

@@ -97,7 +97,7 @@ class Cones:
         parts = [each.means for each in conditions_of(claim)]
         mentioned = {name for part in parts for name in events(part)}
         digits = {*besides, *(digit for part in parts for digit in read(part))}
-        outputs = {digit for part in parts for digit in self._emitters(part)} | self._silent(claim)
+        outputs = {digit for part in parts for digit in self._emitters(part)} | self._copies_that_may_emit(claim)
         if isinstance(claim, Idempotent):
             mentioned.add(claim.event)
             digits |= self._copies(claim.event)
@@ -106,7 +106,7 @@ class Cones:
             mentioned.update(self.system.events)
             digits.update(range(len(self.system.copies)))
         if isinstance(claim, Follows):
-            outputs |= set(self._observed(claim))
+            outputs |= set(self._observed_copies(claim))
         found = self._influence.cone(digits, mentioned, outputs)
         # If an event touches no copy in the cone, the table of the cone includes the event only if the claim mentions
         # it.
@@ -130,7 +130,7 @@ class Cones:
                 if (bare != output or not copy.suffix) and bare in self.system.parts[copy.part].machine.outputs():
                     yield copy.digit
 
-    def _silent(self, claim: Claim) -> set[int]:
+    def _copies_that_may_emit(self, claim: Claim) -> set[int]:
         found: set[int] = set()
         for condition in _instant_conditions(claim):
             mentioned = events(condition)
@@ -138,7 +138,7 @@ class Cones:
             found = found.union(*map(self._copies, self.system.events if "" in asking else asking))
         return {each for each in found if self.system.parts[self.system.copies[each].part].machine.outputs()}
 
-    def _observed(self, claim: Follows) -> Iterator[int]:
+    def _observed_copies(self, claim: Follows) -> Iterator[int]:
         known = claim.other.words().keys()
         for digit in claim.of:
             machine = self.system.parts[self.system.copies[digit].part].machine

@@ -41,9 +41,9 @@ class FirstInstants:
         self._instants = [steps.beginning]
         self._edges: list[tuple[int, int, RunStep]] = []
         self._edge_of = [-1]
-        self._search: BreadthFirst[int, SearchEdge[int]] = BreadthFirst([steps.table.initial], self._following)
+        self._search: BreadthFirst[int, SearchEdge[int]] = BreadthFirst([steps.table.initial], self._successor_edges)
         self._steps = steps
-        self.known = self._exhausted()
+        self.known = self._search_all()
         self._alike = cache(self._groups)
         self._bits = cache(self._bits_of)
 
@@ -76,7 +76,7 @@ class FirstInstants:
             case _:
                 return self._bits(condition)
 
-    def _exhausted(self) -> bool:
+    def _search_all(self) -> bool:
         search = self._search
         for edge in search:
             self._edges.append((len(search.depth), search.node, edge.taken))
@@ -84,7 +84,7 @@ class FirstInstants:
                 return False
         return True
 
-    def _following(self, state: int) -> Iterator[SearchEdge[int]]:
+    def _successor_edges(self, state: int) -> Iterator[SearchEdge[int]]:
         for step in self._steps.after(state):
             self._edge_of += [len(self._edges)] * len(step.instants)
             self._instants += step.instants

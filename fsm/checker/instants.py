@@ -118,7 +118,7 @@ class StepCache:
         return any(cut for cut, _ in kinds), any(unwritten for _, unwritten in kinds)
 
     @cached_property
-    def _busy(self) -> bool:
+    def _has_calls_between_steps(self) -> bool:
         if not isinstance(self.table, SystemTable) or not self.table.takes_time:
             return False
         timed = self.table.timed.items()
@@ -151,7 +151,7 @@ class StepCache:
             found = folded.size(limit)
         else:
             found = reachable_size(self.table, limit) if self.packed is None else self.packed.counts(limit)
-        return size_of_states(self.table, limit) if self._busy or self.left_out[1] else found
+        return size_of_states(self.table, limit) if self._has_calls_between_steps or self.left_out[1] else found
 
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:
         return self.distinguishing(codes(asked))

@@ -51,10 +51,10 @@ def known_defects(*names: str) -> Iterator[KnownDefect]:
     ['nothing-is-lost']
     """
     for name in names or (*systems(), *specified()):
-        yield from _found(claims(name))
+        yield from _find_defects(claims(name))
 
 
-def _found(of: Specification[Machine | System]) -> Iterator[KnownDefect]:
+def _find_defects(of: Specification[Machine | System]) -> Iterator[KnownDefect]:
     profiles = of.machine.profiles
     if not {UPSTREAM, MENDED} & set(profiles):
         return

@@ -35,7 +35,7 @@ class _Link(NamedTuple):
 
 def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     waiting = LeadsToGraph(claim, stepping)
-    if (quick := _packed(claim, waiting, stepping, limit)) is not None:
+    if (quick := _check_packed(claim, waiting, stepping, limit)) is not None:
         return quick
     waiting.explore(limit)
     depth = waiting.search.depth
@@ -46,7 +46,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
     return waiting.proved_or_vacuous(claim), counts
 
 
-def _packed(
+def _check_packed(
     claim: LeadsTo, waiting: LeadsToGraph, stepping: StepCache, limit: Limit
 ) -> tuple[Conclusion, Counts] | None:
     if stepping.packed is None:
@@ -71,15 +71,15 @@ class LeadsToGraph:
         self.transitions = 0
         self.source_met = False
         self.begins = self.due(due=False, instants=[self.steps.beginning])
-        self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._following)
+        self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._links_from)
 
     def explore(self, limit: Limit) -> None:
         self.search = BreadthFirst(
-            [DueNode(self.table.initial, self.begins)], self._following, limit=limit.states, watch=limit.watch
+            [DueNode(self.table.initial, self.begins)], self._links_from, limit=limit.states, watch=limit.watch
         )
         self.transitions = sum(1 for _ in self.search)
 
-    def _following(self, node: DueNode) -> Iterator[_Link]:
+    def _links_from(self, node: DueNode) -> Iterator[_Link]:
         links = self.links[node] = []
         for step in self.steps.after(node.state):
             link = _Link(node, step, DueNode(step.way.to, self.due(due=node.due, instants=step.instants)))
@@ -118,7 +118,9 @@ class LeadsToGraph:
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
         inside = ((node, those) for those in self._fair_components(due) for node in self.search.depth if node in those)
-        return min((self._circle(node, those) for node, those in inside), key=lambda run: run.length, default=None)
+        return min(
+            (self._run_with_fair_cycle(node, those) for node, those in inside), key=lambda run: run.length, default=None
+        )
 
     def _fair_components(self, nodes: Collection[DueNode]) -> Iterator[frozenset[DueNode]]:
         inside = frozenset(nodes)
@@ -126,9 +128,9 @@ class LeadsToGraph:
         for those in map(frozenset, components(following)):
             links = [link for node in those for link in self.links[node] if link.to in those]
             if links:
-                yield from self._fair_in(those, links)
+                yield from self._fair_parts(those, links)
 
-    def _fair_in(self, those: frozenset[DueNode], links: Sequence[_Link]) -> Iterator[frozenset[DueNode]]:
+    def _fair_parts(self, those: frozenset[DueNode], links: Sequence[_Link]) -> Iterator[frozenset[DueNode]]:
         starved: set[DueNode] = set()
         for fair in self.fair:
             if any(self.takes(fair, link.step) for link in links):
@@ -143,7 +145,7 @@ class LeadsToGraph:
         elif starved != those:
             yield from self._fair_components([node for node in self.search.depth if node in those - starved])
 
-    def _circle(self, start: DueNode, those: frozenset[DueNode]) -> Run:
+    def _run_with_fair_cycle(self, start: DueNode, those: frozenset[DueNode]) -> Run:
         cycle: list[_Link] = []
         here = start
         for fair in self.fair:
@@ -152,13 +154,13 @@ class LeadsToGraph:
             nodes = (start, *(link.source for link in cycle))
             if not fair.strongly and any(not self.possible(fair, node.state) for node in nodes):
                 continue
-            cycle += self._path(here, those, partial(self._met, fair))
+            cycle += self._path(here, those, partial(self._satisfies, fair))
             here = cycle[-1].to if cycle else start
         if here != start or not cycle:
             cycle += self._path(here, those, lambda link: link.to == start)
         return self._run(start, cycle=cycle)
 
-    def _met(self, fair: Fair, link: _Link) -> bool:
+    def _satisfies(self, fair: Fair, link: _Link) -> bool:
         return self.takes(fair, link.step) or (not fair.strongly and not self.possible(fair, link.to.state))
 
     def _path(self, here: DueNode, those: frozenset[DueNode], wanted: Callable[[_Link], bool]) -> tuple[_Link, ...]:

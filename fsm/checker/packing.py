@@ -35,7 +35,7 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
     if not isinstance(table, SystemTable) or _joint_states(table) <= SMALL:
         return None
     loaded = ENGINE in modules
-    if not loaded and _small(table):
+    if not loaded and _is_small(table):
         return None
     try:
         graph: PackedGraph = import_module(ENGINE).PackedGraph(table)
@@ -55,7 +55,7 @@ def _joint_states(table: SystemTable) -> int:
     return prod(len(table.table_of(copies[digit].part).states) for digit in table.cone)
 
 
-def _small(table: SystemTable) -> bool:
+def _is_small(table: SystemTable) -> bool:
     try:
         few = SMALL if is_compiled("fsm.checker.packed.exploration", "explore") else UNCOMPILED
         reachable_size(table, Limit(states=few))

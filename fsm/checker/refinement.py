@@ -49,7 +49,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tup
     product = _Product(table=table, rules=Rules(table), belief_table=BeliefTable(table, other), overlap=overlap)
     start = Node(table.initial, (), product.belief_table.initial)
     found: SearchResult[Node] = search(start, product.following, limit=limit)
-    return _concluded(found, product.belief_table, table)
+    return _conclude(found, product.belief_table, table)
 
 
 def check_follows(table: TransitionSystem, listening: OutputListener, limit: Limit) -> tuple[Conclusion, Counts]:
@@ -65,7 +65,7 @@ def check_follows(table: TransitionSystem, listening: OutputListener, limit: Lim
             yield SearchEdge(taken=step.taken, to=Node(step.way.to, (), belief), found=belief < 0)
 
     found: SearchResult[Node] = search(Node(table.initial, (), listening.belief_table.initial), following, limit=limit)
-    return _concluded(found, listening.belief_table, table)
+    return _conclude(found, listening.belief_table, table)
 
 
 class OutputListener:
@@ -85,7 +85,7 @@ class OutputListener:
         return (self._shared[step.row], *step.way.emits) if step.row in self._shared else step.way.emits
 
 
-def _concluded(found: SearchResult[Node], beliefs: BeliefTable, table: TransitionSystem) -> tuple[Conclusion, Counts]:
+def _conclude(found: SearchResult[Node], beliefs: BeliefTable, table: TransitionSystem) -> tuple[Conclusion, Counts]:
     other = beliefs.dynamics.table
     if found.path:
         run = Run(initial=table.states[table.initial], steps=found.path)
@@ -213,7 +213,7 @@ class _Product:
             yield SearchEdge(taken, Node(to, left, belief), belief < 0)
 
     def _moves(self, state: int, calls: tuple[OpenCall, ...]) -> Iterator[_Move]:
-        yield self._observed(state, calls, Key(shows=self.table.shows[state]))
+        yield self._observation_move(state, calls, Key(shows=self.table.shows[state]))
         if self.overlap or not calls:
             yield from self._events(state, calls)
         for index, call in enumerate(calls):
@@ -227,17 +227,17 @@ class _Product:
                 if len(calls) < max(1, self.overlap):
                     asked = Key(event=self.belief_table.called(row.event), phase="request")
                     begun = tuple(sorted((*calls, OpenCall(row.index, ASKED))))
-                    yield self._observed(state, begun, asked, row.event.name)
+                    yield self._observation_move(state, begun, asked, row.event.name)
             else:
                 for instant in self.rules.instants(state, row.index):
-                    yield self._happened(state, calls, instant)
+                    yield self._event_move(state, calls, instant)
 
-    def _observed(self, state: int, calls: tuple[OpenCall, ...], seen: Key, event: str = SIGHT) -> _Move:
+    def _observation_move(self, state: int, calls: tuple[OpenCall, ...], seen: Key, event: str = SIGHT) -> _Move:
         name = self.table.states[state]
         taken = RunStep(event=event, source=name, target=name, reply=seen.reply, phase=seen.phase)
         return _Move(taken, state, calls, (seen,))
 
-    def _happened(self, state: int, calls: tuple[OpenCall, ...], instant: CallInstant) -> _Move:
+    def _event_move(self, state: int, calls: tuple[OpenCall, ...], instant: CallInstant) -> _Move:
         event = self.table.rows[instant.row].event
         called = self.belief_table.called
         seen = [Key(event=called(event))] if event.kind == "signal" else []
@@ -254,7 +254,7 @@ class _Product:
             event = self.table.rows[call.row].event
             for reply in self._choices(call):
                 seen = Key(event=self.belief_table.called(event), phase="reply", reply=reply)
-                yield self._observed(state, others, seen, event.name)
+                yield self._observation_move(state, others, seen, event.name)
         for instant in self.rules.instants(state, call.row, call.stage):
             calls = tuple(sorted((*others, OpenCall(call.row, instant.stage))))
             taken = run_step(self.table, state, instant.row, instant.way, instant.to)

@@ -44,9 +44,11 @@ def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tupl
             run, counts = _run_through(sequence, None, stepping, limit)
             searched.append(counts)
         if run is None:
-            return Refuted(evidence=Unreached(text=" then ".join(each.text for each in sequence))), _total(searched)
+            return Refuted(evidence=Unreached(text=" then ".join(each.text for each in sequence))), _total_counts(
+                searched
+            )
         witnesses.append(run)
-    return Proved(witnesses=tuple(witnesses)), _total(searched)
+    return Proved(witnesses=tuple(witnesses)), _total_counts(searched)
 
 
 def _reused_witness(sequence: Sequence, stepping: StepCache, limit: Limit) -> Run | None:
@@ -78,7 +80,7 @@ def _check_none(
     needed: Iterable[WrittenCondition],
 ) -> tuple[Conclusion, Counts]:
     found = [_run_through(sequence, until, stepping, limit) for sequence in sequences]
-    total = _total(counts for _, counts in found)
+    total = _total_counts(counts for _, counts in found)
     best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
     return (_proved_or_vacuous(stepping, limit, needed) if best is None else Refuted(evidence=best)), total
 
@@ -265,7 +267,7 @@ def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
     return any(test(at) for state in stepping.reached for step in steps.after(state) for at in step.instants)
 
 
-def _total(parts: Iterable[Counts]) -> Counts:
+def _total_counts(parts: Iterable[Counts]) -> Counts:
     found = list(parts)
     return Counts(
         states=sum(each.states for each in found),
@@ -295,7 +297,7 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tu
     """Check that repeating a successful call right away, with no call in progress, succeeds and changes nothing."""
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
-    path, counts, tried = _searched(claim, automaton, stepping, limit)
+    path, counts, tried = _search_call_pairs(claim, automaton, stepping, limit)
     if path is not None:
         return Refuted(evidence=Run(initial=table.states[table.initial], steps=path)), counts
     if not tried:
@@ -304,7 +306,7 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tu
     return Proved(), counts
 
 
-def _searched(
+def _search_call_pairs(
     claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts, bool]:
     packed, once = stepping.packed, [claim.once.means] if claim.once else []

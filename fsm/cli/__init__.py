@@ -107,7 +107,7 @@ def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:
     return found | {last: dict(helping)}
 
 
-def _declared(name: str) -> entry_points.DomainCommand | None:
+def _domain_command(name: str) -> entry_points.DomainCommand | None:
     return None if name in GENERIC else entry_points.find(entry_points.COMMANDS, name, entry_points.DomainCommand)
 
 
@@ -131,7 +131,7 @@ def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False
     vars(command)["help"] = "\n".join([text, *lines])
 
 
-def _printed(callback: Callable[..., object], *arguments: object, **options: object) -> int:
+def _call_and_print(callback: Callable[..., object], *arguments: object, **options: object) -> int:
     found = callback(*arguments, **options)
     if isinstance(found, int):
         return found
@@ -152,9 +152,9 @@ class _Commands(click.Group):
             module = SHARED.get(cmd_name, "")
             found = importlib.import_module(f"fsm.cli.{module or f'{cmd_name}_command'}")
             command = getattr(found, f"{cmd_name}_command" if module else "command")
-        elif declared := _declared(cmd_name):
+        elif declared := _domain_command(cmd_name):
             command = copy(entry_points.loaded(declared.target))
-            command.callback = partial(_printed, command.callback or (lambda: 0))
+            command.callback = partial(_call_and_print, command.callback or (lambda: 0))
         else:
             return None
         for parameter in command.params:
@@ -240,7 +240,7 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
     command = ctx.invoked_subcommand or ""
-    declared = _declared(command)
+    declared = _domain_command(command)
     most = seconds or (math.inf if declared and declared.endless else LONG.get(command, SECONDS))
     ctx.with_resource(INTERRUPTION.limited(most, memory << 20))
 
@@ -260,7 +260,7 @@ def main() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     gc.set_threshold(RARELY)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout = _written_whole(sys.stdout)
+        sys.stdout = _with_buffer(sys.stdout)
         sys.stdout.reconfigure(errors="replace")  # A file name or a terminal may not use UTF-8.
     try:
         answer = group.main(standalone_mode=False)
@@ -270,11 +270,11 @@ def main() -> None:
     except click.Abort as error:  # This is click's exception for an interrupt.
         raise KeyboardInterrupt from error
     except Exception as error:  # noqa: BLE001  (an error in fsm must not look like a verdict)
-        _failed(error)
+        _exit_with_error(error)
     sys.exit(answer if isinstance(answer, int) else 0)
 
 
-def _written_whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+def _with_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     """Return *stream* with a buffer even under PYTHONUNBUFFERED. A raw file loses data when the disk is full."""
     if not isinstance(stream.buffer, io.RawIOBase):
         return stream
@@ -287,20 +287,20 @@ def _supports_links() -> bool:
     return not plain and sys.stderr is not None and sys.stderr.isatty()
 
 
-def _linked(error: InputError) -> str:
+def _with_links(error: InputError) -> str:
     text, links = str(error), {problem.code: problem.link for problem in error.problems}
     for code, link in links.items():
         text = text.replace(f"[{code}]", f"[\x1b]8;;{link}\x1b\\{code}\x1b]8;;\x1b\\]")
     return f"{text}\nmore about it: fsm explain {' '.join(links)}"
 
 
-def _failed(error: Exception) -> NoReturn:
+def _exit_with_error(error: Exception) -> NoReturn:
     for each in (error, error.__cause__):  # A read may also fail because memory has run out.
         if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:
         case InputError():
-            _report(_linked(error) if _supports_links() else str(error))
+            _report(_with_links(error) if _supports_links() else str(error))
             sys.exit(WRONG_INPUT)
         case click.ClickException():
             # The message of NoArgsIsHelpError is the help. Older versions of click do not have this exception.

@@ -160,7 +160,7 @@ def command(
         )
         for specification, profile in work:
             if many and is_of(specification, System):
-                numbered = partial(_numbered, specification, parts, many)
+                numbered = partial(_with_copies, specification, parts, many)
                 count = None if parts[many] == ANY_NUMBER else parts[many]
                 found = examine_any(
                     numbered,
@@ -216,7 +216,7 @@ def _claims(name: str, parts: dict[str, int]) -> Specification[Machine | System]
     return composed(found, parts)
 
 
-def _numbered(stated: Specification[System], parts: dict[str, int], part: str, count: int) -> Specification[System]:
+def _with_copies(stated: Specification[System], parts: dict[str, int], part: str, count: int) -> Specification[System]:
     return composed(stated, {**parts, part: count})
 
 

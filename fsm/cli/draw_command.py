@@ -296,10 +296,10 @@ def command(
                     without[form] = None
                 else:
                     put(made, picture_file(output, machine.name, SUFFIXES[form]), begin)
-    return _missing(without, forms) if without else 0
+    return _report_missing_dot(without, forms) if without else 0
 
 
-def _missing(without: Collection[str], forms: Collection[str]) -> int:
+def _report_missing_dot(without: Collection[str], forms: Collection[str]) -> int:
     lacking = " and ".join(without)
     what = f"Graphviz's program 'dot' is not installed, so {lacking} cannot be written: {HOW_TO_GET_DOT}"
     written = ", ".join(form for form in forms if form not in without)

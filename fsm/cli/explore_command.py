@@ -87,13 +87,13 @@ def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, in
     model = load_any(name)
     require_profiles([profile], [model.profiles])
     model.under(profile)  # This refuses profiles that contradict each other.
-    examined, code = _examined(model, profile) if properties else ([], 0)
+    examined, code = _examine_model(model, profile) if properties else ([], 0)
     if isinstance(model, System):
         return system_page(model, examined, profile=profile), code
     return machine_page(model, examined, profile=profile), code
 
 
-def _examined(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
+def _examine_model(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
     try:
         stated = claims(model.path)
     except InputError as error:

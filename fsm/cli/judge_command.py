@@ -231,7 +231,7 @@ def command(
             source=source,
             advanced=bar.advance,
         )
-        judged, problems = _judged(traces, judge_trace, tuple(dict.fromkeys(only)) if properties or only else None)
+        judged, problems = _judge_all(traces, judge_trace, tuple(dict.fromkeys(only)) if properties or only else None)
         if why is not None:
             judged = dict(zip(judged, shorten_to([*judged.values()], why), strict=True))
         if twice:
@@ -240,13 +240,13 @@ def command(
         raise InputError(problems)
     found = tuple(judged[trace] for trace in traces if trace in judged)
     report = Report(judged=found, fail_on=fail_on, problems=problems, every=every)
-    put(_written(report, form, coloured=output is None, coverage=coverage), output)
+    put(_format_report(report, form, coloured=output is None, coverage=coverage), output)
     if problems:
         click.echo(str(InputError(problems)), err=True)
     return _code(report, at_least)
 
 
-def _judged(
+def _judge_all(
     traces: tuple[str, ...], judge_trace: Callable[..., Judged], properties: tuple[str, ...] | None
 ) -> tuple[dict[str, Judged], tuple[Problem, ...]]:
     judged: dict[str, Judged] = {}
@@ -276,7 +276,7 @@ def _code(report: Report, at_least: float) -> int:
     return ExitCode.FAILS.value if below and not report.problems else report.code()
 
 
-def _written(report: Report, form: str, *, coloured: bool, coverage: bool) -> str | bytes:
+def _format_report(report: Report, form: str, *, coloured: bool, coverage: bool) -> str | bytes:
     if form == "text":
         return text(report, layout(coloured=coloured), coverage=coverage)
     if form in CASE_FORMATS:

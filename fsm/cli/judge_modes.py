@@ -148,7 +148,7 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
         )
         if click.get_current_context().find_root().params.get("seconds") is None:
             INTERRUPTION.without_end()
-        counted = stack.enter_context(_counted(metrics, printed.fail_on)) if metrics else None
+        counted = stack.enter_context(_serve_metrics(metrics, printed.fail_on)) if metrics else None
         restarts = Restarts(assume=assume, shortest=given["shortest_restart"] * 1_000_000)
         source = Followed(name=name, over=lambda: "end" in signalled, missing=missing)
         recording = open_recording(name, restarts=restarts, source=source, settle=round(given["settle"] * 1e9))
@@ -170,7 +170,7 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
 
 
 @contextmanager
-def _counted(listening: tuple[str, int], fail_on: Level) -> Iterator[Metrics]:
+def _serve_metrics(listening: tuple[str, int], fail_on: Level) -> Iterator[Metrics]:
     address, port = listening
     module = of_extra("fsm.report.metrics", "--metrics")
     counted: Metrics = module.Metrics(Report(judged=(), fail_on=fail_on))

@@ -149,7 +149,7 @@ def command(
     work = [(as_known(stated, own), own) for stated, own in under if own or profile is None]
     size = sum(1 for stated, own in work for _ in _mutants(stated, own))
     with progress("mutating", size) as bar:
-        mutated = tuple(_mutated(stated, own, only, bar.advance) for stated, own in work)
+        mutated = tuple(_mutate(stated, own, only, bar.advance) for stated, own in work)
     click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
     return report.answer(mutated).value
 
@@ -167,7 +167,7 @@ def _suggest(
     require_properties(only, [found])
     require_profiles([profile], [found.machine.profiles])
     with progress("mutating", sum(1 for _ in _mutants(found, profile))) as bar:
-        mutated = _mutated(found, profile, only, bar.advance, whole=False)
+        mutated = _mutate(found, profile, only, bar.advance, whole=False)
     with progress("suggesting", len(mutated.survivors)) as bar:
         survivors = [survivor.mutant.name for survivor in mutated.survivors]
         taken = [stated.name for stated in found.properties]
@@ -205,7 +205,7 @@ def _mutants(of: Specification[Machine | System], profile: str | None) -> Iterab
     return mutants(of.machine.under(profile))
 
 
-def _mutated(
+def _mutate(
     of: Specification[Machine | System],
     profile: str | None,
     only: tuple[str, ...],

@@ -78,7 +78,7 @@ def cover_command(
     with progress("judging", sizes(every)) as bar:
         for name in every:
             try:
-                judged[name] = _judged(name, models, profile, bar.advance)
+                judged[name] = _judge_recording(name, models, profile, bar.advance)
             except InputError as error:
                 problems += error.problems
     if problems:
@@ -92,7 +92,9 @@ def cover_command(
     return 0
 
 
-def _judged(name: str, models: tuple[str, ...], profile: str | None, advanced: Callable[[int], None]) -> Judged:
+def _judge_recording(
+    name: str, models: tuple[str, ...], profile: str | None, advanced: Callable[[int], None]
+) -> Judged:
     found = judge(name, models=tuple(dict.fromkeys(models)), profile=profile, advanced=advanced)
     if not found.form.name:
         raise refused(

@@ -241,7 +241,7 @@ def command(
     ):
         if wrong:
             raise click.UsageError(what)
-    machine, tolerated = _planned(
+    machine, tolerated = _planning_machine(
         scheme,
         PlanRequest(
             model=model, profile=profile, parts=parts, options=options, properties=by_property, script=bool(script)
@@ -349,7 +349,7 @@ def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
     return values
 
 
-def _planned(scheme: Scheme | None, request: PlanRequest) -> tuple[Machine, str | None]:
+def _planning_machine(scheme: Scheme | None, request: PlanRequest) -> tuple[Machine, str | None]:
     """Return the machine for planning tests, and the profile to tolerate unless the machine already has it."""
     name, profile, parts = request.model, request.profile, dict(request.parts)
     try:

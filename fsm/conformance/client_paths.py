@@ -138,7 +138,7 @@ class EvidentPaths:
     def of(self, cell: tuple[str, str], steps: Sequence[Stimulus]) -> tuple[Stimulus, ...]:
         for tried in self._variants(tuple(steps)):
             monitor = Monitor(self._machine, seen=self._seen)
-            for each in self._recording_of(tried):
+            for each in self._observe_run(tried):
                 monitor.observe(each)
             if monitor.judgement().covered.cells[cell]:
                 return tried
@@ -155,7 +155,7 @@ class EvidentPaths:
             yield (*makes, *removes, *steps)
         yield from ((*steps[:-1], look, steps[-1]) for look in looks)
 
-    def _recording_of(self, steps: Sequence[Stimulus]) -> Iterator[Observation]:
+    def _observe_run(self, steps: Sequence[Stimulus]) -> Iterator[Observation]:
         self._runtime.reset()
         of = self._machine.entity
         for step in steps:

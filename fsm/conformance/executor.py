@@ -83,7 +83,7 @@ class Execution:
                 self._emitting.outputs()
             self.memory.look()
         except (Exception, SystemExit) as error:
-            raise FailedError(Failure(broken=f"the SUT cannot be reset: {_described(error)}")) from error
+            raise FailedError(Failure(broken=f"the SUT cannot be reset: {_describe_error(error)}")) from error
         first = self.oracle.plan.table.shows[self.oracle.plan.start.state]
         if shows not in {"", first}:
             raise FailedError(
@@ -98,7 +98,7 @@ class Execution:
         if step.stage == "crash":
             self._crash(step)
             return
-        if self._inapplicable(step):
+        if self._is_inapplicable(step):
             return
         plan, here = self.oracle.plan, self.point
         known = plan.alternatives(here, step.event, step.stage) if here else ()
@@ -130,15 +130,15 @@ class Execution:
             self.point = min(map(point, self.belief), default=None)
         else:
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            raise self._failed(Failure(violation=violation, hint=self.oracle.forgotten(step, seen)))
+            raise self._failure_error(Failure(violation=violation, hint=self.oracle.forgotten(step, seen)))
         if wrong := self.oracle.wrong_fields(step, seen, fields, after=after, number=len(self.trace)):
-            raise self._failed(Failure(violation=wrong[0]))
+            raise self._failure_error(Failure(violation=wrong[0]))
 
     def _other_fault(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
-            return self._failed(Failure(breaks=violated))
+            return self._failure_error(Failure(breaks=violated))
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
-            return self._failed(Failure(violation=illegal))
+            return self._failure_error(Failure(violation=illegal))
         machine = self.oracle.plan.table.machine
         for name in fields or ():
             if name not in machine.fields:
@@ -148,7 +148,7 @@ class Execution:
                 )
         return None
 
-    def _failed(self, why: Failure) -> FailedError:
+    def _failure_error(self, why: Failure) -> FailedError:
         return FailedError(replace(why, trace=(*self.trace, *why.trace)))
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> None:
@@ -157,7 +157,9 @@ class Execution:
             self.cover.unsupported[self.point, step.event, step.stage] = "" if why == step.event else why
 
     def _no_answer_error(self, step: Stimulus, error: BaseException) -> FailedError:
-        return self._failed(Failure(trace=(Taken(step=step, seen=None, point=self.point),), broken=_described(error)))
+        return self._failure_error(
+            Failure(trace=(Taken(step=step, seen=None, point=self.point),), broken=_describe_error(error))
+        )
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
         table, points = self.oracle.plan.table, {point(each) for each in self.belief}
@@ -192,7 +194,7 @@ class Execution:
                 what = f"SUT promised the outcome {wanted.step}, but the event ended {instead}"
                 row, state = next(cell for cell, chosen in zip(wanted.cells, wanted.choice, strict=True) if chosen)
                 cell = self.oracle.plan.table.cell(state, row)
-                raise self._failed(Failure(broken=what, clause=cell.clause if cell else None))
+                raise self._failure_error(Failure(broken=what, clause=cell.clause if cell else None))
             self._failed_attempts[wanted.source, wanted.step] += 1
             if len({edge.step for edge in fit}) == 1:
                 self.trace[-1] = replace(self.trace[-1], came=fit[0].step)
@@ -206,9 +208,9 @@ class Execution:
             try:
                 fault = self.memory.fault(self.oracle.plan.table, went, seen)
             except (Exception, SystemExit) as error:
-                raise self._failed(Failure(broken=_described(error))) from error
+                raise self._failure_error(Failure(broken=_describe_error(error))) from error
             if fault:
-                raise self._failed(Failure(broken=fault))
+                raise self._failure_error(Failure(broken=fault))
         points = {point(each) for each in after}
         known = went.to if went else None
         self.point = known or (points.pop() if len(points) == 1 else None)
@@ -225,7 +227,7 @@ class Execution:
             if len(self.trace) == before:
                 return  # The SUT does not support the fair event.
         if (violated := self.watch.finish()) is not None:
-            raise self._failed(Failure(breaks=violated))
+            raise self._failure_error(Failure(breaks=violated))
 
     def _crash(self, step: Stimulus) -> None:
         edge = crashed_edge(self.oracle.plan.leaving(self.point), step) if self.point else None
@@ -250,9 +252,9 @@ class Execution:
         self.trace.append(Taken(step=step, seen=Response(shows=shows), point=self.point))
         self.point = None
         if fault:
-            raise self._failed(Failure(broken=fault))
+            raise self._failure_error(Failure(broken=fault))
 
-    def _inapplicable(self, step: Stimulus) -> bool:
+    def _is_inapplicable(self, step: Stimulus) -> bool:
         table = self.oracle.plan.table
         if step.event not in table.row or (self.point, step.event, step.stage) in self.cover.unsupported:
             return True
@@ -349,7 +351,7 @@ def _listed(shows: str, shown: Iterable[str]) -> str:
     return ", ".join(known) if len(known) <= LISTED else f"{close[0]!r} and {len(known) - 1} others"
 
 
-def _described(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         raise error  # This process reached the limit of ``fsm --memory``, so the SUT is not at fault.
     return str(error) if isinstance(error, BrokenError) else f"the SUT {raised(error)}"

@@ -203,7 +203,7 @@ def raised(error: BaseException) -> str:
     own = [(code, line) for code, line in places if not _is_library(code.co_filename)]
     for code, line in (own or places)[-1:]:
         function = "" if code.co_name == "<module>" else f" in {code.co_name}"
-        what += f" at {_relative(code.co_filename)}:{line}{function}"
+        what += f" at {_relative_path(code.co_filename)}:{line}{function}"
     return what
 
 
@@ -217,7 +217,7 @@ def _is_library(file: str) -> bool:
     return any(path.is_relative_to(each) for each in (ours, *libraries)) or not {*path.parts}.isdisjoint(_INSTALLED)
 
 
-def _relative(file: str) -> str:
+def _relative_path(file: str) -> str:
     with suppress(OSError, ValueError):  # The working folder may have been removed.
         return str(Path(file).relative_to(Path.cwd()))
     return file

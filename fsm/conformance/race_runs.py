@@ -267,7 +267,7 @@ class _Run:
         parts: tuple[Callable[[], None], ...] = (
             self._reset,
             lambda: self._do_all(self.programme.before),
-            lambda: self._do_threads(chance),
+            lambda: self._run_threads(chance),
             lambda: self._do_all(self.programme.after),
             self._look,
         )
@@ -297,7 +297,7 @@ class _Run:
             seen = self.runs.sut.outputs()
             self._outputs = None if seen is None else tuple(seen)
 
-    def _do_threads(self, chance: random.Random) -> None:
+    def _run_threads(self, chance: random.Random) -> None:
         threads = self.programme.threads
         if not threads:
             return
@@ -312,7 +312,7 @@ class _Run:
                 self._do_all(threads[number - 1], number, waits[number - 1])
 
         running = [threading.Thread(target=run, args=(n,), daemon=True) for n in range(1, len(threads) + 1)]
-        with nullcontext() if pace else _switching():
+        with nullcontext() if pace else _fast_thread_switches():
             for each in running:
                 each.start()
             until = time.monotonic() + self.runs.patience
@@ -354,7 +354,7 @@ class _Run:
 
 
 @contextmanager
-def _switching() -> Iterator[None]:
+def _fast_thread_switches() -> Iterator[None]:
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
     try:

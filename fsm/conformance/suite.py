@@ -87,7 +87,7 @@ def conform(
         tour(Execution(oracle, tested, cover), edges, causes, lambda done: advanced(done, whole))
         failures = causes.failures()
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
-            failures += _crashes(oracle, tested, cover, most - len(failures), far=pace is not None)
+            failures += _test_crashes(oracle, tested, cover, most - len(failures), far=pace is not None)
         skipped = bool(failures and examples)
         if not failures and examples:
             failure = random_failure(oracle, tested, cover, examples=examples, steps=steps, chance=seed)
@@ -95,7 +95,7 @@ def conform(
         advanced(whole, whole)
         told = tested.events() if isinstance(tested, Telling) else None
         failures += [Failure(violation=each) for each in told.violations] if told else []
-        found = _tested(name or (sut if isinstance(sut, str) else ""), oracle, tested, cover, failures)
+        found = _make_tested(name or (sut if isinstance(sut, str) else ""), oracle, tested, cover, failures)
     finally:
         tested.close()
     races = None
@@ -149,12 +149,12 @@ def replay(
             walk.finish()
         except FailedError as failed:
             failures = (failed.failure,)
-        return replace(_tested(name, oracle, sut, walk.cover, failures), shortened=True)
+        return replace(_make_tested(name, oracle, sut, walk.cover, failures), shortened=True)
     finally:
         sut.close()
 
 
-def _tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterable[Failure]) -> Tested:
+def _make_tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterable[Failure]) -> Tested:
     table, judging = oracle.plan.table, sut if isinstance(sut, SelfJudging) else None
     return Tested(
         sut=name,
@@ -191,7 +191,7 @@ def _nearest_first(walk: Execution, edges: list[Edge], causes: Causes, advanced:
     with suppress(FailedError):  # the first test reports it
         walk.restart()
     left = dict.fromkeys(edges)
-    while (edge := _nearest(walk.oracle.plan, walk.point, walk.cover, left)) is not None:
+    while (edge := _nearest_edge(walk.oracle.plan, walk.point, walk.cover, left)) is not None:
         del left[edge]
         advanced(len(edges) - len(left))
         try:
@@ -202,7 +202,7 @@ def _nearest_first(walk: Execution, edges: list[Edge], causes: Causes, advanced:
             walk.restart()
 
 
-def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
+def _nearest_edge(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
     for start in dict.fromkeys([point or plan.start, plan.start]):
         search: BreadthFirst[Point, Edge] = BreadthFirst(
             [start], lambda here: (edge for edge in plan.onward(here) if not cover.avoided(edge))
@@ -238,7 +238,7 @@ def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: C
                 break
 
 
-def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:
+def _test_crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:
     causes = Causes(most=most)
     tried: set[Edge] = set()
     avoided = cover.avoided if far else lambda _: False
@@ -343,7 +343,7 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
     left = list(run.steps)
     while left:
         step = left.pop(0)
-        begins = not step.ends and _begins(machine, step)
+        begins = not step.ends and _begins_call(machine, step)
         if overlaps or not begins:
             yield Stimulus(step.event, "end" if step.ends else "begin" if begins else "do", (step.outcome,))
             continue
@@ -357,6 +357,6 @@ def _as_written(plan: Plan, taken: Taken) -> Taken:
     return replace(taken, step=edge.step) if edge else taken
 
 
-def _begins(machine: Machine, taken: RunStep) -> bool:
+def _begins_call(machine: Machine, taken: RunStep) -> bool:
     cell = machine.events[taken.event].cells[taken.source]
     return isinstance(cell, Moves) and any(way.name == taken.outcome and way.begins for way in cell.outcomes)

@@ -197,9 +197,9 @@ class FrugalTour:
         cheap = any(self._is_left(edge) for edges in self._cheap.values() for edge in edges)
         for find in (
             *((self._cheap_path, self._costly_path) if cheap else ()),
-            partial(self._nearest, (self._dear,)),
+            partial(self._path_to_nearest, (self._dear,)),
             self._to_costly_step,
-            partial(self._nearest, (self._cheap, self._dear)),
+            partial(self._path_to_nearest, (self._cheap, self._dear)),
         ):
             for start in starts:
                 if edges := find(start):
@@ -257,7 +257,9 @@ class FrugalTour:
         It takes the nearest costly step that leads there, and prefers steps that have not been tested.
         """
         worth = self._untested_ahead(self._points)
-        leads = self._leads(sorted((point for point in worth if worth[point][0]), key=lambda point: -worth[point][0]))
+        leads = self._best_targets(
+            sorted((point for point in worth if worth[point][0]), key=lambda point: -worth[point][0])
+        )
         cheap = self._search(start, self._cheap).exhausted()
         leading = [edge for point in cheap.depth for edge in self._dear[point] if edge.to in leads]
         first = next(filter(self._is_left, leading), leading[0] if leading else None)
@@ -267,7 +269,7 @@ class FrugalTour:
         costly = self._search(first.to, self._dear).exhausted()
         return (*cheap.path_to(first.source), first, *costly.path_to(best), *self._follow(best, worth))
 
-    def _leads(self, best_first: Iterable[Point]) -> dict[Point, Point]:
+    def _best_targets(self, best_first: Iterable[Point]) -> dict[Point, Point]:
         into: dict[Point, list[Point]] = {}
         for point in self._points:
             for edge in self._dear[point]:
@@ -289,7 +291,7 @@ class FrugalTour:
         left = (edge for point in search.depth for edge in self._dear[point] if self._is_left(edge))
         return next(((*search.path_to(edge.source), edge) for edge in left), ())
 
-    def _nearest(self, kinds: tuple[_Edges, ...], start: Point) -> tuple[Edge, ...]:
+    def _path_to_nearest(self, kinds: tuple[_Edges, ...], start: Point) -> tuple[Edge, ...]:
         search = self._search(start, *kinds)
         return next((search.path(edge) for edge in search if self._is_left(edge)), ())
 

@@ -48,7 +48,7 @@ class Turns:
         """Let *thread*, the current one, take turns, and then restore its trace function (debugger, coverage)."""
         before = sys.gettrace()
         with self._changed:  # The function settrace() refuses to run in two threads simultaneously.
-            sys.settrace(self._tracing(thread))
+            sys.settrace(self._trace_function(thread))
         try:
             self._wait(thread)
             yield
@@ -58,7 +58,7 @@ class Turns:
                 if self._running == thread:
                     self._next()
 
-    def _tracing(self, thread: int) -> "TraceFunction":
+    def _trace_function(self, thread: int) -> "TraceFunction":
         met: set[tuple[str, int]] = set()
 
         def trace(frame: FrameType, what: str, _arg: object) -> "TraceFunction | None":

@@ -30,7 +30,7 @@ class Mark:
 
 
 def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> SequenceChart:
-    marked = _marked(steps, list(_Rows(steps).rows()), marks or ())
+    marked = _add_marks(steps, list(_Rows(steps).rows()), marks or ())
     met = {name for row in marked for name in (row.source, row.target)}
     names = {_name(entity): (visible(entity.of), shortened(entity.id)) for entity in steps.entities}
     clients = sorted(each for each in met if each.startswith(CLIENT))
@@ -39,7 +39,7 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
     what = f" of {steps.chosen}" if steps.chosen else ""
     days = dict.fromkeys(day for step in steps.steps if (day := _moment(step.seen)[:10]))
     day = " to ".join(list(days)[:: max(len(days) - 1, 1)])
-    said = "not judged" if marks is None else _counted(marked)
+    said = "not judged" if marks is None else _violation_counts(marked)
     names_of = " with ".join(Path(file).name for file in steps.files)
     caption = " · ".join(filter(None, (f"{steps.chosen or ''}", names_of, day and f"{day} UTC", said)))
     return SequenceChart(
@@ -51,7 +51,7 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
     )
 
 
-def _counted(rows: Sequence[ChartRow]) -> str:
+def _violation_counts(rows: Sequence[ChartRow]) -> str:
     found = Counter(row.kind for row in rows)
     said = [plural(found["violation"], "violation") if found["violation"] else "no violations"]
     if found["tolerated"]:
@@ -176,7 +176,7 @@ class _Rows:
         return what or "nothing"
 
 
-def _marked(
+def _add_marks(
     steps: ChosenSteps, rows: Sequence[tuple[ChartRow, tuple[ChartStep, ...]]], marks: Sequence[Mark]
 ) -> list[ChartRow]:
     places: dict[Line, list[int]] = defaultdict(list)
@@ -186,7 +186,7 @@ def _marked(
     of: dict[int, list[Mark]] = defaultdict(list)
     for mark in marks:
         if found := places.get(mark.line):
-            of[max(found, key=lambda number: (_fits(rows[number][1], mark.seen), number))].append(mark)
+            of[max(found, key=lambda number: (_match_score(rows[number][1], mark.seen), number))].append(mark)
     names = {_name(each) for each in steps.entities}
     marked = []
     for number, (row, _) in enumerate(rows):
@@ -198,7 +198,7 @@ def _marked(
     return marked
 
 
-def _fits(steps: Sequence[ChartStep], seen: Observation) -> int:
+def _match_score(steps: Sequence[ChartStep], seen: Observation) -> int:
     return max(
         2 * (step.seen.event == seen.event and step.seen.phase == seen.phase)
         + (step.entity is not None and step.entity.id == seen.entity)

@@ -231,7 +231,7 @@ def chosen_steps(
     choice.take(recorded.steps)
     entities = {each.entity: None for each in choice.kept if each.entity is not None}
     if choice.count > STEPS or len(entities) > LIFELINES:
-        raise _too_many(choice, len(entities))
+        raise _too_many_steps(choice, len(entities))
     if not choice.kept:
         where = f"on lines {first or 1} to {last}" if last else f"from line {first or 1} on"
         hint = f"the recording has steps on lines {known.first} to {known.last}"
@@ -240,12 +240,12 @@ def chosen_steps(
         files=recorded.files,
         form=recorded.form,
         steps=tuple(_without_repeated_statuses(sorted(choice.kept, key=lambda each: each.order), recorded.form.status)),
-        entities=tuple(_inner_after_outer(entities, known.outer)),
+        entities=tuple(_sort_by_nesting(entities, known.outer)),
         chosen=one,
     )
 
 
-def _too_many(choice: "_Choice", entities: int) -> InputError:
+def _too_many_steps(choice: "_Choice", entities: int) -> InputError:
     known = choice.known
     of = f" of {entities} entities" if choice.count <= STEPS else ""
     most = f"{STEPS} steps of {LIFELINES} entities"
@@ -255,7 +255,7 @@ def _too_many(choice: "_Choice", entities: int) -> InputError:
     return refused(known.file, "FSM216", what, f"choose {lines}" if choice.one else one + lines)
 
 
-def _inner_after_outer(
+def _sort_by_nesting(
     entities: Iterable[RecordedEntity], outer: Mapping[RecordedEntity, RecordedEntity]
 ) -> list[RecordedEntity]:
     those = list(entities)
@@ -316,7 +316,7 @@ class _Choice:
         for order, (line, seen) in enumerate(steps):
             entity = self.known.whose(seen)
             step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._is_chosen(line))
-            self._calls.add(step, self._called_on(step))
+            self._calls.add(step, self._possible_entities(step))
             if step.mate is not None and step.sure and entity is not None and seen.event in form.creates:
                 step.mate.entity = entity  # The pair is sure: the reply names the entity that the request created.
             if not step.inside:
@@ -348,7 +348,7 @@ class _Choice:
             self._inside = (self.first or 0) <= line.number and (self.last is None or line.number <= self.last)
         return self._inside
 
-    def _called_on(self, step: ChartStep) -> list[RecordedEntity | None]:
+    def _possible_entities(self, step: ChartStep) -> list[RecordedEntity | None]:
         seen = step.seen
         outer = self.known.form.creates.get(seen.event)
         if outer and seen.of in self.known.form.contains:

@@ -107,15 +107,15 @@ class Share(Struct, frozen=True, kw_only=True):
             recordings=self.recordings + other.recordings,
             entities=self.entities + other.entities,
             observations=self.observations + other.observations,
-            unknown=_sum(self.unknown, other.unknown),
-            notes=_sum(self.notes, other.notes),
+            unknown=_add_counts(self.unknown, other.unknown),
+            notes=_add_counts(self.notes, other.notes),
             cells={
-                event: _sum(self.cells.get(event, {}), other.cells.get(event, {}))
+                event: _add_counts(self.cells.get(event, {}), other.cells.get(event, {}))
                 for event in sorted({*self.cells, *other.cells})
             },
-            fields=_sum(self.fields, other.fields),
-            found=_merged((*self.found, *other.found)),
-            tolerated=_merged((*self.tolerated, *other.tolerated)),
+            fields=_add_counts(self.fields, other.fields),
+            found=_merge_causes((*self.found, *other.found)),
+            tolerated=_merge_causes((*self.tolerated, *other.tolerated)),
         )
 
     def answer(self, least: Level) -> ExitCode:
@@ -220,11 +220,11 @@ def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
         entities=judgement.entities,
         observations=judgement.observations,
         unknown={reason: 1} if reason else {},
-        notes=_sum(judgement.notes, {}),
+        notes=_add_counts(judgement.notes, {}),
         cells=cells,
-        fields=_sum(judgement.covered.fields, {}),
-        found=_merged(_cause(finding, node) for finding in found),
-        tolerated=_merged(_tolerated(deviated, node) for deviated in judgement.tolerated),
+        fields=_add_counts(judgement.covered.fields, {}),
+        found=_merge_causes(_cause(finding, node) for finding in found),
+        tolerated=_merge_causes(_tolerated_cause(deviated, node) for deviated in judgement.tolerated),
     )
 
 
@@ -237,7 +237,7 @@ def _cause(finding: Finding, node: str) -> GatheredCause:
         "illegal": violation.illegal,
         "deviation": deviation,
     }
-    return _gathered(
+    return _gather_cause(
         violation.clause,
         count=finding.count,
         entities=finding.entities,
@@ -247,9 +247,9 @@ def _cause(finding: Finding, node: str) -> GatheredCause:
     )
 
 
-def _tolerated(deviated: Deviated, node: str) -> GatheredCause:
+def _tolerated_cause(deviated: Deviated, node: str) -> GatheredCause:
     first = deviated.first
-    return _gathered(
+    return _gather_cause(
         first.deviation.clause,
         event=first.deviation.event,
         deviation=", ".join(sorted({deviation.name for deviation in (first.deviation, *first.others)})),
@@ -259,7 +259,7 @@ def _tolerated(deviated: Deviated, node: str) -> GatheredCause:
     )
 
 
-def _gathered(clause: Clause, **others: Any) -> GatheredCause:  # noqa: ANN401  (the fields of the result)
+def _gather_cause(clause: Clause, **others: Any) -> GatheredCause:  # noqa: ANN401  (the fields of the result)
     texts = dict.fromkeys(("cause", "event", "illegal", "deviation"), "")
     own: dict[str, Any] = {"clause": clause.name, "level": clause.level, "says": clause.says, "source": clause.source}
     return GatheredCause(**own, **(texts | others))
@@ -283,7 +283,7 @@ def _key(cause: GatheredCause) -> tuple[str, ...]:
     return cause.level, cause.clause, cause.event, cause.cause, cause.illegal, cause.deviation
 
 
-def _merged(causes: Iterable[GatheredCause]) -> tuple[GatheredCause, ...]:
+def _merge_causes(causes: Iterable[GatheredCause]) -> tuple[GatheredCause, ...]:
     found: dict[tuple[str, ...], GatheredCause] = {}
     for cause in causes:
         known = found.get(_key(cause))
@@ -291,7 +291,7 @@ def _merged(causes: Iterable[GatheredCause]) -> tuple[GatheredCause, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+def _add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 

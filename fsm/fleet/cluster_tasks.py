@@ -45,13 +45,13 @@ def joined(parts: Sequence[RecordingPart]) -> Summary:
             groups.setdefault(share.key, []).append(share)
     repeated = {share.key: share for share in parts[0].of_all.shares}
     added = total(part.whole for part in parts)
-    shares = tuple(_whole_share(share, groups[share.key], repeated[share.key]) for share in added.shares)
+    shares = tuple(_recording_share(share, groups[share.key], repeated[share.key]) for share in added.shares)
     return structs.replace(
         added, notes=_without_repeats(added.notes, parts[0].of_all.notes, len(parts) - 1), shares=shares
     )
 
 
-def _whole_share(added: Share, parts: Sequence[Share], repeated: Share) -> Share:
+def _recording_share(added: Share, parts: Sequence[Share], repeated: Share) -> Share:
     """Return the share of one recording, correcting the sum of its parts for what every part repeats."""
     times = len(parts) - 1
     found = structs.replace(
@@ -144,7 +144,7 @@ class ClusterTask:
     def check(self) -> None:
         """Raise :class:`InputError` if a model is not well formed or no model has the profile."""
         if self.models:
-            self._judging(_Key("", ""), TraceHeader(trace=1))
+            self._begin_judging(_Key("", ""), TraceHeader(trace=1))
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         judge_rows = {"files": self._file, "lines": self._lines, "observations": self._observations}[self.form]
@@ -156,12 +156,12 @@ class ClusterTask:
                 yield _answer(key, b"", str(error))
 
     def _file(self, key: _Key, _rows: Iterable[pa.RecordBatch]) -> Summary:
-        return self._judged(key, key.file, None)
+        return self._judge_recording(key, key.file, None)
 
     def _lines(self, key: _Key, rows: Iterable[pa.RecordBatch]) -> Summary:
-        return self._judged(key, key.file or key.node, _LinesOfRows(rows))
+        return self._judge_recording(key, key.file or key.node, _LinesOfRows(rows))
 
-    def _judged(self, key: _Key, name: str, source: "_LinesOfRows | None") -> Summary:
+    def _judge_recording(self, key: _Key, name: str, source: "_LinesOfRows | None") -> Summary:
         found = judge(
             name,
             models=self.models,
@@ -177,7 +177,7 @@ class ClusterTask:
         rows = iter(rows)
         begun = next(rows)
         known = form_of_title(recording_title(begun), key.file or key.node)
-        whole, of_all = self._judging(key, known), self._judging(key, known) if self.parts else None
+        whole, of_all = self._begin_judging(key, known), self._begin_judging(key, known) if self.parts else None
         epoch = isinstance(known, TraceHeader) and not known.relative
         columns = ObservationColumns(key.file or key.node, epoch=epoch)
         for taken in Trace().ordered(map(columns.batch, chain([begun], rows))):
@@ -189,7 +189,7 @@ class ClusterTask:
             return found
         return RecordingPart(whole=found, of_all=summarise([of_all.judged()], node=key.node))
 
-    def _judging(self, key: _Key, known: RecordingForm | TraceHeader) -> Judging:
+    def _begin_judging(self, key: _Key, known: RecordingForm | TraceHeader) -> Judging:
         if isinstance(known, TraceHeader):
             known = msgspec.structs.replace(known, unseen=known.unseen or self.unseen, fresh=self.fresh)
         recording = recorded(known, key.file or key.node, iter(()), Notes())

@@ -104,7 +104,7 @@ def judge(
     has the profile.
     """
     form = _form(frame, by)
-    machines = _sent(models)
+    machines = _load_paths(models)
     if form == "observations" and not machines and ABOUT not in frame.columns:
         raise ValueError("the observations do not name their machine; pass models")
     task = tasks.ClusterTask(
@@ -151,7 +151,7 @@ def judge_files(
     """Judge recordings in files that each worker can open, with one task per file. *names* maps files to nodes."""
     task = tasks.ClusterTask(
         form="files",
-        models=_sent(models),
+        models=_load_paths(models),
         profile=profile,
         fresh=fresh,
         restarts=restarts,
@@ -216,7 +216,7 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
     return "observations"
 
 
-def _sent(models: Sequence[str | Machine]) -> list[str | Machine]:
+def _load_paths(models: Sequence[str | Machine]) -> list[str | Machine]:
     """Load the models that are given as paths, because the workers may not have the files."""
     return [load(model) if isinstance(model, str) and is_path(model) else model for model in models]
 

@@ -198,8 +198,8 @@ def _scxml_state(element: Element, problems: SourceProblems) -> ChartState:
         name=name,
         line=element.line,
         final=element.name == "final",
-        enters=tuple(event for each in element.named("onentry") for event in _sent(each, problems)),
-        leaves=tuple(event for each in element.named("onexit") for event in _sent(each, problems)),
+        enters=tuple(event for each in element.named("onentry") for event in _sent_events(each, problems)),
+        leaves=tuple(event for each in element.named("onexit") for event in _sent_events(each, problems)),
         transitions=tuple(_scxml_transition(each, name, problems) for each in element.named("transition")),
     )
 
@@ -207,11 +207,11 @@ def _scxml_state(element: Element, problems: SourceProblems) -> ChartState:
 def _scxml_transition(element: Element, state: str, problems: SourceProblems) -> DraftTransition:
     event, to, condition = (element.attributes.get(word, "") for word in ("event", "target", "cond"))
     when = (condition,) if condition else ()
-    emits = tuple(_sent(element, problems))
+    emits = tuple(_sent_events(element, problems))
     return DraftTransition(event=event, source=state, line=element.line, to=to, when=when, emits=emits)
 
 
-def _sent(element: Element, problems: SourceProblems) -> list[str]:
+def _sent_events(element: Element, problems: SourceProblems) -> list[str]:
     for child in element.named(*CHOOSING):
         what = f"<{child.name}> causes other steps or chooses among several steps"
         problems.add("FSM512", child.line, what, "give each choice a transition of its own")

@@ -107,13 +107,13 @@ def named(names: Iterable[str]) -> dict[str, str]:
     {'not ready': 'not-ready-2', 'not-ready': 'not-ready', '-': '_', 'a.b': 'a.b'}
     """
     wanted = list(dict.fromkeys(names))
-    kept = {name for name in wanted if _cleaned(name) == name}
+    kept = {name for name in wanted if _clean_name(name) == name}
     others = [name for name in wanted if name not in kept]
-    found = dict(zip(others, _numbered(map(_cleaned, others), kept), strict=True))
+    found = dict(zip(others, _unique_names(map(_clean_name, others), kept), strict=True))
     return {name: found.get(name, name) for name in wanted}
 
 
-def _numbered(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
+def _unique_names(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
     used = set(taken)
     numbers: dict[str, int] = {}
     for word in words:
@@ -125,7 +125,7 @@ def _numbered(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
         yield found
 
 
-def _cleaned(text: str) -> str:
+def _clean_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.") or "_"
 
 
@@ -141,23 +141,27 @@ def _event(draft: Draft, file: str, name: str, written: str, row: _Row, states: 
 
 
 def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], clause: Clause) -> Cell:
-    ways = [way for part, arrows in row.items() for way in _ways(kind, part, arrows.get(place.name, ()), place, states)]
+    ways = [
+        way
+        for part, arrows in row.items()
+        for way in _draft_outcomes(kind, part, arrows.get(place.name, ()), place, states)
+    ]
     if not ways:
         return Ignores(clause=clause) if place.ignores else Refuses(codes=("error",), clause=clause)
     if [(way.to, way.emits, way.about) for way in ways] == [(states[place.name], (), "")]:
         return Ignores(clause=clause)
-    names = _numbered(way.name for way in ways) if len(ways) > 1 else ["done"]
+    names = _unique_names(way.name for way in ways) if len(ways) > 1 else ["done"]
     return Moves(outcomes=tuple(replace(way, name=name) for way, name in zip(ways, names, strict=True)), clause=clause)
 
 
-def _ways(
+def _draft_outcomes(
     kind: Kind, part: str, arrows: Sequence[DraftTransition], place: DraftState, states: Mapping[str, str]
 ) -> Iterator[Outcome]:
     reply = ("ok",) if kind == "call" else ()
     stays = DraftTransition(event="", source="", notes=("When no condition holds: nothing is done.",))
     for arrow in _transitions_that_may_fire(arrows):
         taken = arrow or stays
-        parts = (part, *map(_cleaned, taken.when)) if arrow else (part, OTHERWISE)
+        parts = (part, *map(_clean_name, taken.when)) if arrow else (part, OTHERWISE)
         about = f"When {' and '.join(taken.when)}." if taken.when else ""
         yield Outcome(
             name="-".join(filter(None, parts)) or OTHERWISE,

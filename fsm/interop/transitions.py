@@ -56,14 +56,14 @@ def read_configuration(root: YamlNode, name: str) -> Draft:
     """Return the draft of the configuration *root*, called *name* unless the configuration has a name."""
     root.check_keys(MACHINE, of="the configuration")
     places = _places(root)
-    initial = _initial(root, places)
+    initial = _initial_state(root, places)
     return Draft(
         name=root.text_at("name") or name,
         form=FORM,
         kind="call",
         initial=initial,
         states=tuple(places.values()),
-        transitions=(*_arrows(root, places), *_ordered(root, places, initial)),
+        transitions=(*_arrows(root, places), *_ordered_transitions(root, places, initial)),
         notes=tuple(_notes(root)),
     )
 
@@ -108,7 +108,7 @@ def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
     return DraftState(name=name, ignores=ignores if own is None else own, final=final, notes=notes)
 
 
-def _initial(root: YamlNode, places: dict[str, DraftState]) -> str:
+def _initial_state(root: YamlNode, places: dict[str, DraftState]) -> str:
     node = root.entries.get("initial")
     if node is not None and node.value is None:
         hint = "give the state in which every run begins"
@@ -178,7 +178,7 @@ def _from_sources(trigger: str, words: YamlNode, places: dict[str, DraftState]) 
         )
 
 
-def _ordered(root: YamlNode, places: Iterable[str], initial: str) -> Iterator[DraftTransition]:
+def _ordered_transitions(root: YamlNode, places: Iterable[str], initial: str) -> Iterator[DraftTransition]:
     if root.flag_at("ordered_transitions"):
         names = list(places)
         at = names.index(initial) if initial in names else 0
@@ -289,7 +289,7 @@ def _run(path: Path, folder: Path, name: str) -> ModuleType:
 
 def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
     own = (value for name, value in namespace.items() if isinstance(value, type) and not name.startswith("_"))
-    classes = tuple(kind for kind in own if kind.__module__ == module and _makes(kind))
+    classes = tuple(kind for kind in own if kind.__module__ == module and _makes_machine(kind))
     yield from (kind.__name__ for kind in classes)
     known: list[LibraryMachine] = []
     for name, value in namespace.items():
@@ -300,7 +300,7 @@ def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
             yield name
 
 
-def _makes(kind: type) -> bool:
+def _makes_machine(kind: type) -> bool:
     if issubclass(kind, LibraryMachine):
         return True
     try:

@@ -54,7 +54,7 @@ def home() -> Path:
     package = files("fsm")
     shipped = package / "_shipped"
     if shipped.is_dir():
-        return shipped if isinstance(shipped, Path) else _unpacked(shipped)
+        return shipped if isinstance(shipped, Path) else _unpack_folder(shipped)
     checkout = Path(str(package)).parent
     project = checkout / "pyproject.toml"
     if project.is_file() and tomllib.loads(project.read_text("utf-8")).get("project", {}).get("name") == DISTRIBUTION:
@@ -62,7 +62,7 @@ def home() -> Path:
     raise FileNotFoundError(f"no models beside {package}: reinstall {DISTRIBUTION}")
 
 
-def _unpacked(source: Traversable) -> Path:
+def _unpack_folder(source: Traversable) -> Path:
     scratch = ScratchFolder()
     atexit.register(scratch.close)
     # Before Python 3.12, importlib.resources.as_file does not copy folders.
@@ -219,7 +219,7 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
     (3, 2)
     """
     path = Path(_path_of(fspath(name), "models/systems", systems(), "system"))
-    system = _built(
+    system = _read_and_build(
         _composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_machine_of_part, path))
     )
     return counted(system, counts) if counts else system
@@ -248,12 +248,12 @@ def counted(system: System, counts: Mapping[str, int]) -> System:
 
 def _machine_of_part(path: Path, machine: str) -> Machine:
     if is_path(machine):
-        return load(_readable(path.parent / machine))
+        return load(_ordinary_file(path.parent / machine))
     near = [folder / f"{machine}.toml" for folder in path.absolute().parents[:2]]
     return load(next((str(file) for file in near if is_file(file)), machine))
 
 
-def _readable(path: Path) -> str:
+def _ordinary_file(path: Path) -> str:
     """Return *path* as text, or raise :class:`InputError` for a pipe or a device, which could block forever."""
     if lexists(path) and not is_file(path):
         raise refused(
@@ -317,14 +317,16 @@ def _specification_in(path: Path, machine: Machine | System | None) -> Specifica
     if machine is not None and not data.strip():
         hint = f"write the properties in {path}, or give the path of a property file"
         raise refused(machine.path or machine.name, "FSM306", "the model has no properties", hint)
-    return _built(_stated, data, Stated, str(path), partial(specify, find=partial(_model_for, path, known=machine)))
+    return _read_and_build(
+        _stated, data, Stated, str(path), partial(specify, find=partial(_model_for, path, known=machine))
+    )
 
 
 def _model_for(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
-    found = _readable(near) if is_file(near) or is_path(name) else name
+    found = _ordinary_file(near) if is_file(near) or is_path(name) else name
     if known is not None and is_path(found) and Path(found) == Path(known.path).absolute():
         return known
     return load_any(found)
@@ -362,10 +364,12 @@ def specifications_of_copies(specification: Specification[System]) -> tuple[Spec
 
 @lru_cache(maxsize=REMEMBERED)
 def _machine(data: bytes, path: str) -> Machine:
-    return _built(partial(parse, form=Written), data, Written, path, build)
+    return _read_and_build(partial(parse, form=Written), data, Written, path, build)
 
 
-def _built(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]) -> T:
+def _read_and_build(
+    read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]
+) -> T:
     try:
         file = read(data, path=path)
     except InputError as error:

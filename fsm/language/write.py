@@ -54,10 +54,12 @@ def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
     _add(document, {"machine": _header(machine, level), "states": _states(machine)})
     clauses = {name: _table(_sentence(clause), link=clause.link) for name, clause in machine.clauses.items()}
     requires = {name: _requirement(each) for name, each in machine.requires.items()}
-    _add(document, _given(clause=_super_table(clauses), fields=_fields(machine), requires=_super_table(requires)))
+    _add(
+        document, _without_empty(clause=_super_table(clauses), fields=_fields(machine), requires=_super_table(requires))
+    )
     document["event"] = _super_table({name: _event(machine, event, level) for name, event in machine.events.items()})
     profiles = {name: _profile(machine, profile) for name, profile in machine.profiles.items()}
-    _add(document, _given(profile=_super_table(profiles)))
+    _add(document, _without_empty(profile=_super_table(profiles)))
     if machine.omits is not None:
         document["drawing"] = _drawing(machine)
     return tomlkit.dumps(document).rstrip("\n") + "\n"
@@ -77,7 +79,7 @@ def _states(machine: model.Machine) -> Table:
     for name, state in machine.states.items():
         shows = "" if state.shows == name else state.shows
         kind = state.kind if name != machine.initial else None
-        written[name] = _inline({"about": state.about}, shows=shows, kind=kind, aliases=state.aliases)
+        written[name] = _inline_table({"about": state.about}, shows=shows, kind=kind, aliases=state.aliases)
     return _table(written)
 
 
@@ -91,7 +93,7 @@ def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Ta
     named = Counter(clause.name for clause in rests if _is_named_clause(machine, clause))
     usual = "" if implied or not named else named.most_common(1)[0][0]
     kind = "" if event.kind == ("call" if event.rpc else "signal") else event.kind
-    named_kind = _given(kind=kind, rpc=event.rpc)
+    named_kind = _without_empty(kind=kind, rpc=event.rpc)
     table = _table(
         named_kind | {"about": event.about}, aliases=event.aliases, interrupts=event.interrupts, clause=usual
     )
@@ -119,7 +121,7 @@ def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Ta
 def _clauses(others: Mapping[str, Table]) -> Table | InlineTable:
     if any(isinstance(value, Table) for cells in others.values() for value in cells.values()):
         return _super_table(others)
-    inline = _inline({clause: _inline(cells) for clause, cells in others.items()})
+    inline = _inline_table({clause: _inline_table(cells) for clause, cells in others.items()})
     return inline if _is_short(inline) else _super_table(others)
 
 
@@ -155,15 +157,15 @@ def _requirement(each: Requirement) -> Table:
     table = _table(_sentence(each.clause), link=each.clause.link)
     valued = {"not-before": each.not_before, "values": each.values, "iff": each.iff}
     valued |= {"when": each.when, "unless": each.unless}
-    listed = {"in": sorted(each.states)} | _given(
+    listed = {"in": sorted(each.states)} | _without_empty(
         set=each.set, unset=each.unset, keeps=each.keeps, slack=each.slack / 1e9
     )
-    return _add(table, listed | {word: _inline(what) for word, what in valued.items() if what})
+    return _add(table, listed | {word: _inline_table(what) for word, what in valued.items() if what})
 
 
 def _exemption(each: Exemption) -> Table:
     broken = each.deviation
-    entries = {"deviates": broken.clause.name, "about": broken.about, "when": _inline(each.when)}
+    entries = {"deviates": broken.clause.name, "about": broken.about, "when": _inline_table(each.when)}
     return _table(entries, since=each.since, until=each.until, link=broken.link)
 
 
@@ -189,7 +191,7 @@ def _drawing(machine: model.Machine) -> Table:
     omits = {}
     for event, each in (machine.omits or {}).items():
         states = [REST] if each.states == machine.states.keys() else sorted(each.states)
-        omits[event] = _inline({}, states=states, outcomes=sorted(each.outcomes))
+        omits[event] = _inline_table({}, states=states, outcomes=sorted(each.outcomes))
     return _super_table({"omits": _table(omits)})
 
 
@@ -278,7 +280,7 @@ def _group(group: str, cells: Mapping[str, _Content]) -> Table | InlineTable | A
     if group in _PLAIN.values():
         return array_of(list(cells))
     written = {state: _outcomes(each) if group == "moves" else _codes(each) for state, each in cells.items()}
-    inline = _inline(written)
+    inline = _inline_table(written)
     if _is_short(inline):
         return inline
     table = tomlkit.table()
@@ -291,7 +293,9 @@ def _codes(codes: _Content) -> object:
 
 
 def _outcomes(ways: _Content) -> object:
-    written = [_inline({word: _codes(value) if word == "reply" else value for word, value in way}) for way in ways]
+    written = [
+        _inline_table({word: _codes(value) if word == "reply" else value for word, value in way}) for way in ways
+    ]
     if len(written) > 1:
         several = tomlkit.array()
         several.extend(written)
@@ -306,12 +310,12 @@ def array_of(values: Iterable[object]) -> Array:
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)
 
 
-def _inline(entries: Mapping[str, object], **optional: object) -> InlineTable:
-    return _add(tomlkit.inline_table(), {**entries, **_given(**optional)})
+def _inline_table(entries: Mapping[str, object], **optional: object) -> InlineTable:
+    return _add(tomlkit.inline_table(), {**entries, **_without_empty(**optional)})
 
 
 def _table(entries: Mapping[str, object], **optional: object) -> Table:
-    return _add(tomlkit.table(), {**entries, **_given(**optional)})
+    return _add(tomlkit.table(), {**entries, **_without_empty(**optional)})
 
 
 def _add(table: D, entries: Mapping[str, object]) -> D:
@@ -324,5 +328,5 @@ def _super_table(tables: Mapping[str, Table]) -> Table:
     return _add(tomlkit.table(is_super_table=bool(tables)), tables)
 
 
-def _given(**entries: object) -> dict[str, object]:
+def _without_empty(**entries: object) -> dict[str, object]:
     return {word: value for word, value in entries.items() if value}

@@ -139,7 +139,7 @@ class _Entity:
         operations = operations or self._operations
         return Frontier(Moves(self._rules, operations, outputs, self._unseen), self._limit)
 
-    def _begun(self, outputs: Outputs | None) -> Frontier:
+    def _begin_frontier(self, outputs: Outputs | None) -> Frontier:
         frontier = self._frontier(outputs)
         if self._fresh:
             frontier.begin()
@@ -148,7 +148,7 @@ class _Entity:
         return frontier
 
     def answer(self) -> Linearizability:
-        frontier = self._begun(self._outputs)
+        frontier = self._begin_frontier(self._outputs)
         called: dict[int, tuple[int, list[Situation]]] = {}
         try:
             for index, end in enumerate(self._ends):
@@ -159,7 +159,7 @@ class _Entity:
                     del called[end.number]
                 else:
                     first, situations = called[end.number]
-                    return self._illegal(frontier, first, index, situations)
+                    return self._explain_illegal(frontier, first, index, situations)
             if over := frontier.explained():
                 return Linearizable(steps=frontier.moves.steps(over[0]))
         except LimitError:
@@ -178,7 +178,7 @@ class _Entity:
     def _names(self, states: Collection[int]) -> tuple[str, ...]:
         return tuple(self._rules.table.states[state] for state in sorted(states))
 
-    def _illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
+    def _explain_illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
         number, interval = self._ends[last].number, self._ends[first : last + 1]
         cause, allowed = self._find_cause(number, interval, called)
         if allowed is None:
@@ -189,11 +189,11 @@ class _Entity:
             operation=self._operations[number],
             cause=cause,
             allowed=allowed,
-            before=self._names(self._met(number, interval, called)),
+            before=self._names(self._states_met(number, interval, called)),
             window=smallest(self._operations, self._ends[: last + 1], self._frontier),
         )
 
-    def _met(self, number: int, interval: Sequence[End], called: list[Situation]) -> set[int]:
+    def _states_met(self, number: int, interval: Sequence[End], called: list[Situation]) -> set[int]:
         frontier = self._frontier(self._outputs)
         frontier.situations = called
         met = {each.place.state for each in called}
@@ -241,7 +241,7 @@ class _Entity:
 
     def _sequences(self, until: Sequence[End]) -> tuple[str, ...]:
         possible = Possible(self._longest)
-        frontier = self._begun(possible)
+        frontier = self._begin_frontier(possible)
         try:
             if frontier.play(until) is not None:
                 return ()

@@ -109,7 +109,7 @@ class Frontier:
             over.add(each.with_calls(tuple(call for call in calls if call[0] != number)))
             return True
 
-        for each in self._explored(self.situations, done):
+        for each in self._explore_from(self.situations, done):
             if met is not None and any(call == other and stage in {ASKED, BEGUN} for call, stage in each.place.calls):
                 met.add(each.place.state)
         return over.all()
@@ -127,11 +127,11 @@ class Frontier:
             over.add(each)
             return not every
 
-        for _ in self._explored(self.situations, done):
+        for _ in self._explore_from(self.situations, done):
             pass
         return sorted(over.all(), key=lambda each: len(each.deviations))
 
-    def _explored(self, start: Iterable[Situation], done: Callable[[Situation], bool]) -> Iterator[Situation]:
+    def _explore_from(self, start: Iterable[Situation], done: Callable[[Situation], bool]) -> Iterator[Situation]:
         known = Best()
         todo = [each for each in start if known.add(each)][::-1]
         while todo:

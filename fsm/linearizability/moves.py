@@ -177,7 +177,7 @@ class Moves:
         self.again: set[int] = set()
         self._kind = cache(self._kind_of)
         self._at_once = cache(self._states_without_wait)
-        self._instants = cache(self._fitting)
+        self._instants = cache(self._fitting_instants)
 
     def after(self, here: Situation) -> Iterator[Situation]:
         state = here.place.state
@@ -187,7 +187,7 @@ class Moves:
                 for instant in self._instants(kind, state, stage):
                     yield from self._after_instant(here, number, instant)
                 if stage == ASKED and kind.reply is not None and self.rules.fits(ASKED, kind.reply):
-                    yield self._after_step(here, number, kind.row, None, state)  # the call never takes effect
+                    yield self._take_step(here, number, kind.row, None, state)  # the call never takes effect
         yield from self._late_effects(here)
         for row in (*self.unseen, *sorted(self.again)):
             for stage in (ASKED, BEGUN) if row in self.again and row in self.rules.table.end else (ASKED,):
@@ -213,9 +213,9 @@ class Moves:
         if instant.way is not None and instant.way.deviation is not None:
             here = here._replace(deviations=here.deviations | {instant.way.deviation.name})
         for came in self._progress_after(here.place, number, instant):
-            yield self._after_step(here, number, instant.row, instant, instant.to, came)
+            yield self._take_step(here, number, instant.row, instant, instant.to, came)
 
-    def _after_step(
+    def _take_step(
         self, here: Situation, number: int, row: int, instant: CallInstant | None, state: int, came: int | None = None
     ) -> Situation:
         calls, trail = here.place.calls, Trail(here.trail, number, row, here.place.state, instant)
@@ -296,7 +296,7 @@ class Moves:
     def _final_stage(self, number: int) -> int:
         return LOOKING if self._kind(number).shows else OVER
 
-    def _fitting(self, kind: _Kind, state: int, stage: int) -> tuple[CallInstant, ...]:
+    def _fitting_instants(self, kind: _Kind, state: int, stage: int) -> tuple[CallInstant, ...]:
         return tuple(
             each
             for each in (self.rules.instants(state, kind.row, stage) if kind.row >= 0 else ())

@@ -195,7 +195,7 @@ class Override:
 
         def extended(state: str, own: Cell, more: Cell) -> Moves:
             ways = (outcomes(each, state, event.kind) or () for each in (own, more))
-            return Moves(outcomes=self._extended(*ways), clause=own.clause, line=more.line)
+            return Moves(outcomes=self._extend_outcomes(*ways), clause=own.clause, line=more.line)
 
         cells = {state: extended(state, event.cells[state], cell) for state, cell in self.cells.items()}
         before = {state: event.ends.get(state, replace(end, outcomes=())) for state, end in self.ends.items()}
@@ -205,7 +205,7 @@ class Override:
     def of(self, profile: str) -> Override:
         return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
 
-    def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
+    def _extend_outcomes(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
         undeviating = [each for each in own if each.deviation is None]
         extra = (each for each in more if not any(allowed.covers(each) for allowed in undeviating))
         # An unnamed outcome gets the name of the override.
@@ -353,9 +353,9 @@ class Machine:
         if not profile or not all(names.values()):
             return None
         parts = [self.profiles[name].of(each) for each, name in names.items()]
-        return parts[0] if len(parts) == 1 else self._combined(profile, parts)
+        return parts[0] if len(parts) == 1 else self._combine_profiles(profile, parts)
 
-    def _combined(self, name: str, parts: list[Profile]) -> Profile:
+    def _combine_profiles(self, name: str, parts: list[Profile]) -> Profile:
         replaced: dict[tuple[str, str, bool], tuple[str, Cell]] = {}
         problems = []
         for part in parts:

@@ -78,7 +78,7 @@ class Driver:
                 # If a target were given, transitions would exit and re-enter the same state.
                 target = None if way.to == state else way.to
                 trigger = ENDS + event.name if ends else event.name
-                self._engine.add_transition(trigger, state, target, conditions=partial(_meant, way.name))
+                self._engine.add_transition(trigger, state, target, conditions=partial(_is_chosen_outcome, way.name))
 
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
         """Return the position of a new entity in the initial state or, if *at* is given, in the state *at*.
@@ -185,5 +185,5 @@ class Position:
         return taken
 
 
-def _meant(outcome: str, data: EventData) -> bool:
+def _is_chosen_outcome(outcome: str, data: EventData) -> bool:
     return bool(data.kwargs["outcome"] == outcome)

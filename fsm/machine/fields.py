@@ -51,12 +51,12 @@ class Requirement:
         'started set; finished unset'
         """
         parts = [*(f"{name} set" for name in self.set), *(f"{name} unset" for name in self.unset)]
-        parts += [self._ordered(*pair) for pair in self.not_before.items()]
-        parts += [_having(name, of) for name, of in self.values.items()]
-        parts += [" if and only if ".join(_having(*each) for each in self.iff.items())] if self.iff else []
+        parts += [self._time_order_text(*pair) for pair in self.not_before.items()]
+        parts += [_values_text(name, of) for name, of in self.values.items()]
+        parts += [" if and only if ".join(_values_text(*each) for each in self.iff.items())] if self.iff else []
         parts += [f"{name} as before" for name in self.keeps]
-        parts += [f"when {_having(name, of)}" for name, of in self.when.items()]
-        return "; ".join([*parts, *(f"unless {_having(name, of)}" for name, of in self.unless.items())])
+        parts += [f"when {_values_text(name, of)}" for name, of in self.when.items()]
+        return "; ".join([*parts, *(f"unless {_values_text(name, of)}" for name, of in self.unless.items())])
 
     def demands(self, seen: Mapping[str, FieldValue], before: Mapping[str, FieldValue] = _NONE) -> Iterator[Demand]:
         """Check the fields *seen*, given the values that fields had *before*, and yield the result of each check.
@@ -77,22 +77,22 @@ class Requirement:
         for later, first in self.not_before.items():
             end, start = seen.get(later), seen.get(first)
             if isinstance(end, int) and isinstance(start, int) and end and start:
-                legal = self._ordered(later, first)
+                legal = self._time_order_text(later, first)
                 yield Demand(fields=(later, first), legal=legal, holds=end + self.slack >= start)
         for name, of in self.values.items():
             if name in seen:
-                yield Demand(fields=(name,), legal=_having(name, of), holds=_has_value(seen, name, of))
+                yield Demand(fields=(name,), legal=_values_text(name, of), holds=_has_value(seen, name, of))
         for name in seen.keys() & before.keys() & {*self.keeps}:
             yield Demand(fields=(name,), legal=f"{name} {before[name]}, as before", holds=seen[name] == before[name])
         if self.iff and self.iff.keys() <= seen.keys():
-            legal = " if and only if ".join(_having(name, of) for name, of in self.iff.items())
+            legal = " if and only if ".join(_values_text(name, of) for name, of in self.iff.items())
             all_or_none = {_has_value(seen, name, of) for name, of in self.iff.items()}
             yield Demand(fields=tuple(self.iff), legal=legal, holds=len(all_or_none) == 1)
 
     def kept(self, seen: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
         return {name: value for name, value in seen.items() if name in self.keeps and value != ""}
 
-    def _ordered(self, later: str, first: str) -> str:
+    def _time_order_text(self, later: str, first: str) -> str:
         return f"{later} not before {first}" + (f" by more than {self.slack / 1e9:g} s" if self.slack else "")
 
 
@@ -128,5 +128,5 @@ def _has_value(seen: Mapping[str, FieldValue], name: str, values: Collection[Fie
     return name in seen and seen[name] in values
 
 
-def _having(name: str, values: Collection[FieldValue]) -> str:
+def _values_text(name: str, values: Collection[FieldValue]) -> str:
     return f"{name} {' or '.join(str(each) or 'empty' for each in values)}"

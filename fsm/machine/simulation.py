@@ -52,30 +52,30 @@ def simulate(
     [True, False]
     """
     require_machine(machine)
-    return _interleaved(tabulate(machine.under(profile)), seed, length, entities, overlap)
+    return _simulate_entities(tabulate(machine.under(profile)), seed, length, entities, overlap)
 
 
-def _interleaved(table: Table, seed: int, length: int, entities: int, overlap: int) -> Iterator[Observation]:
+def _simulate_entities(table: Table, seed: int, length: int, entities: int, overlap: int) -> Iterator[Observation]:
     chance = random.Random(seed)  # noqa: S311  (a reproducible choice, not a secret)
     lives = [_Life(state=table.initial) for _ in range(entities)]
     rules = Rules(table)
-    active = _active(table)
+    active = _active_states(table)
     made = 0
     while made < length:
         going = [number for number, life in enumerate(lives) if life.calls or life.state in active]
         if not going:
             break
         number = chance.choice(going)
-        for seen in _happens(rules, lives[number], chance, overlap):
+        for seen in _simulate_step(rules, lives[number], chance, overlap):
             yield _with_entity(table, seen, number)
             made += 1
     for number, life in enumerate(lives):
         while life.calls:
-            for seen in _advances(rules, life, life.calls[0], chance):
+            for seen in _advance_call(rules, life, life.calls[0], chance):
                 yield _with_entity(table, seen, number)
 
 
-def _active(table: Table) -> set[int]:
+def _active_states(table: Table) -> set[int]:
     hidden = [row.index for row in table.rows if row.event.kind == "hidden"]
     seen = [row.index for row in table.rows if row.event.kind != "hidden" and not row.ends]
 
@@ -90,14 +90,14 @@ def _with_entity(table: Table, seen: Observation, number: int) -> Observation:
     return structs.replace(seen, entity=f"{table.machine.entity}-{number + 1}", of=table.machine.entity)
 
 
-def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
+def _simulate_step(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
     table = rules.table
     going = [*life.calls]
     new = [row.index for row in table.rows if not row.ends and table.step(life.state, row.index)]
     if len(going) >= overlap:
         new = [row for row in new if table.rows[row].event.kind != "call"]
     if going and (not new or chance.random() < 0.5):  # noqa: PLR2004  (half of the time)
-        yield from _advances(rules, life, chance.choice(going), chance)
+        yield from _advance_call(rules, life, chance.choice(going), chance)
     elif new:
         row = chance.choice(new)
         event = table.rows[row].event
@@ -117,7 +117,7 @@ def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> 
             life.calls.clear()
 
 
-def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> Iterator[Observation]:
+def _advance_call(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> Iterator[Observation]:
     event = rules.table.rows[call.row].event
     if call.stage >= 0:
         life.calls.remove(call)

@@ -227,7 +227,7 @@ class InProgress(Table):
     known: dict[tuple[int, int], tuple[tuple[Way, ...] | None, tuple[Way, ...]]] = field(default_factory=dict)
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        return self._found(state, row)[0]
+        return self._find_ways(state, row)[0]
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
         """Return the ways that are possible but left out of the table.
@@ -235,7 +235,7 @@ class InProgress(Table):
         They begin a call of an event of which *overlap* calls are in progress already.  Unspecified ends of calls are
         not among them.
         """
-        return self._found(state, row)[1]
+        return self._find_ways(state, row)[1]
 
     def bare(self, state: int) -> int:
         return self.numbers.listed[state][0]
@@ -253,7 +253,7 @@ class InProgress(Table):
         """Return a copy of this table that includes unspecified ends of calls."""
         return replace(self, unwritten=True, known={})
 
-    def _found(self, state: int, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
+    def _find_ways(self, state: int, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
         found = self.known.get((state, row))
         if found is None:
             found = self.known[state, row] = self._step(*self.numbers.listed[state], row)

@@ -226,11 +226,11 @@ class BeliefAutomaton:
         entities, kind = self.entities, np.array(columns.kind, np.int32)
         numbers = np.array([*self._numbers, SLOWLY], np.int32)
         rows = KindRows(
-            _given(kind, np.int32),
-            _given(columns.entity, np.int32),
+            _read_only(kind, np.int32),
+            _read_only(columns.entity, np.int32),
             numbers,
             self._slots(columns, numbers),
-            _given(columns.at, np.int64),
+            _read_only(columns.at, np.int64),
             np.full(len(kind), NONE, np.int32),
         )
         fresh = self._fresh_rows(columns, kind, first)
@@ -314,7 +314,7 @@ class BeliefAutomaton:
         beliefs, kinds = self._sizes()
         known, seen = self._filled
         if beliefs > len(self._table.rests) or kinds > len(self._table.asks):
-            self._table = _widened(self._table, _capacity(beliefs), _capacity(kinds))
+            self._table = _widen(self._table, _capacity(beliefs), _capacity(kinds))
         for belief in self.beliefs.listed[known:]:
             limit = NONE if belief.limit is None else min(belief.limit * 1_000_000_000, LATEST)
             self._table.rests[belief.number], self._table.timed[belief.number] = belief.rests, belief.timed
@@ -349,7 +349,7 @@ def _table(beliefs: int, kinds: int) -> StepTable:
     )
 
 
-def _widened(table: StepTable, beliefs: int, kinds: int) -> StepTable:
+def _widen(table: StepTable, beliefs: int, kinds: int) -> StepTable:
     wider = _table(beliefs, kinds)
     for name in StepTable._fields:
         old = getattr(table, name)
@@ -357,7 +357,7 @@ def _widened(table: StepTable, beliefs: int, kinds: int) -> StepTable:
     return wider
 
 
-def _given(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
+def _read_only(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
     """Return a contiguous, read-only view of *array*, so that functions are compiled for only one argument type."""
     given = np.ascontiguousarray(array, kind).view()
     given.flags.writeable = False

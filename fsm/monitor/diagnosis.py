@@ -70,7 +70,7 @@ def explain(scene: Scene) -> Explained:
         permitted=permitted,
         clause=clause,
         edits=tuple(edits),
-        resembles=_resembling(scene, fault, states),
+        resembles=_resembling_deviations(scene, fault, states),
         after=tried(lambda: scene.dynamics.closed(after)) or scene.dynamics.closed(whatever),
     )
 
@@ -123,14 +123,14 @@ def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
 
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
     seen, names = scene.seen, scene.dynamics.table.states
-    found = [Permitted(state=names[state], what=_permitted(scene, fault, state)) for state in states]
+    found = [Permitted(state=names[state], what=_permitted_values(scene, fault, state)) for state in states]
     # If no reply fits the shown state or the outputs, return the replies that are legal without them.
     if fault.cause is Cause.REPLY and (seen.shows or seen.emits is not None) and not any(each.what for each in found):
         return _alternatives(replace(scene, seen=seen._replace(shows="", emits=None)), fault, states)
     return tuple(found)
 
 
-def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
+def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
     table = scene.dynamics.table
     match fault.cause:
         case Cause.STATE:
@@ -166,7 +166,7 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
     elif not scene.seen.phase:
         before = frozenset(each for each in before if each.state == state)
     here = replace(scene, before=before, since=bit)
-    found = [reply for reply in _replies(scene) if here.left(_replying(scene, reply))]
+    found = [reply for reply in _replies(scene) if here.left(_with_reply(scene, reply))]
     return [reply for reply in found if reply in {"ok", "error"}] if "error" in found else found
 
 
@@ -178,7 +178,7 @@ def _replies(scene: Scene) -> list[str]:
     return [reply for reply in found if not scene.dynamics.rules.indefinite(reply)]
 
 
-def _replying(scene: Scene, reply: str) -> Key:
+def _with_reply(scene: Scene, reply: str) -> Key:
     seen = scene.seen
     met = seen.met if seen.reply == "ok" or showing(scene, seen.met) else ""
     return seen._replace(reply=_UNHEARD if reply == "error" else reply, met=met)
@@ -272,7 +272,7 @@ def implied(table: Table) -> Clause:
 
 
 def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
-    found = [*_other_replies(scene, states), *_missing(scene)]
+    found = [*_other_replies(scene, states), *_missing_events(scene)]
     if extra := _without_observation(scene, fault):
         repeated = scene.again and fault.cause is not Cause.STATE
         found.append((Edit(repair=Repair.REPEATED if repeated else Repair.EXTRA), extra))
@@ -283,7 +283,7 @@ def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Ed
 def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Configurations]]:
     if not scene.dynamics.calls(scene.row) or scene.seen.phase not in {"", "reply", "answered"}:
         return
-    found = {reply: left for reply in _replies(scene) if (left := scene.left(_replying(scene, reply)))}
+    found = {reply: left for reply in _replies(scene) if (left := scene.left(_with_reply(scene, reply)))}
     ways = [way for state in states for way in finals(scene.dynamics.table, state, scene.row) or ()]
     # If any error is legal, suggest only the errors that the cells name.
     named = dict.fromkeys(reply for way in ways for reply in way.reply) if "error" in found else found
@@ -292,7 +292,7 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
             yield Edit(repair=Repair.REPLY, instead=reply), found[reply]
 
 
-def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
+def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
     """Yield each event that would make the observation legal if it happened just before, in a specified cell."""
     dynamics = replace(scene.dynamics, silence=False)
     for row in dynamics.table.rows:
@@ -327,7 +327,7 @@ def _configurations_as_shown(scene: Scene, fault: Fault) -> Configurations:
     return frozenset(Configuration(state) for state in states or range(len(table.states)))
 
 
-def _resembling(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
+def _resembling_deviations(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
     table = scene.dynamics.table
     where = {scene.row: states} if scene.row >= 0 else {}
     if fault.cause is Cause.STATE:

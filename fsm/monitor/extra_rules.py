@@ -125,7 +125,7 @@ def demanded(
             kept |= {one: at for one, at in each.kept(known).items() if at or machine.fields[one] == "int"}
 
 
-def _acts_in(event: Event) -> set[str]:
+def _states_left_by(event: Event) -> set[str]:
     cells = [(state, each) for state, each in event.cells.items() if isinstance(each, Moves)]
     return {state for state, each in cells if any(way.to != state for way in each.outcomes)}
 
@@ -142,7 +142,9 @@ class FieldClauses:
     """
 
     def __init__(self, machine: Machine, profiles: Iterable[Profile], folder: Folder) -> None:
-        events = [each for each in machine.events.values() if each.interrupts or _acts_in(each) == {machine.initial}]
+        events = [
+            each for each in machine.events.values() if each.interrupts or _states_left_by(each) == {machine.initial}
+        ]
         self.anew = {word for each in events for word in each.words}
         self.tested = dict.fromkeys(machine.requires, 0)
         self._machine, self._folder = machine, folder

@@ -165,7 +165,7 @@ def _starts(scene: Scene) -> Iterator[_Edge]:
     seen, dynamics = scene.seen, scene.dynamics
     over = seen.phase in {"request", "assumed"} or not (seen.output or seen.event)
     answers = dynamics.answering(numbers(scene.since or bits(scene.before)), seen) if seen.phase == "answered" else ()
-    already = [_confirmed(scene, scene.row, state, way) for state, way in answers]
+    already = [_confirmed_cell(scene, scene.row, state, way) for state, way in answers]
     for here in _without_outputs(scene.before):
         yield from ((each, 1, here) for each in already)
         for asked in dynamics.requested([here], scene.row) if _includes_request(scene) else [here]:
@@ -200,10 +200,10 @@ def _effects(scene: Scene, here: Configuration) -> Iterator[tuple[UsedCell | Non
     else:
         for fit, after in dynamics.ended(here, row, seen, {}):
             likely = sorted(fit.ways, key=lambda way: (way[2] is None or bool(way[2].deviation), way[1] != here.state))
-            yield _confirmed(scene, *likely[0]) if likely else None, after
+            yield _confirmed_cell(scene, *likely[0]) if likely else None, after
 
 
-def _confirmed(scene: Scene, row: int, state: int, way: Way | None) -> UsedCell:
+def _confirmed_cell(scene: Scene, row: int, state: int, way: Way | None) -> UsedCell:
     row, state = scene.dynamics.table.origin[way.index] if way else (row, state)
     return _used_cell(scene, state, CallInstant(row, way, way.to if way else state, 0), "confirmed")
 

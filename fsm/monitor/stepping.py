@@ -119,7 +119,7 @@ class Stepping:
         since = bits(configurations)
         if note:
             since = self._everything.since
-        elif self._created(kept.cells, since):
+        elif self._is_new_entity(kept.cells, since):
             since |= kept.passed & self._shared.there
         else:
             since |= before.since | kept.passed
@@ -144,7 +144,7 @@ class Stepping:
         moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
         return seen.phase != "request" and bool(moves)
 
-    def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
+    def _is_new_entity(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 

@@ -76,7 +76,9 @@ class _CellMutants:
             changed = replace(event, ends={**event.ends, self.state: cell})
         else:
             changed = replace(event, cells={**event.cells, self.state: cell})
-        machine = _trimmed(replace(self.machine, events={**self.machine.events, event.name: changed}, profiles={}))
+        machine = _without_unreachable_ends(
+            replace(self.machine, events={**self.machine.events, event.name: changed}, profiles={})
+        )
         if any(endless(each) for each in machine.events.values()):
             return None
         return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=cell.line, machine=machine)
@@ -151,13 +153,15 @@ def _meaning(cell: model.Cell, state: str, kind: model.Kind) -> object:
     return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
 
 
-def _trimmed(machine: model.Machine) -> model.Machine:
+def _without_unreachable_ends(machine: model.Machine) -> model.Machine:
     for event in machine.events.values():
         if event.ends:
             found = in_progress(machine, event)
             if not event.ends.keys() <= found:
                 ends = {state: end for state, end in event.ends.items() if state in found}
-                return _trimmed(replace(machine, events={**machine.events, event.name: replace(event, ends=ends)}))
+                return _without_unreachable_ends(
+                    replace(machine, events={**machine.events, event.name: replace(event, ends=ends)})
+                )
     return machine
 
 
@@ -194,10 +198,10 @@ def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None
             if joints not in known:
                 known.add(joints)
                 yield mutant
-    yield from _heard(system, file)
+    yield from _heard_mutants(system, file)
 
 
-def _heard(system: System, file: File[WrittenSystem]) -> Iterator[JointMutant]:
+def _heard_mutants(system: System, file: File[WrittenSystem]) -> Iterator[JointMutant]:
     for name, part in system.parts.items():
         for change in ("dropped", "turned round") if part.heard is not None else ():
 

@@ -183,9 +183,9 @@ class _EventCandidates:
         yield from self._enabling_states()
         for ends in (False, True) if self.event.ends else (False,):
             yield from self._exact_effects(ends=ends)
-        yield from self._silent()
+        yield from self._unstated_claims()
         for ends in (False, True) if self.event.ends else (False,):
-            yield from self._possible(ends=ends)
+            yield from self._possible_effects(ends=ends)
 
     @cached_property
     def _cells(self) -> dict[str, tuple[Outcome, ...] | None]:
@@ -260,7 +260,7 @@ class _EventCandidates:
                 kind = "ends" if ends else "acts"
                 yield self._candidate(f"{kind}-in-{states[0]}", says, {"always": ways, "when": happens}, states)
 
-    def _possible(self, *, ends: bool) -> Iterator[Candidate]:
+    def _possible_effects(self, *, ends: bool) -> Iterator[Candidate]:
         where: dict[_Effect, list[str]] = {}
         for state, found in self._row(ends=ends).items():
             for to, replies, emits in (_effect(way, state) for way in found):
@@ -277,7 +277,7 @@ class _EventCandidates:
             name = "-".join(("may", to or "stay", *(f"with-{each.lower().replace('_', '-')}" for each in replies)))
             yield self._candidate(name, says, claim, states)
 
-    def _silent(self) -> Iterator[Candidate]:
+    def _unstated_claims(self) -> Iterator[Candidate]:
         silent = [state for state, found in self._cells.items() if found is None]
         if silent:
             says = f"The model states nothing about {self.event.name} if the state is {_list_with_or(silent)}."

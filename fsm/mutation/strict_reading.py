@@ -124,12 +124,13 @@ class _Reading:
 
     def _is_irrelevant(self, act: RecordedAct) -> bool:
         return all(
-            any(self._fits(act, *way) for way in ways) and all(to == state and not begins for to, _, begins in ways)
+            any(self._is_consistent(act, *way) for way in ways)
+            and all(to == state and not begins for to, _, begins in ways)
             for state in self.machine.states
             for ways in [self.first[act.event, state]]
         )
 
-    def _fits(self, act: RecordedAct, to: str, replies: tuple[str, ...], begins: bool) -> bool:  # noqa: FBT001  (a way)
+    def _is_consistent(self, act: RecordedAct, to: str, replies: tuple[str, ...], begins: bool) -> bool:  # noqa: FBT001  (a way)
         shown = act.shows in {"", self.machine.states[to].shows}
         error = "error" in replies and act.reply != "ok"
         return begins or (shown and (not act.reply or not replies or act.reply in replies or error))
@@ -139,15 +140,15 @@ class _Reading:
         while left and left[0].start < at:
             maybe |= not left[0].certain
             if left[0].certain:
-                now = self.unseen_closure(self._hidden(now))
+                now = self.unseen_closure(self._after_hidden_event(now))
             if left[0].end > at:
                 break
             del left[0]
-        while maybe and (more := self.unseen_closure(self._hidden(now)) - now):
+        while maybe and (more := self.unseen_closure(self._after_hidden_event(now)) - now):
             now |= more
         return now
 
-    def _hidden(self, now: set[_Situation]) -> set[_Situation]:
+    def _after_hidden_event(self, now: set[_Situation]) -> set[_Situation]:
         return {
             (to, frozenset(each for each in calls if not each[1]))
             for state, calls in now
@@ -173,5 +174,5 @@ class _Reading:
             # in any way.
             ways = self.then.get((act.event, state), [(state, (), False)]) if begun else self.first[act.event, state]
             for way in ways:
-                if self._fits(act, *way):
+                if self._is_consistent(act, *way):
                     yield way[0], rest | {(number, True)} if way[2] else rest

@@ -70,7 +70,7 @@ def suggested(
     """
     profiled = machine.under(profile)
     found = holding(profiled, taken)
-    fails = {name: _fails(stated, machine, profile) for name, (_, stated) in found.items()}
+    fails = {name: _failing_profiles(stated, machine, profile) for name, (_, stated) in found.items()}
     stepping = StepCache(tabulate(profiled))
     decided = [name for name in found if fails[name] is not None]
     kills: dict[str, list[str]] = {name: [] for name in sorted(decided, key=lambda name: bool(fails[name]))}
@@ -79,7 +79,7 @@ def suggested(
         for name in killers(asked, steps_of(mutant, stepping), None):
             kills[name].append(mutant.name)
         advanced()
-    fewest = _fewest({name: frozenset(killed) for name, killed in kills.items()})
+    fewest = _smallest_cover({name: frozenset(killed) for name, killed in kills.items()})
     suggestions = [
         Suggestion(candidate=found[name][0], kills=tuple(kills[name]), fails=fails[name] or {})
         for name in sorted(fewest, key=lambda name: -len(kills[name]))
@@ -88,7 +88,7 @@ def suggested(
     return Suggested(suggestions=tuple(suggestions), left=tuple(name for name in survivors if name not in killed))
 
 
-def _fails(stated: Property, machine: Machine, proved_under: str | None) -> dict[str, int] | None:
+def _failing_profiles(stated: Property, machine: Machine, proved_under: str | None) -> dict[str, int] | None:
     found: dict[str, int] = {}
     for profile in (None, *machine.profiles):
         if profile == proved_under:
@@ -115,14 +115,16 @@ def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
             name = min(names, key=lambda name: times[found[name][0].event])
             names.remove(name)
             each, stated = found[name]
-            kills = tuple(islice(_refuting(each, stated, machine, stepping), CATCHES)) if len(chosen) < most else ()
+            kills = (
+                tuple(islice(_killed_mutants(each, stated, machine, stepping), CATCHES)) if len(chosen) < most else ()
+            )
             if kills:
                 chosen[name] = Suggestion(candidate=each, kills=kills)
                 times[each.event] += 1
     return tuple(chosen[name] for name in found if name in chosen)
 
 
-def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping: StepCache) -> Iterator[str]:
+def _killed_mutants(candidate: Candidate, stated: Property, machine: Machine, stepping: StepCache) -> Iterator[str]:
     for mutant in mutants(machine):
         asked = candidate.event in {"", mutant.event}
         if asked and isinstance(decide(stated, steps_of(mutant, stepping)).verdict, Refuted):
@@ -175,7 +177,7 @@ def table_of(
     return table
 
 
-def _fewest(kills: Mapping[str, frozenset[str]]) -> list[str]:
+def _smallest_cover(kills: Mapping[str, frozenset[str]]) -> list[str]:
     left = frozenset().union(*kills.values())
     chosen: list[str] = []
     while left:

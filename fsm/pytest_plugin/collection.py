@@ -54,11 +54,11 @@ def refuse_unknown(collected: pytest.File) -> None:
             missing.pop(name, None)
     if missing:
         raise pytest.Collector.CollectError(
-            "\n".join(_unknown(config, name, [*sorted(own), *shipped]) for name in missing)
+            "\n".join(_unknown_model(config, name, [*sorted(own), *shipped]) for name in missing)
         )
 
 
-def _unknown(config: pytest.Config, name: str, known: list[str]) -> str:
+def _unknown_model(config: pytest.Config, name: str, known: list[str]) -> str:
     by_option = name in config.stash[BY_OPTION]
     place = "--fsm-against" if by_option else f"{config.rootpath / 'pyproject.toml'}: [tool.fsm.against]"
     return f"{place}: '{printable(name)}' is not the name of a model\n    {nearest(name, known, of='models')}"
@@ -159,9 +159,11 @@ class ModelFile(pytest.File):
         yield SpecificationItem.from_parent(self, name="well-formed", answer=partial(_read, load, self.path))
         sut = _sut(self.config, self.path.stem)
         if sut:
-            yield SpecificationItem.from_parent(self, name=f"conforms[{sut}]", answer=partial(self._conforms, sut))
+            yield SpecificationItem.from_parent(
+                self, name=f"conforms[{sut}]", answer=partial(self._check_conformance, sut)
+            )
 
-    def _conforms(self, sut: str) -> ItemAnswer:
+    def _check_conformance(self, sut: str) -> ItemAnswer:
         with contextlib.chdir(self.config.rootpath):  # Names of SUTs are relative to this folder.
             tested = conform(self.machine, find(sut, self.machine), name=sut)
         least = conformance_report.default_level(self.machine)
@@ -189,15 +191,17 @@ class PropertyFile(pytest.File):
         for profile in (None, *stated.machine.profiles):
             suffix = f"[{profile}]" if profile else ""
             if (profile or NO_PROFILE) in stated.expect:
-                yield SpecificationItem.from_parent(self, name=f"size{suffix}", answer=partial(self._checked, profile))
+                yield SpecificationItem.from_parent(
+                    self, name=f"size{suffix}", answer=partial(self._check_properties, profile)
+                )
             for claim in (claim for claim in stated.properties if not isinstance(claim.claim, Requires)):
-                answer = partial(self._checked, profile, claim)
+                answer = partial(self._check_properties, profile, claim)
                 yield SpecificationItem.from_parent(self, name=f"{claim.name}{suffix}", answer=answer, says=claim.says)
         sut = _sut(self.config, stated.machine.name)
         for claim in stated.properties if sut else ():
             # Properties that the model itself violates are not required of implementations.
             if not untestable(claim) and claim.expected(None) is None:
-                answer = partial(self._tested, claim, sut)
+                answer = partial(self._test_property, claim, sut)
                 yield SpecificationItem.from_parent(self, name=f"{claim.name}[{sut}]", answer=answer, says=claim.says)
 
     def _stepping(self, profile: str | None) -> StepCache:
@@ -205,7 +209,7 @@ class PropertyFile(pytest.File):
             self._last = profile, StepCache(tabulate(self.specification.machine.under(profile)))
         return self._last[1]
 
-    def _checked(self, profile: str | None, *properties: Property) -> ItemAnswer:
+    def _check_properties(self, profile: str | None, *properties: Property) -> ItemAnswer:
         stepping, stated = self._stepping(profile), self.specification
         examined = Examined(
             machine=stated.machine,
@@ -217,7 +221,7 @@ class PropertyFile(pytest.File):
         holds = check_report.answer([examined]) is ExitCode.HOLDS if properties else not examined.resized
         return ItemAnswer("" if holds else check_report.text([examined]), holds=holds)
 
-    def _tested(self, stated: Property, sut: str) -> ItemAnswer:
+    def _test_property(self, stated: Property, sut: str) -> ItemAnswer:
         machine = self.specification.machine
         with contextlib.chdir(self.config.rootpath):
             result = run_property_test(machine, stated, find(sut, machine))

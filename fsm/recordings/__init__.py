@@ -97,7 +97,7 @@ def open_recording(
         begun = [next(pieces, Piece())]
     else:
         pieces = source.pieces(notes, advanced)
-        begun = _begun(name, pieces)
+        begun = _first_pieces(name, pieces)
         _check_lines(name, b"\n".join(begun[0].lines) if begun else b"")
         if begun and histories.recognised(b"\n".join(begun[0].lines)):
             hint = "a history can be judged only as a whole and when it is complete; give one file"
@@ -226,7 +226,7 @@ def _check_known(name: str, form: RecordingForm | None, head: Piece) -> None:
         raise refused(name, "FSM201", "the file is binary data of an unknown kind", hint)
 
 
-def _begun(name: str, pieces: Iterator[Piece]) -> list[Piece]:
+def _first_pieces(name: str, pieces: Iterator[Piece]) -> list[Piece]:
     begun, size = [], 0
     for piece in pieces:
         begun.append(piece)

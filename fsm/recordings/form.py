@@ -309,7 +309,7 @@ def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
             return found
     foreign = list(foreign_forms())
     for at in range(len(held) if foreign else 0):
-        if claims := _claiming(foreign, _head(held, at)):
+        if claims := _recognising_forms(foreign, _head(held, at)):
             if len(claims) == 1:
                 return claims[0]
             what = f"several forms recognise the recording: {' and '.join(form.name for form in claims)}"
@@ -317,7 +317,7 @@ def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
     return None
 
 
-def _claiming(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
+def _recognising_forms(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
     """Return the *forms* that recognise *head*.  A form that raises an error is removed, with a warning."""
     found = []
     for form in tuple(forms):

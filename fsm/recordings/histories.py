@@ -273,14 +273,14 @@ class _Pairing:
         if part.end == "undone":
             self._left_out += 1
         elif part.end == "lost":
-            self._lost(begun)
+            self._add_lost_call(begun)
         else:
             echo = part.value is not None and part.value == begun.part.value
             reply = "ok" if echo else seen.reply
             whole = replace(asked, start=begun.number, end=number, reply=reply, shows=seen.shows, detail=seen.detail)
             self._found.append(Recorded(whole, begun.line, line, part.aside))
 
-    def _lost(self, begun: _Begun) -> None:
+    def _add_lost_call(self, begun: _Begun) -> None:
         seen = replace(begun.part.seen, start=begun.number, end=None)
         self._found.append(Recorded(seen, begun.line, begun.line, begun.part.aside))
 
@@ -288,7 +288,7 @@ class _Pairing:
         if self.problems:
             raise InputError(self.problems[:REPORTED])
         for begun in self._begun.values():
-            self._lost(begun)
+            self._add_lost_call(begun)
         self._begun.clear()
         operations = sorted(self._found, key=lambda each: (each.seen.start or 0, each.called))
         outputs = {entity: tuple(emitted) for entity, emitted in self._outputs.items()}

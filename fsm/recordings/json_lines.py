@@ -88,11 +88,11 @@ def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[Li
         mistakes.append(
             ("the line has only one of the keys 'file' and 'line'", "give both 'file' and 'line', or neither of them")
         )
-    seen = _converted(known, mistakes)
+    seen = _convert_valid(known, mistakes)
     return (None if mistakes else seen), mistakes
 
 
-def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observation | None:
+def _convert_valid(known: dict[str, object], mistakes: list[LineMistake]) -> Observation | None:
     while True:
         try:
             return msgspec.convert(known, Observation)
@@ -112,10 +112,10 @@ def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMista
         return (value if key == "at" else at), None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return value, None
-    return (int(value), None) if value >= EARLIEST or relative else (None, too_small(key, value))
+    return (int(value), None) if value >= EARLIEST or relative else (None, too_small_error(key, value))
 
 
-def too_small(key: str, value: float) -> LineMistake:
+def too_small_error(key: str, value: float) -> LineMistake:
     """Return the error for a time that is too small to be nanoseconds in this century, with its probable unit."""
     unit = next((name for name, factor in _UNITS.items() if EARLIEST <= value * factor < _LAST), "")
     what = f"'{key}' is {value}, which is too small for nanoseconds of this century"

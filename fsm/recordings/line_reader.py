@@ -104,13 +104,13 @@ class LineReader:
         return self.pieces(self.data())
 
     def data(self) -> Iterator[bytes]:
-        with self._opened() as file:
+        with self._open_file() as file:
             data = self._read(file)
             if data.startswith(b"\x1f\x8b"):
                 yield from self._inflated(file, data)
                 return
             if data.startswith(_ZSTD):
-                yield from self._unpacked(file, data)
+                yield from self._decompress_zstd(file, data)
                 return
             while data:
                 yield data
@@ -149,7 +149,7 @@ class LineReader:
         if rest and not cut:
             yield Piece(first=first, lines=[rest.removesuffix(b"\r")], partial=True)
 
-    def _opened(self) -> IO[bytes]:
+    def _open_file(self) -> IO[bytes]:
         try:
             return stdin() if self.name == STDIN else Path(self.name).open("rb")
         except OSError as error:
@@ -175,7 +175,7 @@ class LineReader:
                 data = self._read(file)
         self.notes[BROKEN_OFF] += 1
 
-    def _unpacked(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
+    def _decompress_zstd(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
         """Decompress zstd data like :meth:`_inflated`, losing the last few lines if the data breaks off."""
         arrow = of_extra("pyarrow", f"{self.name} (compressed with zstd)", extra="fast")
         unpacked = arrow.CompressedInputStream(arrow.PythonFile(_Resumed(data, partial(self._read, file)), "r"), "zstd")

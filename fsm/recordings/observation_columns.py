@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fsm.errors import documented, refused
 from fsm.recordings.form import RecordingForm, form_of_title
-from fsm.recordings.json_lines import EARLIEST, too_small
+from fsm.recordings.json_lines import EARLIEST, too_small_error
 from fsm.recordings.line_reader import decode
 from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
 
@@ -171,7 +171,7 @@ class ObservationColumns:
                 whole = beside.columns
                 alone = {name: whole[name][index] for name in _OWN if name in whole}
                 given: dict[str, object] = {name: value.as_py() for name, value in alone.items() if value.is_valid}
-                return self._converted(given, beside.line(index))
+                return self._to_observation(given, beside.line(index))
             seen: Observation = msgspec.structs.replace(
                 kinds[kind[index]],
                 entity=ids[entity[index]],
@@ -190,7 +190,7 @@ class ObservationColumns:
         return Batch(Made(count, observation), Made(count, line), own)
 
     def _columns(self, found: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-        return {name: self._typed(name, found[name]) for name in SCHEMA.names if name in found}
+        return {name: self._cast_column(name, found[name]) for name in SCHEMA.names if name in found}
 
     def _check(self, columns: Mapping[str, pa.Array], count: int) -> None:
         about = columns.get(ABOUT)
@@ -214,16 +214,16 @@ class ObservationColumns:
             if pa.types.is_integer(kind) or pa.types.is_floating(kind):
                 least = pc.min(columns[name]).as_py()
                 if least is not None and least < EARLIEST:
-                    what, hint = too_small(name, least)
+                    what, hint = too_small_error(name, least)
                     raise refused(self._name, "FSM219", f"column {what}", hint)
 
     def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
-        coded = {name: _coded(columns[name]) for name in self._words if name in columns}
+        coded = {name: _dictionary_encode(columns[name]) for name in self._words if name in columns}
         codes = {name: self._words[name].codes(each.dictionary) for name, each in coded.items()}
-        places = {name: _filled(each.indices, len(each.dictionary)) for name, each in coded.items()}
+        places = {name: _fill_nulls(each.indices, len(each.dictionary)) for name, each in coded.items()}
         shape = tuple(map(len, codes.values()))
         if not shape or math.prod(shape) > count:
-            return self._numbered({name: codes[name][each] for name, each in places.items()}, count)
+            return self._number_kinds({name: codes[name][each] for name, each in places.items()}, count)
         place = np.zeros(count, np.int32)
         for size, each in zip(shape, places.values(), strict=True):
             place *= np.int32(size)
@@ -233,10 +233,10 @@ class ObservationColumns:
         some = np.flatnonzero(met)
         parts = dict(zip(places, np.unravel_index(some, shape), strict=True))
         numbers = np.zeros(len(met), np.int32)
-        numbers[some] = self._numbered({name: codes[name][each] for name, each in parts.items()}, len(some))
+        numbers[some] = self._number_kinds({name: codes[name][each] for name, each in parts.items()}, len(some))
         return numbers[place]
 
-    def _numbered(self, columns: Mapping[str, NDArray[np.int32]], count: int) -> NDArray[np.int32]:
+    def _number_kinds(self, columns: Mapping[str, NDArray[np.int32]], count: int) -> NDArray[np.int32]:
         found, known = np.zeros(count, np.int32), 1
         for name, pairs in self._pairs.items():
             codes = columns.get(name)
@@ -259,9 +259,9 @@ class ObservationColumns:
                 found[name] = self._words[name].words[word]
         emitted = found.pop("emits", None)
         emits = None if emitted is None else tuple(filter(None, emitted[1:].split(_BETWEEN)))
-        return self._converted({name: word or "" for name, word in found.items()} | {"emits": emits})
+        return self._to_observation({name: word or "" for name, word in found.items()} | {"emits": emits})
 
-    def _converted(self, values: dict[str, object], line: int = 0) -> Observation:
+    def _to_observation(self, values: dict[str, object], line: int = 0) -> Observation:
         try:
             if fields := values.get("fields"):
                 values["fields"] = decode(str(fields), _FIELDS)
@@ -271,7 +271,7 @@ class ObservationColumns:
                 self._name, "FSM212", f"the file is not a table of observations: {error}", _HINT, line=line
             ) from error
 
-    def _typed(self, name: str, column: pa.Array) -> pa.Array:
+    def _cast_column(self, name: str, column: pa.Array) -> pa.Array:
         wanted = SCHEMA.field(name).type
         if pa.types.is_dictionary(column.type) and wanted == pa.string():
             return column
@@ -299,14 +299,14 @@ def _json(fields: object) -> str | None:
     return msgspec.json.encode({name: value for name, value in fields.items() if value is not None}).decode()
 
 
-def _coded(column: pa.Array) -> pa.DictionaryArray:
+def _dictionary_encode(column: pa.Array) -> pa.DictionaryArray:
     words = column
     if pa.types.is_list(column.type):  # The "=" distinguishes an empty list from null.
         words = pc.binary_join_element_wise("=", pc.binary_join(column, _BETWEEN), "")
     return words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
 
 
-def _filled(indices: pa.Array, empty: int) -> NDArray[np.int32]:
+def _fill_nulls(indices: pa.Array, empty: int) -> NDArray[np.int32]:
     found = indices.cast(pa.int32())
     return np.asarray(found.fill_null(empty) if found.null_count else found, np.int32)
 
@@ -326,7 +326,7 @@ def _ids(column: pa.Array | None, count: int) -> tuple[NDArray[np.int32], list[s
     empty = pc.index(words, "").as_py() if found.indices.null_count else 0
     if empty < 0:
         empty, words = len(words), pa.concat_arrays([words, pa.array([""], pa.large_string())])
-    return _filled(found.indices, empty), words.to_numpy(zero_copy_only=False).tolist()
+    return _fill_nulls(found.indices, empty), words.to_numpy(zero_copy_only=False).tolist()
 
 
 """Maximum number of kinds of observations before numbering starts over."""

@@ -94,7 +94,9 @@ def _tokens(text: str) -> Iterator[_Token]:
         line += text.count("\n", counted, found.start())
         counted = found.start()
         if found.lastgroup == "odd":
-            raise NotationError(line, "a string does not end") if found[0][0] == '"' else _unknown(found[0], line)
+            raise (
+                NotationError(line, "a string does not end") if found[0][0] == '"' else _notation_error(found[0], line)
+            )
         if found.lastgroup and found.lastgroup != "blank":
             yield _Token(found.lastgroup, found[0], line)
 
@@ -155,10 +157,10 @@ def _atom(kind: str, word: str, line: int) -> Data:
         word = word[error.pos : error.pos + 2]
     except ValueError as error:  # The number has more digits than Python converts.
         raise NotationError(line, f"a number has {len(word):,} digits, which are too many") from error
-    raise _unknown(word, line)
+    raise _notation_error(word, line)
 
 
-def _unknown(word: str, line: int) -> NotationError:
+def _notation_error(word: str, line: int) -> NotationError:
     return NotationError(line, f"found {word[:20]!r}, which is not EDN")
 
 
@@ -267,7 +269,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
     )
     if not isinstance(process, int):  # The nemesis uses :info for both ends and has its own values.
         return UnderstoodForm("next", repr(process), seen, aside=True)
-    entity, rest = _keyed(value.get("value"))
+    entity, rest = _split_key(value.get("value"))
     reply, shows, detail = "", "", ""
     if kind == "ok":
         reply, shows = _answer(rest)
@@ -279,7 +281,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
     return UnderstoodForm(end, repr(process), seen, rest)
 
 
-def _keyed(value: Data) -> tuple[str, Data]:
+def _split_key(value: Data) -> tuple[str, Data]:
     """Split *value* into the entity and the rest, such as the ``[key value]`` pairs of Jepsen's independent tests."""
     match value:
         case [key, rest]:
@@ -312,7 +314,7 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
     >>> porcupine({"ClientId": 0, "Input": "start", "Call": 3, "Output": "ok", "Return": 9}).seen.reply
     'ok'
     """
-    seen = _asked(_first_value(value, "input"), _first_value(value, "clientid", "client", "process"))
+    seen = _read_request(_first_value(value, "input"), _first_value(value, "clientid", "client", "process"))
     reply, shows = _answer(_first_value(value, "output"))
     call, back = _first_value(value, "call"), _first_value(value, "return")
     if not isinstance(call, int) or isinstance(call, bool) or not (back is None or isinstance(back, int)):
@@ -334,7 +336,7 @@ def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
     process = _first_value(value, "clientid", "client", "process")
     match _first_value(value, "kind"):
         case 0 | "call":
-            return UnderstoodForm("call", pairs, _asked(what, process))
+            return UnderstoodForm("call", pairs, _read_request(what, process))
         case 1 | "return":
             reply, shows = _answer(what)
             return UnderstoodForm("return", pairs, Observation(reply=reply, shows=shows, process=_process(process)))
@@ -345,11 +347,11 @@ def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
             )
 
 
-def _asked(what: Data, process: Data) -> Observation:
+def _read_request(what: Data, process: Data) -> Observation:
     entity, event = "", what
     if isinstance(what, dict):
         event = _first_value(what, "event", "op", "f", "type")
-        entity, _ = _keyed(what)
+        entity, _ = _split_key(what)
     if not isinstance(event, str) or not event:
         hint = 'an input must be the name of an event, or {"event": …, "entity": …}'
         raise MeaningError(f"the input {what!r} has no event", hint)

@@ -50,7 +50,7 @@ class Followed:
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
         reader = LineReader(name=self.name, notes=notes, advanced=advanced)
         try:
-            yield from self._awaited()
+            yield from self._wait_for_file()
             while not self.over() and self._file >= 0:
                 gap, self._lost = self._lost, False
                 for piece in reader.pieces(self._data(notes)):
@@ -63,7 +63,7 @@ class Followed:
     def _data(self, notes: Counter[str]) -> Iterator[bytes]:
         regular = self.name != STDIN and stat.S_ISREG(os.fstat(self._file).st_mode)
         begun = False
-        for data in self._grown(notes) if regular else self._piped():
+        for data in self._read_growth(notes) if regular else self._read_pipe():
             if data:
                 if not begun and data.startswith(b"\x1f\x8b"):
                     what = "the file cannot be followed, because it is compressed"
@@ -71,7 +71,7 @@ class Followed:
                 begun, self._since = True, time.monotonic()
             yield data
 
-    def _piped(self) -> Iterator[bytes]:
+    def _read_pipe(self) -> Iterator[bytes]:
         while not self.over():
             if not select.select([self._file], [], [], self.look)[0]:
                 yield b""
@@ -81,12 +81,12 @@ class Followed:
                 break
         self._file = -1
 
-    def _grown(self, notes: Counter[str]) -> Iterator[bytes]:
+    def _read_growth(self, notes: Counter[str]) -> Iterator[bytes]:
         at, tail, replaced = 0, b"", False
         while not self.over():
             if os.pread(self._file, len(tail), at - len(tail)) != tail:  # Bytes that were already read have changed.
                 notes["truncations"] += 1
-                yield from self._copied(at, tail)
+                yield from self._read_copy(at, tail)
                 return
             if data := os.pread(self._file, PIECE, at):
                 at += len(data)
@@ -97,14 +97,14 @@ class Followed:
             if replaced:  # The old file has not grown since it was replaced.
                 notes["rotations"] += 1
                 self._close()
-                for _ in self._awaited():
+                for _ in self._wait_for_file():
                     yield b""
                 return
             replaced = self._is_replaced()
             yield b""
             time.sleep(self.look)
 
-    def _copied(self, at: int, tail: bytes) -> Iterator[bytes]:
+    def _read_copy(self, at: int, tail: bytes) -> Iterator[bytes]:
         path = Path(self.name)
         copies = (file for file in path.parent.glob(f"{path.name}[.-]*") if file.is_file())
         for copy in sorted(copies, key=lambda file: -file.stat().st_mtime_ns):
@@ -125,7 +125,7 @@ class Followed:
             return False
         return (now.st_ino, now.st_dev) != (mine.st_ino, mine.st_dev)
 
-    def _awaited(self) -> Iterator[Piece]:
+    def _wait_for_file(self) -> Iterator[Piece]:
         if self.name == STDIN:
             try:
                 self._file = stdin().fileno()
@@ -187,7 +187,7 @@ class Rotated:
                 wrong = f"the file begins long before {before} ends, so the two are not parts of one rotated recording"
             if wrong:
                 raise refused(name, "FSM217", wrong, "judge the files without --rotated")
-            if gap := _missing(before, name):
+            if gap := _has_gap_before(before, name):
                 notes["rotated files that are missing"] += 1
             for piece in LineReader(name=name, notes=notes, advanced=advanced):
                 latest = max(latest, next(filter(None, map(began, reversed(piece.lines))), 0))
@@ -214,7 +214,7 @@ def _file(name: str) -> _File | None:
     raise refused(name, "FSM217", f"the files cannot be sorted by time: {what}", hint)
 
 
-def _missing(before: str, name: str) -> bool:
+def _has_gap_before(before: str, name: str) -> bool:
     one, other = _numbered(before), _numbered(name)
     return bool(before) and one[0] == other[0] and one[1] > other[1] + 1
 

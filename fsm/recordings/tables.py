@@ -150,7 +150,7 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
 def matching(name: str) -> list[str]:
     path, mark, options = name.partition("?")
     place, _, pattern = path.rpartition("/")
-    with _reading(name):
+    with _convert_read_errors(name):
         store, folder = _store(f"{place}{mark}{options}")
         found = [each for each in store.get_file_info(fs.FileSelector(folder)) if fnmatch(each.base_name, pattern)]
     if not found:
@@ -164,7 +164,7 @@ class _Table:
         self.origin: Origin | None = None
         self.about = ""
         self.read = self.epoch = False
-        with _reading(name):
+        with _convert_read_errors(name):
             self._store, path = _store(name)
             for column, equal, _ in (each.partition("=") for each in path.split("/")):
                 if equal and column in SCHEMA.names:  # The files do not have this column, but the rows need it.
@@ -172,7 +172,7 @@ class _Table:
                     raise refused(name, "FSM212", what, _HINT)
             self._files = _files(self._store, path)
         for each in self._files:
-            with _reading(self._file_name(each)):
+            with _convert_read_errors(self._file_name(each)):
                 self._begin(each)
         if not self._files:
             raise refused(name, "FSM201", "the folder contains no Parquet or Arrow file", _HINT)
@@ -194,7 +194,7 @@ class _Table:
     def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
         columns, read = ObservationColumns(self.name, epoch=self.epoch), 0
         for each in self._files:
-            with _reading(self._file_name(each)):
+            with _convert_read_errors(self._file_name(each)):
                 # Leave the file open, because some of its columns may be read later.
                 _, _, rows, pieces = _reader(self._store.open_input_file(each.path), self._file_name(each))
                 for piece, later in _read_ahead(pieces):
@@ -210,7 +210,7 @@ class _Table:
 
 
 @contextmanager
-def _reading(name: str) -> Iterator[None]:
+def _convert_read_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ImportError, ValueError, ArithmeticError, pa.ArrowException) as error:
@@ -278,21 +278,21 @@ def _reader(file: pa.NativeFile, name: str) -> _Opened:
     file.seek(0)
     if magic.startswith(PARQUET):
         metadata = parquet.read_metadata(file)
-        own = _checked(metadata.schema.to_arrow_schema())
+        own = _check_schema(metadata.schema.to_arrow_schema())
         words = [each for each in ENCODED if each in own.names and pa.types.is_string(own.field(each).type)]
         found = parquet.ParquetFile(file, metadata=metadata, read_dictionary=words)
         return _Opened(metadata.metadata or {}, own.names, metadata.num_rows, _pieces(found, name))
     if magic.startswith((ARROW, _STREAM)):
         stream = magic.startswith(_STREAM)
         opened = ipc.open_stream(file) if stream else ipc.open_file(file)
-        _checked(opened.schema)
+        _check_schema(opened.schema)
         whole = map(_validated, opened if stream else map(opened.get_batch, range(opened.num_record_batches)))
         pieces = (each.slice(start, GROUP) for each in whole for start in range(0, each.num_rows, GROUP))
         return _Opened(opened.schema.metadata or {}, opened.schema.names, 0, ((each, dict) for each in pieces))
     raise pa.ArrowInvalid("the file is neither a Parquet file nor an Arrow file")
 
 
-def _checked(schema: pa.Schema) -> pa.Schema:
+def _check_schema(schema: pa.Schema) -> pa.Schema:
     names = [each for each in schema.names if each in SCHEMA.names]
     if twice := [each for each, count in Counter(names).items() if count > 1]:
         raise pa.ArrowInvalid(f"the table has two columns '{twice[0]}'")
@@ -349,7 +349,7 @@ class _LazyColumns:
 
     @cached_property
     def _table(self) -> pa.Table:
-        with self._alone, _reading(self._name):
+        with self._alone, _convert_read_errors(self._name):
             found = self._file.read_row_group(self._group, columns=self._names, use_threads=False)
             found.validate(full=True)
             return found

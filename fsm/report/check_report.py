@@ -83,11 +83,11 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
         found += ["", layout.style(name, "bold") + f": {title}"]
         alike: dict[str, tuple[object, ...]] = {}
         for each in those:
-            found += _examined(each, alike, layout, runs=runs, step=why)
+            found += _profile_lines(each, alike, layout, runs=runs, step=why)
     return "\n".join(found) + "\n"
 
 
-def _examined(
+def _profile_lines(
     examination: evidence.Examined, alike: dict[str, tuple[object, ...]], layout: Layout, *, runs: bool, step: int
 ) -> Iterator[str]:
     name = examination.profile or "without a profile"
@@ -97,7 +97,7 @@ def _examined(
         yield from _item(layout, PropertyStatus.FAILS, f"the file expects {sized(examination.expected)}")
     for event, state, leads in examination.washed_out:
         what = f"nothing is specified about {event} in {state}, which {leads} may reach unobserved: anything may follow"
-        yield from _indented(layout, what)
+        yield from _wrap_indented(layout, what)
     left_out = overlap = 0
     for checked in examination.checked:
         conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap_limit(checked))
@@ -111,7 +111,7 @@ def _examined(
             yield from layout.row(label, value)
         if fair := _fair_candidates(examination.machine, checked):
             why = "unless something is fair: it is not postponed for ever while it is possible. If that is meant, add:"
-            yield from _indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
+            yield from _wrap_indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
     if overlap:
         calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
         yield from layout.wrapped(
@@ -134,14 +134,14 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
         case evidence.Refuted(evidence=against):
             yield from _refutation(checked, against, layout, runs=runs)
         case Unknown():
-            yield from _indented(layout, reason(checked))
+            yield from _wrap_indented(layout, reason(checked))
             if isinstance(checked.verdict, evidence.Unwritten):
                 yield from steps(checked.verdict.run, indent=_LABEL + 4)
         case evidence.Proved(witnesses=witnesses, any_number=part):
             if part:
-                yield from _indented(layout, f"the property holds for any number of copies of '{part}'")
+                yield from _wrap_indented(layout, f"the property holds for any number of copies of '{part}'")
             if checked.expected is not None:
-                yield from _indented(
+                yield from _wrap_indented(
                     layout, f"it was known to fail: {checked.expected.about} Remove the entry from 'fails'."
                 )
             for run in witnesses if runs else ():
@@ -217,25 +217,25 @@ def _refutation(checked: evidence.Checked, against: evidence.Evidence, layout: L
     known = checked.expected
     if known is not None:
         shown = "" if runs or checked.unexpected else " (--runs shows them)"
-        yield from _indented(
+        yield from _wrap_indented(
             layout, f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}"
         )
         if not checked.unexpected and not runs:
             return
     else:
-        yield from _indented(layout, f"source: {checked.of.source} {checked.of.link}")
+        yield from _wrap_indented(layout, f"source: {checked.of.source} {checked.of.link}")
     match against:
         case evidence.Run():
             yield from steps(against, indent=_LABEL + 4)
         case evidence.Unreached() | evidence.Unexplained():
             yield from steps(against.run, indent=_LABEL + 4) if isinstance(against, evidence.Unexplained) else ()
-            yield from _indented(layout, reason(checked))
+            yield from _wrap_indented(layout, reason(checked))
         case evidence.Misdrawn(place=place, lacks=lacks, adds=adds):
             for arrow in lacks:
-                yield from _indented(layout, f"{place} lacks {_arrow(arrow)}")
+                yield from _wrap_indented(layout, f"{place} lacks {_arrow(arrow)}")
             for arrow in adds:
                 at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
-                yield from _indented(layout, f"{at} has {_arrow(arrow)}, which the machine does not have")
+                yield from _wrap_indented(layout, f"{at} has {_arrow(arrow)}, which the machine does not have")
         case _:
             assert_never(against)
 
@@ -245,7 +245,7 @@ def _item(layout: Layout, word: PropertyStatus, what: str) -> list[str]:
     return layout.wrapped(what, f"    {label}", _INDENT, marked=label)
 
 
-def _indented(layout: Layout, what: str) -> list[str]:
+def _wrap_indented(layout: Layout, what: str) -> list[str]:
     return layout.wrapped(what, _INDENT, _INDENT)
 
 

@@ -251,7 +251,7 @@ def _first_lines(lines: list[str], of: Sized, what: str) -> Iterator[str]:
 def cases(tested: Tested, least: Level, at_least: float = 0) -> Cases:
     table = tested.oracle.plan.table
     case = partial(Case, suite=tested.sut or table.machine.name, name=table.machine.name)
-    broken = [_failed(case, failed, table.machine, least) for failed in _failures_and_races(tested)]
+    broken = [_failed_case(case, failed, table.machine, least) for failed in _failures_and_races(tested)]
     named = {each.clause for each in broken}
     clauses: dict[Clause, tuple[int, bool]] = {}
     for row, state in tested.reachable:
@@ -272,7 +272,7 @@ def cases(tested: Tested, least: Level, at_least: float = 0) -> Cases:
     return Cases(command="test", found=(*broken, *kept), answer=answer(tested, least, at_least))
 
 
-def _failed(case: Callable[..., Case], found: Failure | Race, machine: Machine, least: Level) -> Case:
+def _failed_case(case: Callable[..., Case], found: Failure | Race, machine: Machine, least: Level) -> Case:
     violation = found.violation
     clause = violation.clause if violation else found.clause if isinstance(found, Failure) else None
     if isinstance(found, Race):
@@ -316,27 +316,27 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
             "methods": [*tested.methods],
             "misnamed": dict(tested.misnamed),
             "unseen": [{**_pair_data(table, *pair), "outcome": outcome} for *pair, outcome in tested.unseen],
-            "never": [_keyed("event outcome", *each) for each in tested.oracle.plan.never],
+            "never": [_as_object("event outcome", *each) for each in tested.oracle.plan.never],
             "judged": [
                 {
                     "machine": of.machine,
-                    "cells": [_keyed("event state met", *pair, count) for pair, count in of.cells.items()],
+                    "cells": [_as_object("event state met", *pair, count) for pair, count in of.cells.items()],
                 }
                 for of in tested.covered
             ],
             "unsupported": [record(omission) for omission in tested.left_out],
-            "unarranged": [_keyed("event outcome", *each) for each in tested.unarranged],
+            "unarranged": [_as_object("event outcome", *each) for each in tested.unarranged],
             "tolerated": dict(sorted(tested.cover.deviations.items())),
         }
     )
 
 
-def _keyed(keys: str, *values: Json) -> dict[str, Json]:
+def _as_object(keys: str, *values: Json) -> dict[str, Json]:
     return dict(zip(keys.split(), values, strict=True))
 
 
 def _pair_data(table: Table, row: int, state: int) -> dict[str, Json]:
-    return _keyed("event state", table.rows[row].name, table.states[state])
+    return _as_object("event state", table.rows[row].name, table.states[state])
 
 
 def _races_data(races: RaceSearch, least: Level) -> Json:
@@ -359,7 +359,7 @@ def _race_data(race: Race, least: Level) -> Json:
 
 
 def _repeated_data(repeated: tuple[int, int] | None) -> Json:
-    return _keyed("failed of", *repeated) if repeated else None
+    return _as_object("failed of", *repeated) if repeated else None
 
 
 def _failure_data(failure: Failure, again: str, least: Level) -> Json:

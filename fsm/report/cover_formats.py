@@ -96,7 +96,7 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
     yield from ("# Coverage of the specification", "", "| | recording | kind | verdict |", "|---|---|---|---|")
     for each in cover.listed():
         side = f" ({each.side})" if cover.against else ""
-        yield f"| {each.number}{side} | {_escaped(each.name)} | {_escaped(each.kind)} | {each.verdict} |"
+        yield f"| {each.number}{side} | {_markdown_text(each.name)} | {_markdown_text(each.kind)} | {each.verdict} |"
     if cover.shell:
         yield from (
             "",
@@ -107,17 +107,18 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
             "```",
         )
     for machine in cover.machines:
-        yield from ("", f"## {_escaped(machine.name)}", "", f"{machine.summary()}.", "")
+        yield from ("", f"## {_markdown_text(machine.name)}", "", f"{machine.summary()}.", "")
         yield from _table(machine, numbers)
         if machine.compared:
             yield ""
             yield from (
-                f"- {side}: {len(those)}{_escaped(_cell_list(those))}" for side, those in machine.sides().items()
+                f"- {side}: {len(those)}{_markdown_text(_cell_list(those))}" for side, those in machine.sides().items()
             )
         if beyond := machine.beyond():
             yield from ("", "Not covered, and impossible to cover by calls alone:", "")
             yield from (
-                f"- {_escaped(why)}: {len(those)}{_escaped(_cell_list(those))}" for why, those in beyond.items()
+                f"- {_markdown_text(why)}: {len(those)}{_markdown_text(_cell_list(those))}"
+                for why, those in beyond.items()
             )
         for _, about, rows in machine.missing():
             yield from ("", f"Not covered, {about}:", "", "```sh")
@@ -136,10 +137,10 @@ def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]
         )
         rest = sum(row.standing is Standing.BEYOND for row in rows)
         cells = ([event], met, calls, open_, [f"{rest}"] if rest else [])
-        yield f"| {' | '.join(_escaped('; '.join(those)) for those in cells)} |"
+        yield f"| {' | '.join(_markdown_text('; '.join(those)) for those in cells)} |"
 
 
-def _escaped(value: str) -> str:
+def _markdown_text(value: str) -> str:
     return _MARKUP.sub(r"\\\1", visible(" ".join(value.split())))
 
 
@@ -236,12 +237,12 @@ def _cell(row: CoverRow, numbers: Mapping[str, str], *, compared: bool) -> str:
     total = sum(row.counts.values())
     side = "" if not compared or bool(row.counts) == bool(row.others) else " first" if row.counts else " second"
     kind = row.standing.name.lower() + side
-    about = "; ".join(f"{number}: {count:,}" for number, count in _numbered(row.counts, numbers)) or row.why
+    about = "; ".join(f"{number}: {count:,}" for number, count in _with_numbers(row.counts, numbers)) or row.why
     title = f' title="{_escape_html(about)}"' if about else ""
     return f'<td class="{kind} number"{title}>{f"{total:,}" if total else _MARKS[row.standing]}'
 
 
-def _numbered(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+def _with_numbers(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     return ((numbers[name], count) for name, count in counts.items())
 
 
@@ -258,6 +259,6 @@ def _counts(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str
     for row in machine.rows:
         both = {**row.counts, **row.others}
         if both:
-            those = ", ".join(f"{number}: {count:,}" for number, count in _numbered(both, numbers))
+            those = ", ".join(f"{number}: {count:,}" for number, count in _with_numbers(both, numbers))
             yield f"<tr><td>{_escape_html(row.name)}<td>{those}</tr>"
     yield "</tbody></table></details>"

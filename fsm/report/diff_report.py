@@ -221,9 +221,9 @@ def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Lay
         case Equivalent():
             lines = ["the two machines are equivalent: no observation distinguishes them"]
         case Distinguished():
-            lines = _distinguished(found, (first, second))
+            lines = _distinguishing_trace(found, (first, second))
         case Branching():
-            lines = _branching(found, (first, second))
+            lines = _branching_lines(found, (first, second))
         case Unknown(why=why):
             lines = [why]
         case _:
@@ -233,7 +233,7 @@ def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Lay
     return "\n".join([head, *(line for several in indented for line in several)]) + "\n"
 
 
-def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str]:
+def _distinguishing_trace(found: Distinguished, names: tuple[str, str]) -> Iterator[str]:
     owner, other = names[found.owner.value], names[found.owner.other.value]
     yield f"a shortest trace that only {owner} has:"
     yield from steps(found.run, indent=2)
@@ -251,7 +251,7 @@ def _alternatives(these: tuple[Observable, ...]) -> str:
     return either([_observable_text(each, tuple(sorted(those, key="error".__eq__))) for each, those in replies.items()])
 
 
-def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
+def _branching_lines(found: Branching, names: tuple[str, str]) -> Iterator[str]:
     yield (
         "the two machines have the same traces, but choose at different moments:"
         if found.every_trace

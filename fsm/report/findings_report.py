@@ -21,7 +21,7 @@ def text(found: Sequence[KnownDefect], layout: Layout) -> str:
     for each in found:
         lines += [layout.style(f"{each.of.machine.name}: {each.stated.name} fails", "bold")]
         says = f"Broken property, {each.stated.level}: {each.stated.says} [{each.stated.source}]"
-        for paragraph in (f"{each.known.about} {each.known.link}", says, _fixed(each)):
+        for paragraph in (f"{each.known.about} {each.known.link}", says, _fix_text(each)):
             lines += layout.kept(paragraph, "  ", "      ")
         if each.run is not None:
             lines += steps(each.run, indent=2)
@@ -30,7 +30,7 @@ def text(found: Sequence[KnownDefect], layout: Layout) -> str:
     return "\n".join([*lines, f"{plural(len(found), 'finding')}, {proved} proved to fail and to be fixed"]) + "\n"
 
 
-def _fixed(defect: KnownDefect) -> str:
+def _fix_text(defect: KnownDefect) -> str:
     length = plural(defect.known.length, "step")
     where = f"under the profile {defect.mend}" if defect.mend else "without the profile"
     if defect.proved:

@@ -151,8 +151,8 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         **picked(judgement, "entities", "observations"),
         "notes": dict(judgement.notes),
         "findings": [_finding(report, finding) for finding in report.findings(judgement)],
-        "tolerated": [_tolerated(deviated) for deviated in judgement.tolerated],
-        "assumed": [_assumed(each) for each in judgement.assumed],
+        "tolerated": [_tolerated_data(deviated) for deviated in judgement.tolerated],
+        "assumed": [_assumption_data(each) for each in judgement.assumed],
         "cells": {**cells},
         "fields": dict(judgement.covered.fields),
         "properties": [{**record(prop.clause), **picked(prop, "status", "why?")} for prop in judgement.properties],
@@ -200,7 +200,7 @@ def _observation_data(seen: Observation, *words: str) -> dict[str, Json]:
     return {word: found.get(word) for word in words}
 
 
-def _assumed(event: Assumed) -> Json:
+def _assumption_data(event: Assumed) -> Json:
     seen = event.observation
     return {
         "event": seen.event,
@@ -210,7 +210,7 @@ def _assumed(event: Assumed) -> Json:
     }
 
 
-def _tolerated(deviated: Deviated) -> Json:
+def _tolerated_data(deviated: Deviated) -> Json:
     return {
         **picked(deviated, "count", file="first.file", line="first.line"),
         "at": words.moment(deviated.first.observation.at) or None,

@@ -224,7 +224,7 @@ def _marks(judgement: Judgement) -> Iterator[Mark]:
         for finding in judgement.verdict.findings:
             yield from map(violation_mark, finding.first)
     for tolerated in judgement.tolerated:
-        yield from map(_tolerated, tolerated.whole or (tolerated.first,))
+        yield from map(_tolerated_mark, tolerated.whole or (tolerated.first,))
     for assumed in judgement.assumed:
         text = f"assumed: {words.assumed(assumed)}"
         line = Line(assumed.file, assumed.line)
@@ -247,7 +247,7 @@ def violation_mark(violation: Violation) -> Mark:
     )
 
 
-def _tolerated(met: Tolerated) -> Mark:
+def _tolerated_mark(met: Tolerated) -> Mark:
     name = f"tolerated: {words.tolerated(met)} of {met.deviation.profile}"
     return Mark(
         kind="tolerated",
@@ -264,7 +264,7 @@ def violation_chart(story: Story, number: int, form: RecordingForm) -> SequenceC
     steps = ChosenSteps(
         files=tuple(dict.fromkeys(each.place.file for each in shown)),
         form=form,
-        steps=tuple(_paired(shown, story.machine, entity)),
+        steps=tuple(_chart_steps(shown, story.machine, entity)),
         entities=(entity,),
         chosen=entity,
     )
@@ -277,7 +277,7 @@ def _with_rpc_name(seen: Observation, machine: Machine) -> Observation:
     return structs.replace(seen, event=(event and event.rpc) or seen.event, of=machine.entity)
 
 
-def _paired(steps: Sequence[Step], machine: Machine, entity: RecordedEntity) -> Iterator[ChartStep]:
+def _chart_steps(steps: Sequence[Step], machine: Machine, entity: RecordedEntity) -> Iterator[ChartStep]:
     calls = CallPairs()
     for order, step in enumerate(steps):
         seen = _with_rpc_name(step.seen, machine)

@@ -201,11 +201,11 @@ def system_text(system: System, layout: Layout, *, event: str | None) -> str:
         families.setdefault(joint.family, joint)
     for joint in families.values():
         if event in {None, joint.family, joint.rpc}:
-            lines += ["", *_joint(joint, layout)]
+            lines += ["", *_joint_event_lines(joint, layout)]
     return "\n".join(lines) + "\n"
 
 
-def _joint(joint: JointEvent, layout: Layout) -> Iterator[str]:
+def _joint_event_lines(joint: JointEvent, layout: Layout) -> Iterator[str]:
     wire = f" ({joint.rpc})" if joint.rpc else ""
     yield from layout.kept(f"{joint.kind} {joint.name}{wire}: {joint.about}", "", "    ")
     clause = joint.clause
@@ -297,9 +297,13 @@ def happens(taken: RunStep) -> str:
 
 
 def data(run: Run) -> Json:
-    return {**record(run), "steps": [_taken(step) for step in run.steps], "cycle": [_taken(each) for each in run.cycle]}
+    return {
+        **record(run),
+        "steps": [_step_data(step) for step in run.steps],
+        "cycle": [_step_data(each) for each in run.cycle],
+    }
 
 
-def _taken(taken: RunStep) -> Json:
+def _step_data(taken: RunStep) -> Json:
     done: list[Json] = [{"part": act.copy, **record(act, "copy", "digit")} for act in taken.done]
     return {**record(taken, "done"), **({"parts": done} if done else {})}

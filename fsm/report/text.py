@@ -76,7 +76,7 @@ class _Writer:
                 yield from self.finding(finding, judgement.machine.entity)
             for deviated in judgement.tolerated:
                 yield ""
-                yield from self._tolerated(deviated, judgement)
+                yield from self._tolerated_lines(deviated, judgement)
         yield ""
         yield from self._summary(judged)
 
@@ -128,7 +128,7 @@ class _Writer:
             yield from self.layout.row("", moment)
         yield from self.layout.row(entity if len(entity) < LABEL else "entity", words.short(seen.entity))
 
-    def _tolerated(self, deviated: Deviated, judgement: Judgement) -> Iterator[str]:
+    def _tolerated_lines(self, deviated: Deviated, judgement: Judgement) -> Iterator[str]:
         deviation, clause = deviated.first.deviation, deviated.first.deviation.clause
         word = "tolerated deviation"
         head = f"{word}: {words.tolerated(deviated.first)} of {deviation.profile} — {words.often(deviated.count)}"
@@ -304,10 +304,15 @@ def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, l
         why = {one.state: _chain(one.uses) for one in each.derivations} if each.legal else {}
         yield (
             "after",
-            _grouped((why.get(state, "" if each.legal else ", to judge what follows"), state) for state in each.after),
+            _reason_texts(
+                (why.get(state, "" if each.legal else ", to judge what follows"), state) for state in each.after
+            ),
         )
         if each.ruled_out:
-            yield "ruled out", _grouped((_reason(one, each) if reasons else "", one.state) for one in each.ruled_out)
+            yield (
+                "ruled out",
+                _reason_texts((_reason(one, each) if reasons else "", one.state) for one in each.ruled_out),
+            )
         for names in each.needed:
             named = words.either(name.removeprefix(ASSUMED) for name in names)
             yield (
@@ -318,7 +323,7 @@ def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, l
             yield "note", [each.note]
 
 
-def _grouped(states: Iterable[tuple[str, str]]) -> list[str]:
+def _reason_texts(states: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{_states_text(those)}{reason}" for reason, those in words.grouped(states).items()]
 
 

@@ -152,11 +152,11 @@ def allowed(violation: Violation) -> str:
         return f"left by {moment(violation.limit.at + violation.limit.within * 1_000_000_000)}"
     states = grouped((permission.what, permission.state) for permission in violation.permitted)
     if len(states) == 1:
-        return _listed(*states)
-    return "; ".join(f"{_listed(kind)} in {either(those)}" for kind, those in states.items()) or "nothing"
+        return _replies_text(*states)
+    return "; ".join(f"{_replies_text(kind)} in {either(those)}" for kind, those in states.items()) or "nothing"
 
 
-def _listed(those: tuple[str, ...]) -> str:
+def _replies_text(those: tuple[str, ...]) -> str:
     return either([reply(each) for each in those] or ["nothing"])
 
 

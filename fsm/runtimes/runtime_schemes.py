@@ -27,7 +27,7 @@ def _runtime(asked: SutRequest) -> Callable[[], SUT]:
     return made
 
 
-def _repeated(asked: SutRequest, tested: Tested) -> Tested:
+def _repeat_failures(asked: SutRequest, tested: Tested) -> Tested:
     from fsm.runtimes.live.runtime_sut import confirmed, factory  # noqa: PLC0415  (libraries may be missing)
 
     def make(seen: Callable[..., object] | None) -> SUT:
@@ -51,7 +51,7 @@ def _shims() -> Iterator[Callable[[], str]]:
     yield remaining
 
 
-def _planned(request: PlanRequest) -> Machine | None:
+def _planning_machine(request: PlanRequest) -> Machine | None:
     options = request.options
     nri, kill = options.get("nri"), options.get("kill_command")
     if nri and (request.script or request.properties or kill):
@@ -112,10 +112,10 @@ RUNTIME: Final = Scheme(
     rest="ADDRESS",
     about="a container runtime at a Unix socket",
     factory=_runtime,
-    machine=_planned,
+    machine=_planning_machine,
     slow=True,
     during=_shims,
-    repeated=_repeated,
+    repeated=_repeat_failures,
     options=(
         SchemeOption(
             name="--nri",

@@ -284,7 +284,7 @@ def test_each_reply_of_a_list_is_possible(monkeypatch: pytest.MonkeyPatch, *, pa
         pytest.importorskip("numba")
         monkeypatch.setattr("fsm.checker.packing.SMALL", 0)
         monkeypatch.setattr("fsm.checker.packing.FEW_STEPS", 0)
-        monkeypatch.setattr("fsm.checker.packing._small", lambda _: False)
+        monkeypatch.setattr("fsm.checker.packing._is_small", lambda _: False)
     one_alone, both = "first is open and second is shut", "first is open and second is open"
     assert way(in_order(), f'never = "{one_alone}"\n') == [("both", "STUCK", ("Creak",))]
     assert way(in_order(), f'never = "both replies LATE and {one_alone}"\n') == [("both", "LATE", ("Creak",))]

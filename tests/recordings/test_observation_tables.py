@@ -184,7 +184,7 @@ def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pyte
         own = msgspec.structs.replace(kind, emits=None if row["emits"] is None else tuple(row["emits"]))
         assert all(each in (None, own) for each in both)
     assert (None in at_once) == (many == 20)
-    monkeypatch.setattr(observation_columns, "_filled", lambda indices, _: np.zeros(len(indices), np.int32))
+    monkeypatch.setattr(observation_columns, "_fill_nulls", lambda indices, _: np.zeros(len(indices), np.int32))
     assert kinds(bulk, rows) != at_once
 
 

@@ -381,7 +381,9 @@ class LeaksItsRecord(Container):
 
 class ForgetsTheExit(Container):
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002
-        self._existing().update(lambda status: status.model_copy(update={"finished_at": exit.at, "unknown": False}))
+        self._require_storage().update(
+            lambda status: status.model_copy(update={"finished_at": exit.at, "unknown": False})
+        )
 
 
 class WritesAMessage(Container):

@@ -85,12 +85,12 @@ class RecordsTheLastExit(Container):
 
 class NeverWrites(Container):
     def write(self, **fields: object) -> None:
-        self._existing().update(lambda status: status.model_copy(update=fields))
+        self._require_storage().update(lambda status: status.model_copy(update=fields))
 
 
 class LosesThePid(Container):
     def write(self, **fields: object) -> None:
-        storage = self._existing()
+        storage = self._require_storage()
         storage.update_sync(lambda status: status.model_copy(update=fields | {"pid": 0}))
         storage.update(lambda status: status.model_copy(update=fields))
 
@@ -154,7 +154,7 @@ class OOMIsAnExit(Container):
 
 class WritesInPlace(Container):
     def write(self, **fields: object) -> None:
-        storage = self._existing()
+        storage = self._require_storage()
         storage.update(lambda status: status.model_copy(update=fields))
         data = encode(storage.get())
         storage.path.write_bytes(data[:10])

@@ -287,7 +287,7 @@ CONES: Final[dict[str, Plant]] = {
     "no run is taken again": wrapped(cones, "_replay_on_whole", lambda _: lambda run, *_: run),
     "nothing steps elsewhere": wrapped(cones, "with_atoms", _no_step_elsewhere),
     "conditions hold in a step each": wrapped(cones._Elsewhere, "relaxed", _a_step_each),  # noqa: SLF001  (an engine's own)
-    "silence is not looked for": returning(Cones, "_silent", frozenset()),
+    "silence is not looked for": returning(Cones, "_copies_that_may_emit", frozenset()),
 }  # fmt: skip
 
 FOLDED: Final[dict[str, Plant]] = {
@@ -329,7 +329,7 @@ COMPILED: Final[dict[str, Plant]] = {
 
 LEADING: Final[dict[str, Plant]] = {
     "nothing stays due": returning(Waiting, "can_stay_due", value=False),
-    "everything fair is taken": returning(leading, "_takes", value=True),
+    "everything fair is taken": returning(leading, "_fair_matches", value=True),
 }  # fmt: skip
 
 
@@ -355,14 +355,14 @@ def _ends_nowhere_else(right: Call) -> Call:
 
 RULES: Final[dict[str, Plant]] = {
     "one reply of a list fits": wrapped(Rules, "fits", _fits_no_list),
-    "an end that is not written is none": wrapped(Rules, "_found", _ends_nowhere_else),
+    "an end that is not written is none": wrapped(Rules, "_find_instants", _ends_nowhere_else),
 }  # fmt: skip
 
 MONITOR: Final[dict[str, Plant]] = {
     **RULES,
     "nothing interrupts": returning(Rules, "interrupts", value=False),
     "nothing happens unseen": returning(unobserved.Unobserved, "unseen_instants", ()),
-    "a call that was given up is over": wrapped(belief.Dynamics, "_lost", lambda _: lambda self, before, _: self.closed(before)),
+    "a call that was given up is over": wrapped(belief.Dynamics, "_after_lost_call", lambda _: lambda self, before, _: self.closed(before)),
 }  # fmt: skip
 
 

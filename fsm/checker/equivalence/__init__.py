@@ -153,13 +153,13 @@ class StepsOf:
         if self.table.row.keys() != other.row.keys():
             return False
         return all(
-            self._alike(other, name, _differing_outcomes(mine[name], others[name]), named=named)
-            or self._alike(other, name, frozenset(), named=named)
+            self._have_same_effects(other, name, _differing_outcomes(mine[name], others[name]), named=named)
+            or self._have_same_effects(other, name, frozenset(), named=named)
             for name in [name for name in mine if mine[name] is not others[name]] or list(mine)
             if name in self.table.row
         )
 
-    def _alike(self, other: SystemTable, event: str, ways: frozenset[str], *, named: bool) -> bool:
+    def _have_same_effects(self, other: SystemTable, event: str, ways: frozenset[str], *, named: bool) -> bool:
         digits = {*self.table.concerns(event, ways), *other.concerns(event, ways)}
         return all(
             _effects(self.table, sample, event, ways, named=named) == _effects(other, sample, event, ways, named=named)
@@ -194,7 +194,7 @@ def _observers(first: Table, second: Table) -> tuple[Observer, Observer]:
         event.name: next((ours[word].name for word in event.words if word in ours), event.name)
         for event in second.machine.events.values()
     }
-    indefinite = _indefinite((first, second))
+    indefinite = _indefinite_replies((first, second))
     codes = _observed_codes(((first, own), (second, theirs)), indefinite)
 
     def observer(table: Table, names: Mapping[str, str]) -> Observer:
@@ -215,7 +215,7 @@ def _observed_codes(
     return {name: tuple(each for each in replies if each not in {"ok", ANY_ERROR}) for name, replies in found.items()}
 
 
-def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
+def _indefinite_replies(both: Collection[Table]) -> tuple[str, ...]:
     """Return the replies that leave open whether a call took effect.
 
     Return none if both machines list the same replies and mention them nowhere else.

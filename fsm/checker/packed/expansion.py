@@ -211,7 +211,7 @@ def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are 
 
 
 @lean_inner
-def _alike(space: Words, words: Number, labels: Number, first: Number, step: Number, width: Width) -> bool:
+def _is_repeated(space: Words, words: Number, labels: Number, first: Number, step: Number, width: Width) -> bool:
     for other in range(first, step):
         if space[labels + other] == space[labels + step]:
             same = True
@@ -266,7 +266,7 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
         row = program[2] + 8 * event
         place = program[row + 7]
         if place < 0:
-            step = _taken(expansion, states, here, row, width, step)
+            step = _expand_row(expansion, states, here, row, width, step)
             if step == FULL:
                 return FULL
             continue
@@ -274,7 +274,7 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
         known = memo[place]
         if known == 0:
             first = step
-            step = _taken(expansion, states, here, row, width, step)
+            step = _expand_row(expansion, states, here, row, width, step)
             if step == FULL:
                 return FULL
             _remember(expansion, place, row, first, step, width)
@@ -305,7 +305,7 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
 
 
 @lean_inner
-def _taken(expansion: Expansion, states: Words, here: Number, row: Number, width: Width, step: Number) -> Number:
+def _expand_row(expansion: Expansion, states: Words, here: Number, row: Number, width: Width, step: Number) -> Number:
     program, chains, _, space, _ = expansion
     part, words, labels = written(space, width)
     size = len(width) + 2
@@ -333,6 +333,6 @@ def _taken(expansion: Expansion, states: Words, here: Number, row: Number, width
             for each in range(len(width)):
                 space[words + step * len(width) + each] = space[at + each]
             space[labels + step] = np.uint64(label)
-            if not (program[row + 3] and _alike(space, words, labels, first, step, width)):
+            if not (program[row + 3] and _is_repeated(space, words, labels, first, step, width)):
                 step += 1
     return step

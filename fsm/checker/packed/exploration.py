@@ -65,7 +65,7 @@ def represent(orbits: Numbers, words: Words, at: Number) -> None:
 
 
 @lean_inner
-def _local(orbits: Numbers, words: Words, at: Number, field: Number) -> np.uint64:
+def _local_state(orbits: Numbers, words: Words, at: Number, field: Number) -> np.uint64:
     local: np.uint64 = (words[at + orbits[field]] >> np.uint64(orbits[field + 1])) & np.uint64(orbits[field + 2])
     return local
 
@@ -73,7 +73,7 @@ def _local(orbits: Numbers, words: Words, at: Number, field: Number) -> np.uint6
 @lean_inner
 def _sorts_before(orbits: Numbers, words: Words, at: Number, one: Number, two: Number, size: Number) -> bool:
     for each in range(0, size, 3):
-        left, right = _local(orbits, words, at, one + each), _local(orbits, words, at, two + each)
+        left, right = _local_state(orbits, words, at, one + each), _local_state(orbits, words, at, two + each)
         if left != right:
             return bool(left < right)
     return False
@@ -82,7 +82,7 @@ def _sorts_before(orbits: Numbers, words: Words, at: Number, one: Number, two: N
 @lean_inner
 def _exchange(orbits: Numbers, words: Words, at: Number, one: Number, two: Number, size: Number) -> None:
     for each in range(0, size, 3):
-        left, right = _local(orbits, words, at, one + each), _local(orbits, words, at, two + each)
+        left, right = _local_state(orbits, words, at, one + each), _local_state(orbits, words, at, two + each)
         _put(orbits, words, at, one + each, right)
         _put(orbits, words, at, two + each, left)
 

@@ -209,7 +209,9 @@ class Waiting(PackedSearch):
         number[waiting] = np.arange(len(waiting), dtype=np.uint32)
         rows = graph.table.rows
         fair = [
-            _bits(label is not None and _takes(each, rows[label.row].event.name, label.name) for each in self._fair)
+            _bits(
+                label is not None and _fair_matches(each, rows[label.row].event.name, label.name) for each in self._fair
+            )
             for label in graph.labels
         ]
         program = self.facts, self.automaton, np.array(fair, np.uint64), waiting, number
@@ -228,7 +230,7 @@ def _bits(flags: Iterable[bool]) -> int:
     return sum(1 << bit for bit, flag in enumerate(flags) if flag)
 
 
-def _takes(fair: Fair, event: str, outcome: str) -> bool:
+def _fair_matches(fair: Fair, event: str, outcome: str) -> bool:
     return not fair.ends and fair.event == event and fair.outcome in {"", outcome}
 
 

@@ -105,11 +105,11 @@ class PackedGraph:
     @property
     def _expansion(self) -> Expansion:
         return Expansion(
-            program=self._flat, chains=self._chains, memo=self._memo, space=self._space, orbits=self._orbits
+            program=self._flat_program, chains=self._chains, memo=self._memo, space=self._space, orbits=self._orbits
         )
 
     @cached_property
-    def _flat(self) -> Numbers:
+    def _flat_program(self) -> Numbers:
         return self.program.flat()
 
     def locals(self, state: int) -> Locals:
@@ -188,9 +188,9 @@ class PackedGraph:
         if self._kept + count + room > len(self.steps.to) or until >= len(self.steps.first):
             kept = self.steps
             self.steps = Steps(
-                first=_grown(kept.first, 2 * until + 1),
-                to=_grown(kept.to, 2 * (self._kept + count) + room),
-                labels=_grown(kept.labels, 2 * (self._kept + count) + room),
+                first=_grow_array(kept.first, 2 * until + 1),
+                to=_grow_array(kept.to, 2 * (self._kept + count) + room),
+                labels=_grow_array(kept.labels, 2 * (self._kept + count) + room),
             )
         self.steps.first[state : until + 1] = first[: until - state + 1] + np.uint32(self._kept)
         self.steps.to[self._kept : self._kept + count] = to[:count]
@@ -204,8 +204,8 @@ class PackedGraph:
         self._ahead = np.zeros(size + 1, np.uint64)
         self.steps = Steps(
             first=self.steps.first,
-            to=_grown(self.steps.to, self._kept + size),
-            labels=_grown(self.steps.labels, self._kept + size),
+            to=_grow_array(self.steps.to, self._kept + size),
+            labels=_grow_array(self.steps.labels, self._kept + size),
         )
         if size > len(self.window.to):
             self.window = empty_steps(len(self.window.first) - 1, size)
@@ -219,7 +219,7 @@ class PackedGraph:
         most = met + len(self._ahead) - 1
         states, slots, _ = self._visited
         if most * width > len(states):
-            states = _grown(states, 5 * most * width // 4)
+            states = _grow_array(states, 5 * most * width // 4)
         if 3 * most > 2 * len(slots):
             size = 1 << (3 * most // 2).bit_length()
             self._visited = self._visited._replace(slots=np.zeros(0, np.uint64))
@@ -255,7 +255,7 @@ def empty_steps(states: int, steps: int) -> Steps:
     )
 
 
-def _grown(array: NDArray[S], size: int) -> NDArray[S]:
+def _grow_array(array: NDArray[S], size: int) -> NDArray[S]:
     if size > len(array):
         array.resize(size, refcheck=False)
     return array

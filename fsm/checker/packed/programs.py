@@ -113,7 +113,7 @@ class Tests:
         self._vector = vector
         self.rows: list[tuple[int, ...]] = []
         self.members: list[bool] = []
-        self._set = cache(self._new_set)
+        self._set = cache(self._add_set)
         self._known: dict[int, tuple[Condition, int]] = {}
 
     def of(self, condition: Condition | None) -> int:
@@ -147,7 +147,7 @@ class Tests:
         self.rows.append((each.word, each.shift, each.mask, members, yes, no))
         return len(self.rows) - 1
 
-    def _new_set(self, part: str, states: frozenset[str]) -> int:
+    def _add_set(self, part: str, states: frozenset[str]) -> int:
         first = len(self.members)
         self.members += [state in states for state in self._table.table_of(part).states]
         return first
@@ -190,9 +190,9 @@ class Writing:
         alike = len({path.way.name for path in event.paths}) < len(event.paths)
         for path in event.paths:
             alike |= self._path(row, path)
-        return self._tests.of(event.joint.when), first, len(self._paths), alike, *self._depends(event)
+        return self._tests.of(event.joint.when), first, len(self._paths), alike, *self._write_dependencies(event)
 
-    def _depends(self, event: JointRow) -> tuple[int, int, int, int]:
+    def _write_dependencies(self, event: JointRow) -> tuple[int, int, int, int]:
         first, kept, place, size = len(self._reads), len(self._kept), self.memo, 1
         others = [(1 << BITS) - 1] * self._vector.width
         for digit in event.digits:

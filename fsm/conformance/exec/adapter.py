@@ -205,7 +205,7 @@ class Talk:
                 self._changed.acquire()
                 self._reading = False
                 self._changed.notify_all()
-            found = self._decoded(line)
+            found = self._decode_answer(line)
             waiting[found.id] = found
         del waiting[asked.id]
         if asked.record and answer.record is msgspec.UNSET:
@@ -214,7 +214,7 @@ class Talk:
             )
         return answer
 
-    def _decoded(self, line: bytes) -> ChildAnswer:
+    def _decode_answer(self, line: bytes) -> ChildAnswer:
         try:
             answer = decode(line, _ANSWER)
         except ValueError as error:
@@ -302,7 +302,7 @@ class Child:
         self._talk.reset()
 
     def do(self, event: str) -> str:
-        return self._replied(ChildRequest(do=event), event) or ""
+        return self._ask_for_reply(ChildRequest(do=event), event) or ""
 
     def shows(self) -> str:
         if self._talk.shows is None:
@@ -319,10 +319,10 @@ class Child:
         return not self._talk.ask(ChildRequest(arrange=event, outcome=outcome, stage=stage)).unsupported
 
     def begin(self, event: str) -> str | None:
-        return self._replied(ChildRequest(begin=event), event)
+        return self._ask_for_reply(ChildRequest(begin=event), event)
 
     def end(self, event: str) -> str | None:
-        return self._replied(ChildRequest(end=event), event)
+        return self._ask_for_reply(ChildRequest(end=event), event)
 
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
         return self._talk.ask(ChildRequest(record=True)).record
@@ -332,7 +332,7 @@ class Child:
 
     def crash(self, event: str, point: int) -> bool:
         for_restart = [each for each in self._talk.arranged if each.arrange != event]
-        self._replied(ChildRequest(crash=event, point=point), event)
+        self._ask_for_reply(ChildRequest(crash=event, point=point), event)
         died = self._talk.died
         self._talk.restart(*for_restart)
         return died
@@ -340,7 +340,7 @@ class Child:
     def serial(self) -> str:
         return self._talk.name
 
-    def _replied(self, request: ChildRequest, event: str) -> str | None:
+    def _ask_for_reply(self, request: ChildRequest, event: str) -> str | None:
         answer = self._talk.ask(request)
         if answer.unsupported:
             raise UnsupportedError(event if answer.unsupported is True else answer.unsupported)

@@ -49,7 +49,7 @@ def _without_label_sources(drawing: Drawing, found: Mapping[str, tuple[str, ...]
     return replace(drawing, states=kept, arrows=arrows)
 
 
-def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def _merge_names(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     merged: dict[str, tuple[str, ...]] = {}
     names: dict[str, str] = {}
     for name, states in found.items():
@@ -73,7 +73,7 @@ class Matching:
         self.events = {event for _, event in events}
         self.sourceless = any(arrow.source is None for arrow in self.drawing.arrows)
         nowhere = {event for arrow, event in events if arrow.source is None and machine.events[event].interrupts}
-        self.abstraction = Abstraction(machine, _merged(machine, self.found), nowhere)
+        self.abstraction = Abstraction(machine, _merge_names(machine, self.found), nowhere)
         self.initial = self.abstraction.shown[machine.initial]
         self.shown = {self._drawn_name(name) for name in self.drawing.states}
         self.shown |= {self.initial, ""} if self.sourceless else set()
@@ -221,7 +221,11 @@ def choose(
     Of several drawings, choose the one that does not differ from the other side, or else the only one that shares a
     state with it. Raise :class:`InputError` if that leaves a choice, or if a candidate cannot be read.
     """
-    compared = [compare(one, other, complete=complete) for one in _readable(first) for other in _readable(second)]
+    compared = [
+        compare(one, other, complete=complete)
+        for one in _without_problems(first)
+        for other in _without_problems(second)
+    ]
     for comparison in compared:
         if comparison.equal:
             return comparison
@@ -232,14 +236,14 @@ def choose(
     likely = [each for each in compared if any(state.where is Where.BOTH for state in each.states)]
     if len(likely or compared) == 1:
         return (likely or compared)[0]
-    raise InputError([_several(side) for side in sides if len(side) > 1])
+    raise InputError([_several_drawings_problem(side) for side in sides if len(side) > 1])
 
 
-def _readable(side: Machine | tuple[Drawing, ...]) -> list[Machine | Drawing]:
+def _without_problems(side: Machine | tuple[Drawing, ...]) -> list[Machine | Drawing]:
     return [found for found in side if not found.problems] if isinstance(side, tuple) else [side]
 
 
-def _several(side: tuple[Drawing, ...]) -> Problem:
+def _several_drawings_problem(side: tuple[Drawing, ...]) -> Problem:
     lines = ", ".join(str(found.line) for found in side)
     what = f"the file has {len(side)} drawings, on lines {lines}, and none of them equals the other side"
     return Problem(
@@ -307,7 +311,7 @@ def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -
 
 
 def _compare_drawings(first: Drawing, second: Drawing) -> Comparison:
-    mine, theirs = _drawn(first), _drawn(second)
+    mine, theirs = _drawn_moves(first), _drawn_moves(second)
     states = {**first.states, **second.states}
     return Comparison(
         first=first.place,
@@ -328,7 +332,7 @@ def _compare_drawings(first: Drawing, second: Drawing) -> Comparison:
     )
 
 
-def _drawn(drawing: Drawing) -> dict[Move, Location]:
+def _drawn_moves(drawing: Drawing) -> dict[Move, Location]:
     found: dict[Move, Location] = {}
     for arrow in drawing.arrows:
         for label in arrow.labels or [""]:

@@ -193,7 +193,7 @@ class _PictureBuilder:
         for ends, cell in ((False, event.cells[state]), (True, event.ends.get(state))):
             match cell:
                 case Moves(outcomes=ways):
-                    yield from self._ways(event, ways, state, replace(label, ends=ends))
+                    yield from self._outcome_arrows(event, ways, state, replace(label, ends=ends))
                 case Ignores() if "ignores" in self.show:
                     yield state, state, replace(label, cell="ignores")
                 case Refuses(codes=codes) if "refuses" in self.show:
@@ -201,7 +201,7 @@ class _PictureBuilder:
                 case Silent() if "silent" in self.show:
                     yield state, state, replace(label, cell="silent")
 
-    def _ways(self, event: Event, ways: Iterable[Outcome], state: str, label: EdgeLabel) -> Iterator[_Arrow]:
+    def _outcome_arrows(self, event: Event, ways: Iterable[Outcome], state: str, label: EdgeLabel) -> Iterator[_Arrow]:
         several = len({(way.to, _error(way)) for way in ways}) > 1
         named = label.ends or "outcomes" in self.show
         reached = {} if named else _states_at_call_end(event, ways, state)

@@ -47,7 +47,7 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
     if label.error:
         words += f" {FAILS}" if label.error == "error" else f" {FAILS} {label.error}"
     if label.emits and emits:
-        own = len(label.emits) == 1 and _letters(label.emits[0]) == _letters(label.event)
+        own = len(label.emits) == 1 and _letters_and_digits(label.emits[0]) == _letters_and_digits(label.event)
         words += f" {OWN}" if own else f" / {', '.join(label.emits)}"
     return words
 
@@ -137,7 +137,7 @@ def origin(edge: PictureEdge, picture: Picture) -> str:
     return f"{edge.source} {edge.target}" if alone else edge.source
 
 
-def _letters(name: str) -> str:
+def _letters_and_digits(name: str) -> str:
     return "".join(filter(str.isalnum, name)).lower()
 
 
@@ -228,7 +228,7 @@ def _row(cells: list[str]) -> str:
 def _cell(cell: Cell) -> str:
     match cell:
         case Moves(outcomes=ways):
-            return "<br>".join(dict.fromkeys(map(_way, ways)))
+            return "<br>".join(dict.fromkeys(map(_outcome_text, ways)))
         case Ignores():
             return "·"
         case Refuses(codes=codes):
@@ -241,7 +241,7 @@ def _cell(cell: Cell) -> str:
             assert_never(cell)
 
 
-def _way(way: Outcome) -> str:
+def _outcome_text(way: Outcome) -> str:
     words = f"{'… ' if way.begins else '→ '}{way.to}"
     if way.reply and way.reply != ("ok",):
         words += f", ok or ✗{_codes(way.reply)}" if "ok" in way.reply else f", ✗{_codes(way.reply)}"

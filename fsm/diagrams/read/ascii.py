@@ -33,13 +33,13 @@ def drawings(sheet: Canvas) -> Iterator[Drawing]:
         inner, around = boxes(sheet, within)
         left -= sum(len(sheet.rows[row]) for row in within) if inner else 0
         if left < 0:
-            yield _too_large(sheet, within, f"the drawings up to here have more than {LARGEST:,} characters")
+            yield _too_large_drawing(sheet, within, f"the drawings up to here have more than {LARGEST:,} characters")
             break
         if inner:
             yield from _read(Wires(sheet, within, inner), inner, around)
 
 
-def _too_large(sheet: Canvas, within: range, what: str) -> Drawing:
+def _too_large_drawing(sheet: Canvas, within: range, what: str) -> Drawing:
     problem = Problem(
         path=sheet.path, line=within.start + 1, code="FSM411", what=what, hint="copy the drawing to a file of its own"
     )
@@ -69,7 +69,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
     labels = Labels(wires=lines).find(nets, first, last)
     pairs = [(net, _pairs(net, lines)) for net in pieces]
     if sum(len(net.nodes) * len(ends) for net, ends in pairs) > _LONGEST:
-        yield _too_large(lines.sheet, lines.within, "too many arrows share a line")
+        yield _too_large_drawing(lines.sheet, lines.within, "too many arrows share a line")
         return
     at: dict[Stroke, list[PlacedLabel]] = defaultdict(list)
     for label in labels:
@@ -141,10 +141,10 @@ def _net_fault(
         what = "the line forms a ring, so there are two ways along it"
         return top, "FSM405", what, "draw a separate line for each way"
     if not heads:
-        what = f"the line {_between_ends(tails, lines)}has no arrowhead"
+        what = f"the line {_ends_phrase(tails, lines)}has no arrowhead"
         return first, "FSM404", what, "end the line with one of < > ^ v, at a box or a word"
     if len(tails) > 1 and any(end.state is None for end in tails):
-        what = f"the line {_between_ends(tails, lines)}has arrowheads elsewhere, but none at these ends"
+        what = f"the line {_ends_phrase(tails, lines)}has arrowheads elsewhere, but none at these ends"
         return first, "FSM404", what, "add the missing arrowhead, or the missing box"
     if not tails and len(heads) != 2:  # noqa: PLR2004  (a line with an arrowhead at each end)
         hint = "begin the line at a box, or with a + that touches no box"
@@ -160,7 +160,7 @@ def _net_fault(
     return None
 
 
-def _between_ends(ends: list[NetEnd], lines: Wires) -> str:
+def _ends_phrase(ends: list[NetEnd], lines: Wires) -> str:
     places = [lines.sheet.place(end.cell) for end in ends]
     named = [f"{end.state or 'nothing'} ({at.line}:{at.column})" for end, at in zip(ends, places, strict=True)]
     return f"between {' and '.join(named)} " if named else ""

@@ -313,11 +313,13 @@ def _is_vertical(char: str) -> bool:
 def _has_clean_corners(sheet: Canvas, row: int, sides: _Sides, up: Direction) -> bool:
     left, right = sides
     return (
-        right - left >= NARROWEST - 1 and _turns(sheet, (row, left), up, "W") and _turns(sheet, (row, right), up, "E")
+        right - left >= NARROWEST - 1
+        and _can_turn(sheet, (row, left), up, "W")
+        and _can_turn(sheet, (row, right), up, "E")
     )
 
 
-def _turns(sheet: Canvas, corner: GridCell, up: Direction, out: Direction) -> bool:
+def _can_turn(sheet: Canvas, corner: GridCell, up: Direction, out: Direction) -> bool:
     char = sheet.at(corner)
     if char in HEADS or not (char in ARMS or char == " "):
         return False

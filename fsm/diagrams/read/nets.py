@@ -205,7 +205,7 @@ class Labels:
         level = self._stretches_above_or_below(stack)
         beside = self._stretches_beside(stack)
         if len(level) > 1:
-            self._ambiguous(stack, level.values())
+            self._add_ambiguity(stack, level.values())
         elif level:
             ((number, at),) = level.items()
             rivals = tuple(node for each, (gap, node) in beside.items() if each != number and gap <= 1)
@@ -214,7 +214,7 @@ class Labels:
             nearest, at = min(beside.values())
             near = [node for gap, node in beside.values() if gap <= 1 or gap < 2 * nearest or gap == nearest]
             if len(near) > 1:
-                self._ambiguous(stack, near)
+                self._add_ambiguity(stack, near)
             else:
                 yield PlacedLabel(step=self._step(stack), at=at)
         else:
@@ -222,7 +222,7 @@ class Labels:
             hint = "write the label above, below or beside its line, or remove it from the drawing"
             self.wires.add_problem(stack[0].start, "FSM406", what, hint)
 
-    def _ambiguous(self, stack: tuple[Phrase, ...], nodes: Iterable[Stroke]) -> None:
+    def _add_ambiguity(self, stack: tuple[Phrase, ...], nodes: Iterable[Stroke]) -> None:
         places = [self.wires.sheet.place(node.cell) for node in nodes]
         lines = " and ".join(f"the line at {place.line}:{place.column}" for place in places)
         what = f"'{stack[0].text}' could be the label of several lines: {lines}"

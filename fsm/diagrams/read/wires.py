@@ -54,8 +54,10 @@ class Wires:
         self.problems: list[tuple[GridCell, Problem]] = []
         found = ((row, each) for row in within for each in STROKE.finditer(sheet.drawn[row]))
         chars = {(row, each.start()): each.group() for row, each in found}
-        self.chars = {cell: char for cell, char in chars.items() if cell not in self.owners and self._turns(cell, char)}
-        self.crossed = cache(self._crossed)
+        self.chars = {
+            cell: char for cell, char in chars.items() if cell not in self.owners and self._is_turn(cell, char)
+        }
+        self.crossed = cache(self._is_crossing)
         self._trace()
 
     def add_problem(self, cell: GridCell, code: str, what: str, hint: str) -> None:
@@ -77,14 +79,14 @@ class Wires:
     def char(self, cell: GridCell) -> str:
         return self.chars.get(cell, " ")
 
-    def _turns(self, cell: GridCell, char: str) -> bool:
+    def _is_turn(self, cell: GridCell, char: str) -> bool:
         if char not in ROUND:
             return True
         near = {to: self.sheet.at(beyond(cell, to)) for to in OPPOSITE if reaches(char, to)}
         ways = {to for to, other in near.items() if other not in ROUND and reaches(other, OPPOSITE[to])}
         return bool(ways & {"E", "W"} and ways & {"N", "S"})
 
-    def _crossed(self, cell: GridCell) -> bool:
+    def _is_crossing(self, cell: GridCell) -> bool:
         char = self.char(cell)
         sides: tuple[Direction, Direction] = ("W", "E") if reaches(char, "N") else ("N", "S")
         return char in STRAIGHT and all(self._ends_at(beyond(cell, to), OPPOSITE[to]) for to in sides)

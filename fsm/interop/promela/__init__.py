@@ -153,7 +153,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     taken = tuple(steps(words.machine, words.codes))
     macros, rounds = [], list[str]()
     for number, fair in enumerate(claim.fair):
-        where = [step.source for step in taken if _concerns(fair, step)]
+        where = [step.source for step in taken if _applies_to(fair, step)]
         # The beginning of a second call counts as possible although no step takes it.  The same applies to an
         # unspecified end of a call.
         possible = words.any_of(where, "is") if fair.outcome or not fair.ends else "true"
@@ -179,7 +179,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
         turns = [
             f"turn = (committed && turn == {number} -> {number + 1} : turn)"
             for number, fair in enumerate(claim.fair)
-            if _concerns(fair, step)
+            if _applies_to(fair, step)
         ]
         due = (f"due = DUE(due, {instant})" for instant in instants)
         yield option(words, step, *due, *turns, guard=f"(!committed || ({' && '.join(kept)}))")
@@ -206,7 +206,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     )
 
 
-def _concerns(fair: Fair, step: ExportedStep) -> bool:
+def _applies_to(fair: Fair, step: ExportedStep) -> bool:
     return (fair.event, fair.ends) == (step.event, step.ends) and fair.outcome in {"", step.way.name}
 
 
@@ -229,7 +229,7 @@ def follows_product(words: PromelaNames, other: Machine) -> Product:
     signals = [name for name, event in words.machine.events.items() if event.kind == "signal"]
     shared = {name: event for name, event in other.events.items() if event.kind == "signal" and name in signals}
     bits = {state: 1 << bit for bit, state in enumerate(other.states)}
-    closed = {state: sum(bits[to] for to in _reached(other, state)) for state in other.states}
+    closed = {state: sum(bits[to] for to in _hidden_closure(other, state)) for state in other.states}
     after = {words.outputs[output]: event for output, event in known.items()}
     after |= {words.events[name]: event for name, event in shared.items()}
 
@@ -257,7 +257,7 @@ def _states_after(other: Machine, event: Event, state: str) -> frozenset[str]:
     return frozenset(other.states) if ways is None else frozenset(way.to for way in ways)
 
 
-def _reached(other: Machine, state: str) -> set[str]:
+def _hidden_closure(other: Machine, state: str) -> set[str]:
     hidden = [event for event in other.events.values() if event.kind == "hidden"]
     found: set[str] = set()
     fresh = {state}

@@ -123,7 +123,7 @@ class Groups:
             case "moves" | "ends":
                 return self._moves(mention)
             case "refuses":
-                codes = _listed(mention.part.written.refuses[mention.key])
+                codes = _as_tuple(mention.part.written.refuses[mention.key])
                 if not codes:
                     what = f"event '{self.name}' has no error reply for '{mention.key}' in 'refuses'"
                     self.problems.say("FSM112", what, "name an error, or use 'silent'", *mention.place)
@@ -159,7 +159,7 @@ class Groups:
 
     def _outcome(self, each: WrittenOutcome, at: Keys) -> Outcome:
         target = self._target(each, at)
-        replies = _listed(each.reply)
+        replies = _as_tuple(each.reply)
         begins = self.kind == "call" and each.begins is not None and each.to is None
         if not replies:
             hint = "name a reply, or leave out 'reply', which then is ok"
@@ -212,7 +212,7 @@ def ways(cells: Iterable[Cell]) -> Iterator[Outcome]:
             yield from cell.outcomes
 
 
-def _listed(written: str | Sequence[str]) -> tuple[str, ...]:
+def _as_tuple(written: str | Sequence[str]) -> tuple[str, ...]:
     return (written,) if isinstance(written, str) else tuple(written)
 
 
@@ -243,7 +243,7 @@ class Events:
             what = f"call '{name}' cannot interrupt calls"
             self.problems.say("FSM118", what, "only signals and hidden events can interrupt calls", *at, "interrupts")
         self.problems.known("FSM108", "unknown clause", written.clause, self.known, *at, "clause")
-        own = self._implied(name, written, written)
+        own = self._implied_clause(name, written, written)
         groups = self._groups(name, written, written.actual_kind, own)
         cells = groups.cells()
         for state in self.problems.model.written.states:
@@ -285,8 +285,8 @@ class Events:
             what = f"event '{name}' is like '{model.name}', but has cells for '*'"
             self.problems.say("FSM127", what, f"name the states in which '{name}' differs, or leave out 'like'", *at)
         like = others[model.name]
-        of_model = self._implied(model.name, like, like)
-        of_this = self._implied(name, written, like)
+        of_model = self._implied_clause(model.name, like, like)
+        of_this = self._implied_clause(name, written, like)
         groups = self._groups(name, written.model_copy(update={"clause": like.clause}), model.kind, of_this)
 
         def own(cell: C) -> C:
@@ -302,7 +302,7 @@ class Events:
             aliases=tuple(written.aliases),
         )
 
-    def _implied(self, name: str, about: WrittenEvent, of: WrittenEvent) -> Clause:
+    def _implied_clause(self, name: str, about: WrittenEvent, of: WrittenEvent) -> Clause:
         return implied(self.problems, self.problems.model.written.machine, name, about.about, of)
 
     def _groups(self, name: str, written: WrittenEvent, kind: Kind, own: Clause) -> Groups:

@@ -61,7 +61,7 @@ class Grammar(ABC):
         self.words = _tokens(self.text)
 
     def sequence(self) -> Sequence:
-        found = self._separated("then", self.written)
+        found = self._read_separated("then", self.written)
         if self.peek():
             hint = "insert 'and', 'or' or 'then' before it"
             raise ConditionError(f"{self.text!r} continues with '{self.peek()}'", hint)
@@ -87,17 +87,17 @@ class Grammar(ABC):
         means = self._read_disjunction()
         return WrittenCondition(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
 
-    def _separated(self, separator: str, read: Callable[[], T]) -> list[T]:
+    def _read_separated(self, separator: str, read: Callable[[], T]) -> list[T]:
         found = [read()]
         while self.take(separator):
             found.append(read())
         return found
 
     def _read_disjunction(self) -> Condition:
-        return _any_of(self._separated("or", self._read_conjunction))
+        return _any_of(self._read_separated("or", self._read_conjunction))
 
     def _read_conjunction(self) -> Condition:
-        parts = self._separated("and", self._read_negation)
+        parts = self._read_separated("and", self._read_negation)
         return parts[0] if len(parts) == 1 else All(of=tuple(parts))
 
     def _read_negation(self) -> Condition:
@@ -113,11 +113,11 @@ class Grammar(ABC):
                     raise ConditionError(f"the condition {self.text!r} lacks a ')'", "add the closing parenthesis")
                 return inner
             word = self.word("a condition")
-            return self._defined(word) if isinstance(self.define.get(word), str) else self.atom(word)
+            return self._read_definition(word) if isinstance(self.define.get(word), str) else self.atom(word)
         finally:
             self.depth -= 1
 
-    def _defined(self, word: str) -> Condition:
+    def _read_definition(self, word: str) -> Condition:
         try:
             return replace(self, text=str(self.define[word]), words=[], next=0).condition().means
         except ConditionError as error:
@@ -136,7 +136,7 @@ class Grammar(ABC):
         return word
 
     def emitted(self) -> list[str]:
-        return self._separated(",", lambda: self.word("an output"))
+        return self._read_separated(",", lambda: self.word("an output"))
 
     def reply(self, event: str, kind: Kind) -> str:
         if kind != "call":
@@ -187,22 +187,22 @@ class MachineGrammar(Grammar):
             case "is" | "was":
                 return In(states=self._states(self.word("a state")), before=word == "was")
             case "shows" | "showed":
-                return In(states=self._showing(self.word("a text that a state shows")), before=word == "showed")
+                return In(states=self._states_showing(self.word("a text that a state shows")), before=word == "showed")
             case "emits":
-                return self._emits()
+                return self._read_emits()
             case "silent":
-                return self._silent()
+                return self._read_silent()
             case _ if word in WORDS or word in {")", ","}:
                 raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", "see 'fsm check --help'")
         return self._read_event_or_state(word)
 
-    def _emits(self) -> Condition:
+    def _read_emits(self) -> Condition:
         if not self.take("only"):
             return Emits(output=self._output(self.word("an output")))
         found = [self._output(word) for word in self.emitted()]
         return EmitsOnly(outputs=tuple(each for each in found if each))
 
-    def _silent(self) -> Condition:
+    def _read_silent(self) -> Condition:
         if not self.take("on"):
             raise ConditionError(f"the condition {self.text!r} lacks 'on' after 'silent'", "write 'silent on EVENT'")
         word = self.word("an event")
@@ -235,7 +235,7 @@ class MachineGrammar(Grammar):
             raise ConditionError(f"unknown state '{word}'", nearest(word, known, of="states"))
         return frozenset({word})
 
-    def _showing(self, word: str) -> frozenset[str]:
+    def _states_showing(self, word: str) -> frozenset[str]:
         found = frozenset(each.name for each in self.machine.states.values() if each.shows == word)
         if not found:
             shown = dict.fromkeys(each.shows for each in self.machine.states.values())
@@ -296,7 +296,7 @@ class SystemGrammar(Grammar):
                 found = self._read_part_state(self._part(self.word("a part")), every=word == "every")
                 return Not(of=found) if word == "no" else found
             case "emits" | "tells":
-                return self._emits(word)
+                return self._read_emits(word)
             case _ if word in self.scope.system.parts:
                 return self._read_part_state(self._single_part(word), every=True)
             case _ if word in PART_WORDS or word in {")", ",", "("}:
@@ -337,7 +337,7 @@ class SystemGrammar(Grammar):
         found: list[str] = []
         among: set[str] = set()
         for word in words:
-            names = self._emitted(word)
+            names = self._output_names(word)
             if len(names) > 1:
                 raise ConditionError(f"{len(names)} copies emit '{word}' in {self.text!r}", "select one copy: for = …")
             found += names
@@ -347,17 +347,17 @@ class SystemGrammar(Grammar):
                 among |= {f"{output}{copy.suffix}" for output in known for copy in self.scope.meant[part.name]}
         return EmitsOnly(outputs=tuple(found), among=frozenset(among))
 
-    def _emits(self, verb: str) -> Condition:
+    def _read_emits(self, verb: str) -> Condition:
         if verb == "emits" and self.take("only"):
             return self._emits_only(self.emitted())
         word = self.word("an output")
         if word == NOTHING and verb == "emits":
             return Emits(output="")
         return _any_of(
-            Emits(output=name) if verb == "emits" else StepEmits(output=name) for name in self._emitted(word)
+            Emits(output=name) if verb == "emits" else StepEmits(output=name) for name in self._output_names(word)
         )
 
-    def _emitted(self, word: str) -> list[str]:
+    def _output_names(self, word: str) -> list[str]:
         by = {part.name: outputs(part.machine) for part in self.scope.system.parts.values()}
         emitters = (part for part, known in by.items() if word in known)
         names = [f"{word}{copy.suffix}" for part in emitters for copy in self.scope.meant[part]]

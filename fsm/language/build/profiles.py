@@ -120,14 +120,14 @@ def deviation(
 def profiles(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[str, Profile]:
     written = problems.model.written.profile
     made: dict[str, Profile] = {}
-    for name in _parents_first(problems):
+    for name in _sort_parents_first(problems):
         each = written[name]
         parent = made.get(each.extends) if each.extends is not None else None
         made[name] = Overriding(problems=problems, machine=machine, sets=sets, name=name).profile(each, parent)
     return {name: made[name] for name in written}
 
 
-def _parents_first(problems: Problems[Written]) -> list[str]:
+def _sort_parents_first(problems: Problems[Written]) -> list[str]:
     written = problems.model.written.profile
     ordered: dict[str, None] = {}
     for first in written:
@@ -148,7 +148,7 @@ def _parents_first(problems: Problems[Written]) -> list[str]:
     return list(ordered)
 
 
-def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[Override]:
+def _inherited_overrides(parent: Profile, own: Iterable[Override], name: str) -> Iterator[Override]:
     named = {each.name for each in own}
     own = [each for each in own if each.deviation or not (each.since or each.until)]
     cells = {(each.event, state) for each in own for state in each.cells}
@@ -188,7 +188,7 @@ class Overriding:
             extends=parent.name if parent else "",
             since=written.since,
             until=written.until,
-            overrides=(*_inherited(parent, overrides, self.name), *overrides) if parent else tuple(overrides),
+            overrides=(*_inherited_overrides(parent, overrides, self.name), *overrides) if parent else tuple(overrides),
             exemptions=(*taken_over, *own),
         )
         # Check that a call that begins can also end under the profile.

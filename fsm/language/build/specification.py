@@ -76,10 +76,10 @@ class ClaimBuilder:
         match kind:
             case "always":
                 conditions = tuple(self._condition(text, *at) for text, at in listed(written.always, kind))
-                return claims.Always(conditions=conditions, when=self._optional(written.when, "when"))
+                return claims.Always(conditions=conditions, when=self._optional_condition(written.when, "when"))
             case "never":
                 sequences = self._sequences(written.never, kind)
-                return claims.Never(sequences=sequences, until=self._optional(written.until, "until"))
+                return claims.Never(sequences=sequences, until=self._optional_condition(written.until, "until"))
             case "reachable":
                 return self._reachable()
             case "leads-to":
@@ -120,7 +120,7 @@ class ClaimBuilder:
             states += list(self.of.states) if state == REST else [state] if isinstance(named, str) else named
         if not states:
             return claims.Reachable(sequences=sequences)
-        return claims.Reachable(sequences=tuple(_starting_in(state, each) for each in sequences for state in states))
+        return claims.Reachable(sequences=tuple(_require_start(state, each) for each in sequences for state in states))
 
     def _leads_to(self) -> claims.LeadsTo:
         written = self.written
@@ -143,7 +143,7 @@ class ClaimBuilder:
             kind = self.of.system.events[name].kind
         if kind != "call":
             self.problems.say("FSM303", f"{kind} '{name}' is not a call", "only a call can be idempotent", "idempotent")
-        return claims.Idempotent(event=name, once=self._optional(self.written.once, "once"))
+        return claims.Idempotent(event=name, once=self._optional_condition(self.written.once, "once"))
 
     def _joint_event(self, name: str, within: Scope) -> str:
         names = within.events.get(name, ())
@@ -212,7 +212,7 @@ class ClaimBuilder:
     def _condition(self, text: str, *at: str | int) -> WrittenCondition:
         return self._read(text, Grammar.condition, *at)
 
-    def _optional(self, text: str | None, at: str) -> WrittenCondition | None:
+    def _optional_condition(self, text: str | None, at: str) -> WrittenCondition | None:
         return None if text is None else self._condition(text, at)
 
     def _sequences(self, written: str | list[str] | None, kind: str) -> tuple[Sequence, ...]:
@@ -235,7 +235,7 @@ def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, Keys]]:
     return [(text, (kind, index)) for index, text in enumerate(value or ())]
 
 
-def _starting_in(state: str, sequence: Sequence) -> Sequence:
+def _require_start(state: str, sequence: Sequence) -> Sequence:
     first, *rest = sequence
     before = In(states=frozenset({state}), before=True)
     return (WrittenCondition(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)
@@ -280,7 +280,7 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
         problems.known("FSM305", "unknown profile", profile, machine.profiles, "under", profile)
     problems.refuse()
     sizes = {NO_PROFILE: written.expect, **written.under} if written.expect else written.under
-    expect = _inherited(machine, {name: Counts(**each.model_dump()) for name, each in sizes.items()})
+    expect = _with_inherited(machine, {name: Counts(**each.model_dump()) for name, each in sizes.items()})
     return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
 
 
@@ -362,10 +362,10 @@ def _failures(
                 here.say("FSM307", what, "keep only the intended failure", *place)
             found[profile] = KnownFailure(**failure.model_dump(include={"about", "length", "link"}))
             alone |= {profile} if failure.alone else set()
-    return _inherited(machine, found, alone)
+    return _with_inherited(machine, found, alone)
 
 
-def _inherited(machine: AnyModel, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
+def _with_inherited(machine: AnyModel, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
     if isinstance(machine, System):
         return stated
     nearest = {name: next((each for each in machine.lineage(name) if each in stated), "") for name in machine.profiles}

@@ -38,10 +38,10 @@ def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, Wr
     joints, changes = file.written.event, dict[str, WrittenChange]()
     for own in meant(profile, file.written.profile).values():
         changes |= file.written.profile[own].event
-    return {name: _changed(each, changes[name]) if name in changes else each for name, each in joints.items()}
+    return {name: _apply_change(each, changes[name]) if name in changes else each for name, each in joints.items()}
 
 
-def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
+def _apply_change(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
     words = ("about", "clause", "when")
     changed: dict[str, object] = {word: getattr(change, word) for word in words if word in change.model_fields_set}
     if change.steps:
@@ -102,19 +102,19 @@ class JointEventBuilder:
                 kind=self.written.actual_kind,
                 about=self.written.about,
                 clause=self.system.clauses.get(name or "", own),
-                ways=tuple(self._ways(copy)),
+                ways=tuple(self._build_ways(copy)),
                 of=copy,
                 rpc=self.written.rpc or "",
                 when=self._condition(self.written.when, copy, "when"),
             )
 
-    def _ways(self, copy: Copy | None) -> Iterator[JointWay]:
+    def _build_ways(self, copy: Copy | None) -> Iterator[JointWay]:
         if self.written.steps:
             yield JointWay(name="done", steps=tuple(self._steps(self.written.steps, copy, "steps")))
         for name, way in self.written.ways.items():
-            yield self._way(name, way, copy)
+            yield self._build_way(name, way, copy)
 
-    def _way(self, name: str, way: WrittenWay, copy: Copy | None) -> JointWay:
+    def _build_way(self, name: str, way: WrittenWay, copy: Copy | None) -> JointWay:
         reply = (way.reply,) if isinstance(way.reply, str) else tuple(way.reply or ())
         if reply and self.written.actual_kind != "call":
             what = f"{self.written.actual_kind} '{self.name}' has a reply"

@@ -29,7 +29,7 @@ def find_control_characters(value: object, path: str, lines: Lines, where: Keys 
     for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield from find_control_characters(each, path, lines, (*where, key))
         if found := control_character(f"{key}{each if isinstance(each, str) else ''}"):
-            what = f"{_dotted((*where, key))} has the control character U+{ord(found):04X}"
+            what = f"{_dotted_key((*where, key))} has the control character U+{ord(found):04X}"
             hint = "remove the character, because names and texts are printed"
             yield Problem(path=path, line=lines.find(*where, key), code="FSM006", what=what, hint=hint)
 
@@ -45,7 +45,7 @@ def misfits(
         # If both text and a list are allowed, pydantic reports the errors of both forms.  If an entry of a list is
         # wrong, skip the error that the list is not text.
         if named or where not in around:
-            code, what, hint = _described(error, where, vocabulary, named=named)
+            code, what, hint = _describe_error(error, where, vocabulary, named=named)
             problem = Problem(path=path, line=lines.find(*where), code=code, what=what, hint=hint)
             found.setdefault((where, named), problem)
     return tuple(sorted(found.values(), key=lambda problem: problem.line))
@@ -67,7 +67,7 @@ def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]
     return ((*where, loc[-1]) if error["type"] == "missing" else where), named
 
 
-def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, named: bool) -> tuple[str, str, str]:
+def _describe_error(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, named: bool) -> tuple[str, str, str]:
     table, last = where[:-1], where[-1] if where else ""
     match error["type"]:
         case "extra_forbidden":
@@ -85,14 +85,14 @@ def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, name
     hint = f"give {vocabulary.expected(*where)}"
     if values and isinstance(value, str):
         hint = nearest(value, values, of="values")
-    return "FSM012", f"{_dotted(where)} is {_value_text(value)}", hint
+    return "FSM012", f"{_dotted_key(where)} is {_value_text(value)}", hint
 
 
 def _table(where: Keys) -> str:
-    return f"[{_dotted(where)}]" if where else "the file"
+    return f"[{_dotted_key(where)}]" if where else "the file"
 
 
-def _dotted(where: Keys) -> str:
+def _dotted_key(where: Keys) -> str:
     text = ""
     for part in where:
         if isinstance(part, int):

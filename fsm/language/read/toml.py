@@ -33,23 +33,23 @@ def document(data: bytes, path: str) -> dict[str, Any]:
     # tomllib takes cubic time for a key with many parts.  If a line has that many dots, count the parts first.
     counted = _nesting(text) if re.search(rf"(?:\.[^.\n]*+){{{DEEPEST}}}", text) else ()
     if line := next((line for line, _, parts in counted if parts > DEEPEST), 0):
-        raise _too_deep(path, line)
+        raise _nesting_error(path, line)
     try:
         read = tomllib.loads(text)
     except RecursionError as error:
-        raise _too_deep(path, _deepest_line(text)) from error
+        raise _nesting_error(path, _deepest_line(text)) from error
     except tomllib.TOMLDecodeError as error:
-        raise _not_toml(error, text, path) from error
+        raise _syntax_error(error, text, path) from error
     except ValueError as error:  # Python refuses to parse integers of more than 4300 digits
         line = next((number for number, each in enumerate(text.split("\n"), 1) if re.search(r"[0-9_]{4300}", each)), 0)
         what = "the file is not TOML: an integer has thousands of digits"
         raise refused(path, "FSM004", what, "an integer in TOML has at most 64 bits", line=line) from error
     if _depth(read) > DEEPEST:
-        raise _too_deep(path, _deepest_line(text))
+        raise _nesting_error(path, _deepest_line(text))
     return read
 
 
-def _not_toml(error: tomllib.TOMLDecodeError, text: str, path: str) -> InputError:
+def _syntax_error(error: tomllib.TOMLDecodeError, text: str, path: str) -> InputError:
     message = str(error)
     where = re.search(r"\(at line (\d+)", message)
     at_end = text.rstrip().count("\n") + 1 if "at end of document" in message else 0
@@ -57,7 +57,7 @@ def _not_toml(error: tomllib.TOMLDecodeError, text: str, path: str) -> InputErro
     return refused(path, "FSM004", what, "see https://toml.io/en/v1.0.0", line=int(where[1]) if where else at_end)
 
 
-def _too_deep(path: str, line: int) -> InputError:
+def _nesting_error(path: str, line: int) -> InputError:
     return refused(
         path, "FSM005", f"the file is nested more than {DEEPEST} deep", "a model needs six levels", line=line
     )

@@ -87,7 +87,7 @@ class Rules:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.instants = cache(self._instants)
-        self.moving = cache(self._moving)
+        self.moving = cache(self._moving_instants)
         self.special = cache(self._instants_with_effects)
         self._moves = cache(self._moves_within)
 
@@ -96,20 +96,22 @@ class Rules:
 
         There are none if the event cannot happen, or if the call can have no further effect.
         """
-        return self._found(state, row, begun=stage in {BEGUN, LOST_BEGUN}) if stage in _ACTING else ()
+        return self._find_instants(state, row, begun=stage in {BEGUN, LOST_BEGUN}) if stage in _ACTING else ()
 
-    def _moving(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
+    def _moving_instants(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
         """Like :attr:`instants`, but without those at which an asked or lost call ends where it is."""
-        left_out = self._staying(state, row) if stage in {ASKED, LOST} else ()
+        left_out = self._staying_instants(state, row) if stage in {ASKED, LOST} else ()
         return tuple(each for each in self.instants(state, row, stage) if each not in left_out)
 
-    def _staying(self, state: int, row: int) -> tuple[CallInstant, ...]:
+    def _staying_instants(self, state: int, row: int) -> tuple[CallInstant, ...]:
         found = self.instants(state, row)
         return tuple(each for each in found if each.way is not None and each.stage >= 0 and each.to == state)
 
     def _instants_with_effects(self, state: int, row: int) -> tuple[CallInstant, ...]:
         """Return the instants at which an asked call ends without moving, but emits outputs or sets a time limit."""
-        return tuple(each for each in self._staying(state, row) if each.way and (each.way.emits or each.way.within))
+        return tuple(
+            each for each in self._staying_instants(state, row) if each.way and (each.way.emits or each.way.within)
+        )
 
     def moves(self, row: int) -> bool:
         """Check whether an event of *row* can move the entity, begin, or set a time limit in some state."""
@@ -121,7 +123,7 @@ class Rules:
             ways is None or any(way.to != state or way.begins or way.within for way in ways) for state, ways in cells
         )
 
-    def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
+    def _find_instants(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
         end = self.table.end.get(row)
         row = end if begun and end is not None else row
         ways = self.table.step(state, row)
@@ -183,13 +185,13 @@ def states_during_call(machine: Machine, event: Event) -> set[str]:
     Other events may move the entity meanwhile, so these are not only the states in which the call begins.
     """
     begun = states_begun_in(event)
-    alone = _reached(machine, event, begun, twice=False)
+    alone = _reachable_during_call(machine, event, begun, twice=False)
     # If a second call of the event can begin in one of these states, the end of that call may also move the entity.
     twice = any(way.begins for state in alone for way in outcomes(event.cells[state], state, event.kind) or ())
-    return _reached(machine, event, begun, twice=True) if twice else alone
+    return _reachable_during_call(machine, event, begun, twice=True) if twice else alone
 
 
-def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
+def _reachable_during_call(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
     def leads(state: str) -> Iterator[str]:
         for cell, other in _concurrent_cells(machine, event, state, twice=twice):
             ways = outcomes(cell, state, other.kind)

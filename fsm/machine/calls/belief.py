@@ -57,38 +57,38 @@ class Dynamics(Unobserved):
         before = self.started(before)
         kept = Remainder(configurations=before)
         if output:
-            kept = self._emitted(before, output)
+            kept = self._after_output(before, output)
             before = self.closed(kept.configurations)
         elif self.calls(row):
             match phase:
                 case "request":
                     before = self.asked(before, row)
                 case "lost":
-                    before = self._lost(before, row)
+                    before = self._after_lost_call(before, row)
                 case "maybe" | "noticed":
-                    before = self._lost(self.asked(before, row), row)
+                    before = self._after_lost_call(self.asked(before, row), row)
                 case "answered":
                     ways = (way for _, way in self.answering(numbers(since or bits(before)), seen))
                     answers = _required_deviations(ways)
                     # The call took effect either before the last observation or after it.
-                    acted = self._replied(self.asked(before, row), row, seen).configurations
+                    acted = self._after_reply(self.asked(before, row), row, seen).configurations
                     already = {with_deviation(each, deviation) for each in before for deviation in answers}
                     before = self.closed(self.started(already | acted)) if answers else frozenset()
                 case "":
                     asked = self.asked(before, row)
-                    kept = replace(self._replied(asked, row, seen), passed=bits(asked))
+                    kept = replace(self._after_reply(asked, row, seen), passed=bits(asked))
                     before = self.without_a_call(self.started(kept.configurations))
                 case _:
-                    kept = self._replied(before, row, seen)
+                    kept = self._after_reply(before, row, seen)
                     before = self.without_a_call(kept.configurations)
         elif row >= 0:
-            kept = self._happened(before, row, seen.emits, phase)
+            kept = self._after_event(before, row, seen.emits, phase)
             before = self.closed(self.started(kept.configurations))
         if shows:
             before = self.closed(self.started(each for each in before if self.table.shows[each.state] == shows))
         return replace(kept, configurations=before)
 
-    def _emitted(self, before: Configurations, output: str) -> Remainder:
+    def _after_output(self, before: Configurations, output: str) -> Remainder:
         cells = frozenset(
             (row, each.state)
             for each in before
@@ -126,7 +126,7 @@ class Dynamics(Unobserved):
         row = self.row(seen.event)
         return seen.phase in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
-    def _replied(self, before: Configurations, row: int, seen: Key) -> Remainder:
+    def _after_reply(self, before: Configurations, row: int, seen: Key) -> Remainder:
         kept: set[Configuration] = set()
         cells: set[frozenset[tuple[int, int]]] = set()
         unspecified = True
@@ -156,13 +156,13 @@ class Dynamics(Unobserved):
             last = call
             at = (call, state, alone)
             if at not in known:
-                known[at] = self._fits(here, call, seen)
+                known[at] = self._fit_response(here, call, seen)
             if (fit := known[at]) is not None:
                 left = Configuration(state, pending[:index] + pending[index + 1 :], queue, deviations, due)
                 for deviation in fit.deviations:
                     yield fit, with_deviation(left, deviation)
 
-    def _fits(self, here: Configuration, call: Pending, seen: Key) -> Fit | None:
+    def _fit_response(self, here: Configuration, call: Pending, seen: Key) -> Fit | None:
         """Explain *seen* as the end of *call*, or return ``None`` if the call cannot have ended like this."""
         reply, met, emits = seen.reply, self.understood(seen.met), seen.emits
         # If only an indefinite reply was seen, the call need not have taken effect. A whole call without a known
@@ -199,7 +199,7 @@ class Dynamics(Unobserved):
         certain = cells if len(cells) == 1 else frozenset()
         return Fit(cells=certain, deviations=_required_deviations(way for _, way in stays), ways=ways)
 
-    def _lost(self, before: Configurations, row: int) -> Configurations:
+    def _after_lost_call(self, before: Configurations, row: int) -> Configurations:
         return self.closed(left for each in self.closed(before) for left in self.given_up(each, row))
 
     def given_up(self, here: Configuration, row: int) -> Iterator[Configuration]:
@@ -212,7 +212,7 @@ class Dynamics(Unobserved):
             left = late(others, row, LOST if call.stage == ASKED else LOST_BEGUN) if lost else others
             yield here._replace(pending=left)
 
-    def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
+    def _after_event(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
         if phase == "assumed":  # the event may have happened once or repeatedly, without being observed
             assuming = replace(self, unseen=(*self.unseen, row), assumed=row)
             return Remainder(configurations=assuming.closed(before))
@@ -339,7 +339,7 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
     before = moves.closed(before)
     row = moves.table.row[step.event]
     if seen.reply is None:
-        found = moves.closed(_held(moves, before, step))
+        found = moves.closed(_hold_call(moves, before, step))
     elif step.stage == "end":
         before = moves.closed(each._replace(pending=released(each.pending, row)) for each in before)
         found = moves.observed(before, Key(event=step.event, phase="reply", reply=seen.reply)).configurations
@@ -351,7 +351,7 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
     return shown(moves, found, seen)
 
 
-def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
+def _hold_call(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
     row = moves.table.row[step.event]
     for here in before:
         if step.stage == "begin":

@@ -201,7 +201,9 @@ class Covering:
         match call.stage:
             case stage if stage >= 0:
                 end = self._end(call)
-                return ((call.row, ASKED), met | 1 << end) if end else ((call.row, self._alike(stage)), met)
+                return (
+                    ((call.row, ASKED), met | 1 << end) if end else ((call.row, self._representative_way(stage)), met)
+                )
             case stage if stage == ASKED:
                 return (call.row, ASKED), met | _ANY
             case stage if stage == CUT:
@@ -209,7 +211,7 @@ class Covering:
             case stage:
                 return (call.row, stage), met
 
-    def _alike(self, stage: int) -> int:
+    def _representative_way(self, stage: int) -> int:
         way = self._rules.table.ways[stage]
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
@@ -225,7 +227,7 @@ class Covering:
                 for way in table.step(state, call.row) or ()
             ):
                 return 0
-        number = self._ends.setdefault((call.row, self._alike(call.stage)), len(self._ends) + 1)
+        number = self._ends.setdefault((call.row, self._representative_way(call.stage)), len(self._ends) + 1)
         return number if number < _ENDS else 0
 
 

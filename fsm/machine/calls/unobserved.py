@@ -191,7 +191,7 @@ class Unobserved:
     def _after_instant(
         self, here: Configuration, instant: CallInstant, pending: tuple[Pending, ...], *, interrupts: bool = False
     ) -> tuple[Configuration, ...]:
-        queue = self._queued(here.queue, instant.way.emits if instant.way else ())
+        queue = self._extend_queue(here.queue, instant.way.emits if instant.way else ())
         if queue is None:
             return ()
         deviations = here.deviations
@@ -205,7 +205,7 @@ class Unobserved:
             due = Due(instant.way.index, FRESH)
         return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
 
-    def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
+    def _extend_queue(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
         """Add the outputs *emits* to *queue*, or return ``None`` if they cannot occur now.
 
         They cannot if they contradict the trace, or if *queue* has to be observed first.

@@ -125,7 +125,7 @@ class SystemTable:
         known = event.known.get(tuple([before[digit] for digit in event.digits]))
         if known is None:
             known = self._cached_outcomes(event, before)
-        return tuple([self._joined(event, before, each) for each in known]) if known else ()
+        return tuple([self._joint_way(event, before, each) for each in known]) if known else ()
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
         """Return the possible effects of *event*, or of some of its *ways*, without adding states to the table."""
@@ -220,7 +220,7 @@ class SystemTable:
     def shows(self, state: int) -> tuple[str, ...]:
         return tuple(self._tables[copy.part].shows[self._locals[state][copy.digit]] for copy in self.system.copies)
 
-    def _joined(self, event: JointRow, before: Locals, outcome: _Outcome) -> Way:
+    def _joint_way(self, event: JointRow, before: Locals, outcome: _Outcome) -> Way:
         after = list(before)
         for digit, local in zip(event.digits, outcome.locals, strict=True):
             after[digit] = local

@@ -164,10 +164,13 @@ class Crowd:
         }
         joints = (row for row in self._table.joint if row.joint.of != self._other)
         return replace(
-            system, parts=parts | self._parts, events={row.joint.name: self._joint(row) for row in joints}, profiles={}
+            system,
+            parts=parts | self._parts,
+            events={row.joint.name: self._translate_event(row) for row in joints},
+            profiles={},
         )
 
-    def _joint(self, row: JointRow) -> JointEvent:
+    def _translate_event(self, row: JointRow) -> JointEvent:
         joint = row.joint
         if joint.of == self._one:
             ways = tuple(way for path in row.paths for way in self._ways_of_member(joint, path))
@@ -201,17 +204,17 @@ class Crowd:
                 if each.error:
                     further.append(each)
                 elif move.at != self._one.digit:
-                    further.append(replace(each, steps=(*each.steps, self._shared(move.step, each.local))))
-                elif moved := list(self._moved(move, each)):
+                    further.append(replace(each, steps=(*each.steps, self._translate_step(move.step, each.local))))
+                elif moved := list(self._courses_after(move, each)):
                     for one in moved:
-                        further += self._counted(each, one, last=last) if counted else [one]
+                        further += self._update_counters(each, one, last=last) if counted else [one]
                 elif counted and each.steps:  # the error of another copy may end the event before this step
                     never = replace(self._step(self._bits[local], DRAIN), outcomes=frozenset({"impossible"}))
                     further.append(replace(each, steps=(*each.steps, never), error=("error",)))
             going = further
         yield from going
 
-    def _counted(self, before: _Course, course: _Course, *, last: bool) -> Iterator[_Course]:
+    def _update_counters(self, before: _Course, course: _Course, *, last: bool) -> Iterator[_Course]:
         if course.local == before.local:
             yield course
             return
@@ -227,7 +230,7 @@ class Crowd:
                     further = self._with_requirement(further, there if others else Not(of=there))
                 yield replace(further, steps=(*further.steps, self._step(here, FILL)))
 
-    def _moved(self, move: JointMove, course: _Course) -> Iterator[_Course]:
+    def _courses_after(self, move: JointMove, course: _Course) -> Iterator[_Course]:
         when = None if move.step.when is None else self._translate(move.step.when, course.local)
         if when is not None:
             yield self._with_requirement(course, Not(of=when))
@@ -253,7 +256,7 @@ class Crowd:
             if crowded:
                 steps += self._apply_to_all(list(those))
             else:
-                steps += [self._shared(move.step, None) for move in those]
+                steps += [self._translate_step(move.step, None) for move in those]
         return replace(path.way, when=self._translate_optional(path.way.when), steps=tuple(steps))
 
     def _apply_to_all(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
@@ -280,7 +283,7 @@ class Crowd:
             yield self._step(here, FILL, when=self._counter_condition(then))
             yield self._step(then, DRAIN)
 
-    def _shared(self, step: PartStep, local: int | None) -> PartStep:
+    def _translate_step(self, step: PartStep, local: int | None) -> PartStep:
         when = None if step.when is None else self._translate(step.when, local)
         return replace(step, copy=replace(step.copy, digit=self._digits[step.copy.digit]), when=when)
 
@@ -320,16 +323,16 @@ class Crowd:
         return PartStep(copy=copy, event=event, when=when, goes_on=True)
 
     def _counter(self, name: str, begins: bool) -> Copy:  # noqa: FBT001
-        return self._added(name, _COUNTER, SOME if begins else NONE)
+        return self._add_part(name, _COUNTER, SOME if begins else NONE)
 
     def _helper(self, name: str, emits: Mapping[str, tuple[str, ...] | None]) -> Copy:
         events = {
-            event: _event(event, {NONE: Cannot(clause=NOBODY) if each is None else _leads((NONE,), each)})
+            event: _event(event, {NONE: Cannot(clause=NOBODY) if each is None else _moves_to((NONE,), each)})
             for event, each in emits.items()
         }
-        return self._added(name, _machine((NONE,), events), NONE)
+        return self._add_part(name, _machine((NONE,), events), NONE)
 
-    def _added(self, name: str, machine: Machine, initial: str) -> Copy:
+    def _add_part(self, name: str, machine: Machine, initial: str) -> Copy:
         copy = Copy(part=name, index=self._one.index, digit=self._free)
         self._free += 1
         self._parts[name] = Part(name=name, machine=machine, initial=initial, root=name, copies=(copy,))
@@ -350,7 +353,7 @@ def _step(step: PartStep, to: Mapping[int, int] | None) -> PartStep:
     return replace(step, copy=replace(step.copy, digit=to[step.copy.digit]), when=_map_digits(step.when, to))
 
 
-def _leads(to: Sequence[str], emits: tuple[str, ...] = ()) -> Moves:
+def _moves_to(to: Sequence[str], emits: tuple[str, ...] = ()) -> Moves:
     return Moves(outcomes=tuple(Outcome(name=each, to=each, emits=emits) for each in to), clause=NOBODY)
 
 
@@ -375,8 +378,8 @@ def _machine(states: Sequence[str], events: Mapping[str, Event]) -> Machine:
 _COUNTER: Final = _machine(
     (NONE, SOME),
     {
-        FILL: _event(FILL, {NONE: _leads((SOME,)), SOME: _leads((SOME,))}),
-        MAY_FILL: _event(MAY_FILL, {NONE: _leads((SOME, NONE)), SOME: _leads((SOME,))}),
-        DRAIN: _event(DRAIN, {NONE: _leads((NONE,)), SOME: _leads((NONE,))}),
+        FILL: _event(FILL, {NONE: _moves_to((SOME,)), SOME: _moves_to((SOME,))}),
+        MAY_FILL: _event(MAY_FILL, {NONE: _moves_to((SOME, NONE)), SOME: _moves_to((SOME,))}),
+        DRAIN: _event(DRAIN, {NONE: _moves_to((NONE,)), SOME: _moves_to((NONE,))}),
     },
 )

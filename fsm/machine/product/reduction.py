@@ -34,7 +34,7 @@ class Influence:
         self.tables = tables or tables_of(system)
         self._read = cache(read)
         self._cones = cache(self._cone)
-        self._may_stop = cache(self._stops)
+        self._may_stop = cache(self._find_stops)
 
     def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
         """Return the digits of the cone of influence of the copies *digits*.
@@ -72,7 +72,7 @@ class Influence:
                 needed |= self._read(step.when)
         return needed
 
-    def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001
+    def _find_stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001
         """Return whether a step is disabled in some state, and whether it gets an error reply in some state."""
         if not event:
             return False, False
@@ -113,11 +113,11 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
         begun = state.name != system.parts[copy.part].initial and state.kind not in {"final", "error"}
         if begun and copy.digit not in able:
             for row in rows:
-                if others := _preventing(table, row, here, copy.digit):
+                if others := _preventing_copies(table, row, here, copy.digit):
                     yield WaitsFor(copy.name, row.joint.name, tuple(system.copies[each].name for each in others))
 
 
-def _preventing(table: SystemTable, row: JointRow, here: Locals, digit: int) -> list[int]:
+def _preventing_copies(table: SystemTable, row: JointRow, here: Locals, digit: int) -> list[int]:
     copies, initial = table.system.copies, table.locals(table.initial)
     alone: dict[int, None] = {}
     together: dict[int, None] = {}
@@ -298,10 +298,12 @@ def keeps(table: SystemTable, exchange: Exchange) -> bool:
     if not all(same(part.heard, part.heard, exchange) for part in table.system.parts.values()):
         return False
     images = ((row, exchange.events.get(row.joint.name, row.joint.name)) for row in table.joint)
-    return all(name in table.row and _turned(row, table.joint[table.row[name]], exchange) for row, name in images)
+    return all(
+        name in table.row and _matches_exchanged(row, table.joint[table.row[name]], exchange) for row, name in images
+    )
 
 
-def _turned(row: JointRow, other: JointRow, exchange: Exchange) -> bool:
+def _matches_exchanged(row: JointRow, other: JointRow, exchange: Exchange) -> bool:
     return (
         same(row.joint.when, other.joint.when, exchange)
         and len(row.paths) == len(other.paths)

@@ -236,9 +236,9 @@ class JointMove:
         self.at = step.copy.digit
         self.when = test(step.when)
         self.heard = test(part.heard)
-        self.emitted = cache(self._emitted)
+        self.emitted = cache(self._all_outputs)
         self.options = cache(self._options)
-        self.blocked = cache(self._blocked)
+        self.blocked = cache(self._blocked_options)
         self.states = len(table.states)
         self._ends = call and not step.goes_on
         self._table = table
@@ -250,19 +250,19 @@ class JointMove:
         """Cache key of the move.  Two moves of one system table have the same options if their keys are equal."""
         return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
 
-    def _emitted(self) -> dict[tuple[str, ...], None]:
+    def _all_outputs(self) -> dict[tuple[str, ...], None]:
         options = (option for local in range(self.states) for option in self.options(local))
         return {done.emits: None for _, _, done, _ in options if done.emits}
 
     def _options(self, local: int) -> tuple[_Option, ...]:
         if self._row < 0:
             return tuple(self._options_of_way(local, self._reset))
-        return self._offered(local, self._table.step(local, self._row) or ())
+        return self._offered_options(local, self._table.step(local, self._row) or ())
 
-    def _blocked(self, local: int) -> tuple[_Option, ...]:
-        return self._offered(local, self._table.blocked(local, self._row)) if self._row >= 0 else ()
+    def _blocked_options(self, local: int) -> tuple[_Option, ...]:
+        return self._offered_options(local, self._table.blocked(local, self._row)) if self._row >= 0 else ()
 
-    def _offered(self, local: int, ways: Iterable[Way]) -> tuple[_Option, ...]:
+    def _offered_options(self, local: int, ways: Iterable[Way]) -> tuple[_Option, ...]:
         possible = offered(ways, self.step.outcomes, self.part.without)
         return tuple(option for way in possible for option in self._options_of_way(local, way))
 

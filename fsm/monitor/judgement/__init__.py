@@ -105,12 +105,12 @@ class Judging:
         unread = notes[FOREIGN] + notes[INCOMPLETE] if recording.form is TRACE else 0
         if unread:
             why = f"{unread} {'line' if unread == 1 else 'lines'} of the trace could not be read"
-            found = tuple(_incomplete(each, why) for each in found)
+            found = tuple(_mark_incomplete(each, why) for each in found)
         if notes[BROKEN_OFF]:
             why = "the compressed data end early, and the missing part is not judged"
-            found = tuple(_incomplete(each, why) for each in found)
+            found = tuple(_mark_incomplete(each, why) for each in found)
         if self.chosen.part.timed and not self.chosen.inside:
-            found = tuple(_empty(each, self.chosen) for each in found)
+            found = tuple(_nothing_observed(each, self.chosen) for each in found)
         return Judged(
             name=recording.name,
             form=recording.form,
@@ -254,7 +254,7 @@ def begin(
         watches=watches,
         judgements=judgements,
         version=profile or "",
-        pieces=_joint(models or recording.machines, recording, monitors, profile),
+        pieces=_batch_splitter(models or recording.machines, recording, monitors, profile),
         chosen=chosen,
         detected=words,
         shown=shown,
@@ -283,7 +283,7 @@ def _keep_version_deviations(judgement: Judgement, machine: Machine, version: st
     return replace(judgement, verdict=replace(judgement.verdict, findings=tuple(findings)))
 
 
-def _incomplete(judgement: Judgement, why: str) -> Judgement:
+def _mark_incomplete(judgement: Judgement, why: str) -> Judgement:
     match judgement.verdict:
         case Holds():
             return replace(judgement, verdict=Unknown(why=why))
@@ -293,12 +293,12 @@ def _incomplete(judgement: Judgement, why: str) -> Judgement:
             return judgement
 
 
-def _empty(judgement: Judgement, chosen: Chosen) -> Judgement:
+def _nothing_observed(judgement: Judgement, chosen: Chosen) -> Judgement:
     why = f"nothing was observed in the requested time{chosen.times()}"
     return replace(judgement, verdict=Unknown(why=why)) if judgement.observations else judgement
 
 
-def _joint(
+def _batch_splitter(
     models: Sequence[str | Machine], recording: Recording, monitors: Sequence[Monitor], profile: str | None
 ) -> Callable[[Batch], Iterable[Batch]]:
     if recording.form.judge:

@@ -191,7 +191,7 @@ class _Judging:
             permitted=tuple(Permitted(state=state, what=answer.allowed) for state in answer.before),
             clause=clause,
             edits=tuple(self._edits(answer, history)),
-            illegal=_illegal(answer, history),
+            illegal=_illegal_value(answer, history),
             resembles=resembles,
             stretch=Stretch(
                 operations=tuple(origin[id(one)][1] for one in window.operations),
@@ -202,22 +202,22 @@ class _Judging:
         )
 
     def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
-        fitting = {state for state in answer.before if self._fits(seen, state)}
+        fitting = {state for state in answer.before if self._is_possible_reply(seen, state)}
         states = [state for state in answer.before if state not in fitting] or list(answer.before)
-        whole = self._explained(answer, seen, states)
+        whole = self._explain_answer(answer, seen, states)
         if answer.steps and answer.steps[-1].after in states:
-            last = self._explained(answer, seen, [answer.steps[-1].after])
+            last = self._explain_answer(answer, seen, [answer.steps[-1].after])
             if last.clause.level == whole.clause.level:
                 return last.clause, last.resembles
         return whole.clause, whole.resembles
 
-    def _fits(self, seen: Observation, state: str) -> bool:
+    def _is_possible_reply(self, seen: Observation, state: str) -> bool:
         table = self.names.table
         row = table.row.get(seen.event, -1)
         ways = finals(table, table.states.index(state), row) if row >= 0 else ()
         return any(way.replies(seen.reply) for way in ways or ())
 
-    def _explained(self, answer: NotLinearizable, seen: Observation, states: Sequence[str]) -> Explained:
+    def _explain_answer(self, answer: NotLinearizable, seen: Observation, states: Sequence[str]) -> Explained:
         known = self.names.known
         names = known.dynamics.table.states
         before = frozenset(each for each in known.everything if not each.pending and names[each.state] in states)
@@ -254,7 +254,7 @@ def _last_move(steps: Sequence[Step]) -> Key | None:
     return None
 
 
-def _illegal(answer: NotLinearizable, history: History) -> str:
+def _illegal_value(answer: NotLinearizable, history: History) -> str:
     last = answer.operation
     if last is None or answer.cause is Cause.OUTPUT:
         return " ".join(history.outputs.get(answer.entity, ()))

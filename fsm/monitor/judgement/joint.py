@@ -99,12 +99,12 @@ class JointWatch:
             start = index
             of = _Those(joint.of.digit, seen.entity, outer, self._within.get(outer, ()))
             if not self._may(joint.when, of).hold:
-                self._broken(joint, of, seen, Line.of(line, self._file))
+                self._report_broken(joint, of, seen, Line.of(line, self._file))
             if seen.of == self._outer and (seen.of, seen.event or seen.output) in self._ends:
                 self._within.pop(outer, None)
         yield Batch(batch.observations[start:], batch.lines[start:])
 
-    def _broken(self, joint: JointEvent, of: _Those, seen: Observation, line: Line) -> None:
+    def _report_broken(self, joint: JointEvent, of: _Those, seen: Observation, line: Line) -> None:
         monitor = self._monitors[seen.of]
         known = {each.profile: each for each in self._deviations(joint, of)}
         if own := [each for name, each in known.items() if name in self._own]:

@@ -189,9 +189,9 @@ class Teller:
 
     def _add_steps(self, seen: Observation, line: int | Line, told: tuple[str, ...]) -> None:
         before = {entity: self._states(entity) for entity in told}
-        counted = self._tolerated()
+        counted = self._tolerated_counts()
         followed = self._monitor.follow(seen, line)
-        tolerated = [name for name, count in self._tolerated().items() if count > counted.get(name, 0)]
+        tolerated = [name for name, count in self._tolerated_counts().items() if count > counted.get(name, 0)]
         place = Line.of(line, self._file)
         for entity in told:
             mine = tuple(each for each in self._found if each.observation.entity == entity)
@@ -200,7 +200,7 @@ class Teller:
             self.stories.setdefault(entity, []).append(step)
         self._found.clear()
 
-    def _tolerated(self) -> dict[str, int]:
+    def _tolerated_counts(self) -> dict[str, int]:
         return {each.first.deviation.name: each.count for each in self._monitor.folder.tolerated()}
 
     def _states(self, entity: str) -> tuple[str, ...]:
@@ -264,7 +264,7 @@ def shorten_to(found: Sequence[Judged], place: Line) -> list[Judged]:
     If *place* has no file, it is a line of any file.  Raise :class:`InputError` unless exactly one file has such a
     line.
     """
-    cut = [replace(each, stories=tuple(_shortened(each.stories, place))) for each in found]
+    cut = [replace(each, stories=tuple(_shorten_stories(each.stories, place))) for each in found]
     files = dict.fromkeys(story.until.file for each in cut for story in each.stories if story.until)
     places = [step.place for each in found for story in each.stories for step in story.steps]
     here = {each.number for each in places if _is_in(each, place)}
@@ -285,7 +285,7 @@ def shorten_to(found: Sequence[Judged], place: Line) -> list[Judged]:
     return cut
 
 
-def _shortened(stories: Sequence[Story], place: Line) -> Iterator[Story]:
+def _shorten_stories(stories: Sequence[Story], place: Line) -> Iterator[Story]:
     for story in stories:
         # An assumed event that concerns all entities is part of the next step.
         steps = [step for step in story.steps if step.followed or step.seen.phase != "assumed"]

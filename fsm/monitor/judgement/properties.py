@@ -231,17 +231,17 @@ class PropertyWatch:
                 count = sum(watch.count for watch in watches)
                 entities = len(set[str]().union(*(watch.entities for watch in watches)))
                 found = [Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities)]
-            properties.append(self._watched(stated, watches, unwatched, broken=bool(found)))
+            properties.append(self._watched_property(stated, watches, unwatched, broken=bool(found)))
             known = stated.expected(self._profile)
             if found and known is not None:
-                first = self._tolerated(found[0].first[0], known)
+                first = self._make_tolerated(found[0].first[0], known)
                 tolerated.append(Deviated(first=first, count=sum(finding.count for finding in found)))
             else:
                 findings += found
         answer = _with(judgement, properties, tuple(findings))
         return replace(judgement, verdict=answer, tolerated=tuple(tolerated), properties=tuple(properties))
 
-    def _watched(
+    def _watched_property(
         self, stated: Property, watches: Sequence[ClaimWatch], unwatched: str, *, broken: bool
     ) -> WatchedProperty:
         result, known = partial(WatchedProperty, clause=stated.clause), stated.expected(self._profile)
@@ -266,7 +266,7 @@ class PropertyWatch:
             lines=breach.lines,
         )
 
-    def _tolerated(self, broken: Violation, known: KnownFailure) -> Tolerated:
+    def _make_tolerated(self, broken: Violation, known: KnownFailure) -> Tolerated:
         clause, profile = broken.clause, self._profile or self.machine.name
         deviation = Deviation(
             name=clause.name, event="", clause=clause, about=known.about, profile=profile, link=known.link

@@ -178,19 +178,19 @@ class Watch:
             rows = [place.progress for place in places if isinstance(place.progress, tuple)]
             if len(rows) == len(places):
                 self._due = [index for index in self._due if any(row[index] != DONE for row in rows)]
-        elif self._broken():
+        elif self._is_broken():
             self._violated = self._evidence()
         return self._violated
 
     def finish(self) -> Violated | None:
         """End the test, and return a violation if a due target does not come or if the initial state is wrong."""
-        if self._violated is None and self._broken():
+        if self._violated is None and self._is_broken():
             self._violated = self._evidence()
         if self._violated is None and self._is_target_due() and (self.due() is None or self._waited >= self.patience):
             self._violated = self._evidence(stopped=True)
         return self._violated
 
-    def _broken(self) -> bool:
+    def _is_broken(self) -> bool:
         return all(isinstance(place.progress, Broken) for place in self._product.places_of(self._belief))
 
     def _effect(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:

@@ -57,16 +57,16 @@ class Passing:
 
     @property
     def start(self) -> Progress | Broken:
-        return self._advanced(self.restarted, [self._automata[0].steps.beginning])
+        return self._advance_all(self.restarted, [self._automata[0].steps.beginning])
 
     @property
     def restarted(self) -> Progress:
         return (0,) * len(self._automata)
 
     def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
-        return self._advanced(progress, step.instants)
+        return self._advance_all(progress, step.instants)
 
-    def _advanced(self, progress: Progress, instants: Sequence[Instant]) -> Progress | Broken:
+    def _advance_all(self, progress: Progress, instants: Sequence[Instant]) -> Progress | Broken:
         held = tuple(
             now if now == DONE else automaton.advance(now, instants)
             for now, automaton in zip(progress, self._automata, strict=True)

@@ -88,7 +88,7 @@ class PropertyProduct:
             cells=(),
             product=self,
         )
-        self.unknown = [self.number(self._unknown(state)) for state in range(len(machine.states))]
+        self.unknown = [self.number(self._unknown_place(state)) for state in range(len(machine.states))]
         self.rules: Rules = _ProductRules(self)
 
     def dynamics(self, machine: Dynamics) -> Dynamics:
@@ -128,7 +128,7 @@ class PropertyProduct:
             case Broken():
                 return RunPlace(step.way.to, place.progress)
             case None:
-                return self._unknown(step.way.to)
+                return self._unknown_place(step.way.to)
             case progress:
                 return RunPlace(step.way.to, self.memory.after(progress, step))
 
@@ -144,7 +144,7 @@ class PropertyProduct:
         moved = (self.unspecified(place, row, to, reply=reply, emits=emits)[0] for to in sorted(self.reached))
         return tuple(map(self.number, moved))
 
-    def _unknown(self, state: int) -> RunPlace:
+    def _unknown_place(self, state: int) -> RunPlace:
         return RunPlace(state, self.memory.restarted if state in self.reached else None)
 
     def _step(self, number: int, row: int) -> tuple[Way, ...] | None:
@@ -185,8 +185,8 @@ class _ProductRules(Rules):
         super().__init__(product.table)
         self._product = product
 
-    def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
-        found, product = super()._found(state, row, begun=begun), self._product
+    def _find_instants(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
+        found, product = super()._find_instants(state, row, begun=begun), self._product
         if not found or found[0].way is not None:
             return found
         silent = self.table.step(state, found[0].row) is None

@@ -122,7 +122,7 @@ class ClaimWatch:
         step = self._step(life.configurations, seen)
         explained = bool(step.to)
         if not explained:
-            step = self._step_to(life.configurations, self._unexplained(life, seen), seen)
+            step = self._step_to(life.configurations, self._after_unexplained(life, seen), seen)
         if not explained or step.to is self._unknown:
             life.window.clear()
         elif step.whole:
@@ -149,7 +149,7 @@ class ClaimWatch:
         found = self._steps.get((before, seen))
         if found is None:
             try:
-                to = self._observed(before, seen)
+                to = self._after_observation(before, seen)
             except TooManyError:
                 self.incomplete, to = True, self._unknown
             self._size += len(before) + len(to)
@@ -159,12 +159,12 @@ class ClaimWatch:
             found = self._steps[before, seen] = self._step_to(before, to, seen)
         return found
 
-    def _observed(self, before: Configurations, seen: Key) -> Configurations:
+    def _after_observation(self, before: Configurations, seen: Key) -> Configurations:
         row = self._dynamics.row(seen.event)
         if seen.phase == "gap":
             return self._unknown
         if not self._is_complete(before, seen):
-            return self._unknown if self._dynamics.rules.moves(row) else self._showing(before, seen.shows)
+            return self._unknown if self._dynamics.rules.moves(row) else self._restrict_to_shown(before, seen.shows)
         return self._dynamics.observed(before, seen).configurations
 
     def _is_complete(self, before: Configurations, seen: Key) -> bool:
@@ -181,14 +181,18 @@ class ClaimWatch:
             whole=self._is_complete(before, seen),
         )
 
-    def _unexplained(self, life: _Life, seen: Key) -> Configurations:
+    def _after_unexplained(self, life: _Life, seen: Key) -> Configurations:
         try:
-            return self._after_unspecified(life, seen) or self._showing(self._unknown, seen.shows) or self._unknown
+            return (
+                self._after_unspecified(life, seen)
+                or self._restrict_to_shown(self._unknown, seen.shows)
+                or self._unknown
+            )
         except TooManyError:
             self.incomplete = True
             return self._unknown
 
-    def _showing(self, configurations: Configurations, shows: str) -> Configurations:
+    def _restrict_to_shown(self, configurations: Configurations, shows: str) -> Configurations:
         look = Key(shows=shows)
         return self._dynamics.observed(configurations, look).configurations if shows else configurations
 
@@ -199,21 +203,21 @@ class ClaimWatch:
         if seen.phase == "reply" and (not window or self._dynamics.waits(window[0][0], row)):
             return frozenset()  # The call may have taken effect before the window.
         if not window:
-            return self._showing(self._after_any_outcome(life.configurations, seen), seen.shows)
+            return self._restrict_to_shown(self._after_any_outcome(life.configurations, seen), seen.shows)
         found: set[Configuration] = set()
         for last in range(len(window), 0, -1):
-            here = self._right_after(window[:last])
+            here = self._after_window(window[:last])
             if seen.phase == "reply" and not self._dynamics.waits(here, row):
                 break
             after = self._after_any_outcome(here, seen)
             for _, later in window[last:]:
                 after = self._dynamics.observed(after, later).configurations
-            found |= self._showing(after, seen.shows)
+            found |= self._restrict_to_shown(after, seen.shows)
             if seen.phase != "reply":
                 break
         return frozenset(found)
 
-    def _right_after(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
+    def _after_window(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
         last = max((index for index, (_, seen) in enumerate(window) if seen.phase != "request"), default=0)
         before = window[last][0]
         for _, seen in window[last:]:

@@ -42,12 +42,12 @@ def drawn_machine(drawing: Drawing, name: str) -> Machine:
     Each label becomes a call, which fails in the states that no arrow with this label leaves. Raise
     :class:`InputError` if the drawing cannot be read, or if the initial state or the meaning of an arrow is unclear.
     """
-    problems = [*drawing.problems, *_unlabelled(drawing)]
+    problems = [*drawing.problems, *_unlabelled_arrows(drawing)]
     if problems:
         raise InputError(problems)
     left_out = {NOWHERE} if not any(arrow.labels for arrow in _arrows_into(drawing, NOWHERE)) else set[str]()
-    states = dict.fromkeys((_initial(drawing), *(state for state in drawing.states if state not in left_out)))
-    initial = _initial(drawing)
+    states = dict.fromkeys((_initial_state(drawing), *(state for state in drawing.states if state not in left_out)))
+    initial = _initial_state(drawing)
     left = {each.source or initial for each in drawing.arrows if each.target not in {each.source, NOWHERE}}
     draft = Draft(
         name=name,
@@ -64,7 +64,7 @@ def _arrows_into(drawing: Drawing, state: str) -> list[Arrow]:
     return [each for each in drawing.arrows if each.target == state]
 
 
-def _unlabelled(drawing: Drawing) -> Iterator[Problem]:
+def _unlabelled_arrows(drawing: Drawing) -> Iterator[Problem]:
     for each in drawing.arrows:
         if each.source is not None and each.target != NOWHERE and not each.labels:
             what = f"column {each.place.column}: the arrow from '{each.source}' to '{each.target}' has no label"
@@ -72,7 +72,7 @@ def _unlabelled(drawing: Drawing) -> Iterator[Problem]:
             yield Problem(path=drawing.path, line=each.place.line, code="FSM519", what=what, hint=hint)
 
 
-def _initial(drawing: Drawing) -> str:
+def _initial_state(drawing: Drawing) -> str:
     marked = [each.target for each in drawing.arrows if each.source is None and not each.labels]
     if marked:
         return marked[0]
@@ -121,7 +121,7 @@ class Starter:
 
 def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
     """Return a starter for *folder*: the model of *source* or an example, and a test of *driven* or of a stand-in."""
-    model = toml(source, comments=_comments(source)) if source else _filled("model", name=name)
+    model = toml(source, comments=_comments(source)) if source else _fill_template("model", name=name)
     path = f"models/{name}.toml"
     machine = build(parse(model.encode(), Written, path=path))
     module = re.sub(r"\W", "_", name)
@@ -129,12 +129,12 @@ def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | 
     if driven:
         libraries = ["from pathlib import Path", "", "from transitions import MachineError", ""]
         imports = ["import sys", *libraries, "import fsm", *_import_driven(driven, folder)]
-    test = _filled(
+    test = _fill_template(
         "test",
         name=name,
         module=module,
         imports="\n".join(imports),
-        adapter=_driven(driven, machine) if driven else _stand_in_text(machine),
+        adapter=_driver_text(driven, machine) if driven else _stand_in_text(machine),
     )
     return Starter(
         machine=machine,
@@ -142,7 +142,7 @@ def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | 
     )
 
 
-def _filled(template: str, **words: str) -> str:
+def _fill_template(template: str, **words: str) -> str:
     text = (files("fsm.mutation.starter") / f"{template}.txt").read_text(encoding="utf-8")
     return Template(text).substitute(words)
 
@@ -167,7 +167,7 @@ def _properties(machine: Machine) -> str:
     expect.update({"states": size.states, "transitions": size.transitions, "depth": size.depth})
     found = first_properties(machine, MOST_PROPERTIES)
     stated = {each.candidate.name: table_of(each.candidate, each.kills) for each in found}
-    return _filled("properties") + tomlkit.dumps({"machine": machine.name, "expect": expect, "property": stated})
+    return _fill_template("properties") + tomlkit.dumps({"machine": machine.name, "expect": expect, "property": stated})
 
 
 def _stand_in_text(machine: Machine) -> str:
@@ -180,7 +180,7 @@ def _stand_in_text(machine: Machine) -> str:
     shown = {state.name: state.shows for state in machine.states.values()}
     plain = all(name == shows for name, shows in shown.items())
     shows = "self.tested.state" if plain else f"{json.dumps(shown, ensure_ascii=False)}[self.tested.state]"
-    return _filled("stand_in", steps="\n".join(steps), initial=json.dumps(machine.initial), shows=shows)
+    return _fill_template("stand_in", steps="\n".join(steps), initial=json.dumps(machine.initial), shows=shows)
 
 
 def _import_driven(driven: FoundMachine, folder: Path) -> list[str]:
@@ -190,13 +190,13 @@ def _import_driven(driven: FoundMachine, folder: Path) -> list[str]:
     return ["", f"sys.path.insert(0, str({place}))  # where {file} is", f"import {driven.module}  # noqa: E402"]
 
 
-def _driven(driven: FoundMachine, machine: Machine) -> str:
+def _driver_text(driven: FoundMachine, machine: Machine) -> str:
     made = f"{driven.module}.{driven.made}"
     first = [] if driven.fresh else [f"machine = {made}{driven.inside}", "machine.set_state(machine.initial)"]
     renamed = {event.name: event.rpc for event in machine.events.values() if event.rpc}
     attribute = driven.machine.model_attribute
     named = isinstance(getattr(driven.machine.models[0], attribute), Enum)
-    return _filled(
+    return _fill_template(
         "driven",
         triggers=f"TRIGGERS = {json.dumps(renamed)}\n\n" if renamed else "",
         reset="\n        ".join([*first, f"self.tested = {made}{driven.moved}"]),

@@ -290,13 +290,13 @@ def _events(table: SystemTable, options: dict[str, int]) -> dict[str, Json]:
     return {
         row.joint.name: {
             "when": _condition(row.joint.when, table),
-            "ways": [_way(path, table, options) for path in row.paths],
+            "ways": [_way_data(path, table, options) for path in row.paths],
         }
         for row in table.joint
     }
 
 
-def _way(path: JointPath, table: SystemTable, options: dict[str, int]) -> Json:
+def _way_data(path: JointPath, table: SystemTable, options: dict[str, int]) -> Json:
     return {
         **picked(path.way, "name", "about"),
         "when": _condition(path.way.when, table),

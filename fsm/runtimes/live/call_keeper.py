@@ -69,7 +69,7 @@ class _Connection:
         back = threading.Thread(target=self._relay_answers, daemon=True)
         back.start()
         with suppress(OSError):
-            self._runtime.sendall(_received(self._client, _PREFACE))
+            self._runtime.sendall(_receive_exactly(self._client, _PREFACE))
             while True:
                 kind, _, stream, whole = _frame(self._client)
                 if kind == _RESET:
@@ -112,12 +112,12 @@ class _Connection:
 
 
 def _frame(source: socket.socket) -> tuple[int, int, int, bytes]:
-    head = _received(source, _HEAD.size)
+    head = _receive_exactly(source, _HEAD.size)
     high, low, kind, flags, stream = _HEAD.unpack(head)
-    return kind, flags, stream & 0x7FFFFFFF, head + _received(source, high << 8 | low)
+    return kind, flags, stream & 0x7FFFFFFF, head + _receive_exactly(source, high << 8 | low)
 
 
-def _received(source: socket.socket, count: int) -> bytes:
+def _receive_exactly(source: socket.socket, count: int) -> bytes:
     parts = bytearray()
     while len(parts) < count:
         part = source.recv(count - len(parts))

@@ -250,7 +250,7 @@ class RuntimePodSUT(EntitySUT):
         process = _process(status.message.info)
         if process is None:
             raise UnsupportedError("the runtime does not report the id of the process of the pod")
-        if not _killed(process, self._id):
+        if not _kill_pod_process(process, self._id):
             raise UnsupportedError(
                 "the process that the runtime reports is not visible from here, or may not be killed"
             )
@@ -270,7 +270,7 @@ def _process(info: Mapping[str, str]) -> int | None:
     return None
 
 
-def _killed(process: int, pod: str) -> bool:
+def _kill_pod_process(process: int, pod: str) -> bool:
     try:
         handle = os.pidfd_open(process)
     except OSError:

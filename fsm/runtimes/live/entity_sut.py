@@ -189,7 +189,7 @@ class KilledSUT(EntitySUT):
         """
         if self._rpc[event] not in self.calls:
             raise UnsupportedError("only calls can be cut off")
-        call = Thread(target=self._attempted, args=(event,), daemon=True)
+        call = Thread(target=self._try_event, args=(event,), daemon=True)
         call.start()
         call.join(BEGINNING + STEP * point)
         if not call.is_alive():
@@ -199,6 +199,6 @@ class KilledSUT(EntitySUT):
         self.find()  # the reply with the entity's id is lost
         return True
 
-    def _attempted(self, event: str) -> None:
+    def _try_event(self, event: str) -> None:
         with suppress(BrokenError):  # the killed runtime does not answer
             self.do(event)

@@ -188,7 +188,7 @@ class RuntimeNodeSUT:
     def judged(self) -> Judged | None:
         if not self.plugin.lines:
             return None
-        calls, events = self._written()
+        calls, events = self._write_recordings()
         with_calls = "" if self.model in LAYER else calls
         try:
             return judge(events, calls=with_calls, models=[self.model], profile=self._profile)
@@ -197,7 +197,7 @@ class RuntimeNodeSUT:
                 raise
             return None
 
-    def _written(self) -> tuple[str, str]:
+    def _write_recordings(self) -> tuple[str, str]:
         calls, events = (self._session.folder / f"calls{end}" for end in self._files())
         for path, content in zip((calls, events), self._files().values(), strict=True):
             path.write_bytes(content)
@@ -211,7 +211,7 @@ class RuntimeNodeSUT:
             sut.remove()
         found = [*illegal(self.judged())]
         if self._by_calls:
-            calls, _ = self._written()
+            calls, _ = self._write_recordings()
             found += illegal(judge(calls, models=self._by_calls))
         return found
 
@@ -263,7 +263,7 @@ class RuntimeNodeSUT:
     def do(self, event: str) -> str:
         self._event = self.plugin.doing = event
         try:
-            reply = self._done(event)
+            reply = self._do_event(event)
         finally:
             self.plugin.doing = ""
             self.plugin.refused.clear()
@@ -271,7 +271,7 @@ class RuntimeNodeSUT:
             raise BrokenError(self.plugin.lost)
         return reply
 
-    def _done(self, event: str) -> str:
+    def _do_event(self, event: str) -> str:
         if event == "run-pod":
             self._names.add(self._pod.renew())
         if event in _ANEW:

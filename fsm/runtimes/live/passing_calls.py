@@ -85,7 +85,7 @@ class PassingCalls:
         if part.kind in {HEADERS, CONTINUATION}:
             block = self._asked.add(part)
             if block is not None and part.stream not in self.streams:
-                self.streams[part.stream] = self._begun(dict(block[0]), now)
+                self.streams[part.stream] = self._begin_stream(dict(block[0]), now)
         elif (stream := self.streams.get(part.stream)) is None:
             pass
         elif part.kind == DATA:
@@ -142,7 +142,7 @@ class PassingCalls:
         for number in tuple(self.streams):
             self.end(number, now, code=code, detail=detail)
 
-    def _begun(self, headers: dict[bytes, bytes], now: int) -> Stream:
+    def _begin_stream(self, headers: dict[bytes, bytes], now: int) -> Stream:
         method = headers.get(b":path", b"").decode("utf-8", "replace")
         keep, each = self._wanted(method), self._each(method)
         return Stream(

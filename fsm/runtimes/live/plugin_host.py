@@ -233,7 +233,7 @@ class PluginHost:
         self.disconnect()
         self.inventory.wrong = ""
         self.inventory.asked = []
-        joined = self._thread.run(self._connected())
+        joined = self._thread.run(self._connect_plugin())
         if joined is None:
             return
         ended = f"; {self._process.ended()}" if self._process and self._process.ended() else ""
@@ -241,7 +241,7 @@ class PluginHost:
         raise BrokenError(f"the plugin {joined}{ended}")
 
     def relay(self, event: RelayedEvent) -> None:
-        found = self._thread.run(self._relayed(event))
+        found = self._thread.run(self._relay_event(event))
         if not found:
             return
         said = " / ".join(map(repr, self._process.errors())) if self._process else ""
@@ -255,7 +255,7 @@ class PluginHost:
 
     def disconnect(self) -> None:
         if self._runtime is not None:
-            self._thread.run(self._disconnected())
+            self._thread.run(self._disconnect_plugin())
         if self._process is not None:
             self._process.end()
             self._process = None
@@ -275,7 +275,7 @@ class PluginHost:
         else:
             self._runtime.accept(reader, writer)
 
-    async def _connected(self) -> str | None:
+    async def _connect_plugin(self) -> str | None:
         runtime = self._runtime = NriRuntime(self.inventory, request=self._request)
         seconds = REGISTRATION + 2 * self._request
         if self._path:
@@ -298,10 +298,10 @@ class PluginHost:
         again = " again after the runtime was restarted" if self._met else ""
         return lost[0] if lost else f"has not connected{again} within {seconds:g} s"
 
-    async def _relayed(self, event: RelayedEvent) -> str:
+    async def _relay_event(self, event: RelayedEvent) -> str:
         runtime = self._runtime
         if runtime is None or not runtime.plugins:
-            return self._left(runtime)
+            return self._why_plugin_left(runtime)
         creating = event.container.id if event.container is not None and event.name == "CreateContainer" else ""
         answers: list[PluginChanges] = []
         try:
@@ -317,15 +317,15 @@ class PluginHost:
         elif event.container is not None and event.name == "CreateContainer":
             self.inventory.add(event.container)
         if not runtime.plugins:
-            return self._left(runtime)
+            return self._why_plugin_left(runtime)
         return self.inventory.wrong or (self._check.told(event, changes) if self._check is not None else "")
 
-    def _left(self, runtime: NriRuntime | None) -> str:
+    def _why_plugin_left(self, runtime: NriRuntime | None) -> str:
         why = next((plugin.why for plugin in runtime.lost if plugin.why), "") if runtime else ""
         ended = self._process.ended() if self._process and "within" not in why else ""
         return f"{why or 'has closed its connection'}{f'; {ended}' if ended else ''}"
 
-    async def _disconnected(self) -> None:
+    async def _disconnect_plugin(self) -> None:
         runtime, self._runtime = self._runtime, None
         serving, self._serving = self._serving, None
         if serving is not None:

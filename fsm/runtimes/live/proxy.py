@@ -205,7 +205,7 @@ class Proxy:
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
         """Forward data until *stop* is set. Then accept no more connections, and end within about *grace* seconds."""
-        acceptor = Acceptor(self._listener, self._accepted, self._say)
+        acceptor = Acceptor(self._listener, self._accept_client, self._say)
         try:
             await stop.wait()
         finally:
@@ -226,7 +226,7 @@ class Proxy:
         for _ in range(_STEPS):
             await asyncio.sleep(0)
 
-    def _accepted(self, client: socket.socket) -> None:
+    def _accept_client(self, client: socket.socket) -> None:
         relay = Relay(self, self._rules)
         self._relays.add(relay)
         self._connecting.start(self._connect(relay, client))

@@ -61,7 +61,7 @@ class RunLabel(NamedTuple):
 
 
 def own() -> RunLabel:
-    return RunLabel(_boot_id(), _namespace(), os.getpid(), _started(os.getpid()) or 0)
+    return RunLabel(_boot_id(), _namespace(), os.getpid(), _process_start_time(os.getpid()) or 0)
 
 
 def read(text: str) -> RunLabel | None:
@@ -83,7 +83,7 @@ def ended(label: RunLabel) -> bool:
     """
     if label.boot != _boot_id():
         return True
-    return label.namespace == _namespace() and _started(label.process) != label.started
+    return label.namespace == _namespace() and _process_start_time(label.process) != label.started
 
 
 def _boot_id() -> str:
@@ -94,7 +94,7 @@ def _namespace() -> str:
     return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116  (the target of the link is no path)
 
 
-def _started(process: int) -> int | None:
+def _process_start_time(process: int) -> int | None:
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -249,7 +249,7 @@ class RuntimeSession:
             self.image = image or self._usual_image(client)
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
-        self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._tested)
+        self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._take_answer)
         # containerd 1.x sends each event to only one client.
         shared = self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
         self.events = EventWatch(address, timeout=self.timeout, shared=shared)
@@ -260,7 +260,7 @@ class RuntimeSession:
         if self._seen is not None:
             self._seen(answer)
 
-    def _tested(self, answer: CallAnswer) -> None:
+    def _take_answer(self, answer: CallAnswer) -> None:
         self.events.take(answer)
         self._count_call(answer)
 
@@ -358,12 +358,12 @@ def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:
     for again in range(_ROUNDS):
         if again:
             time.sleep(_SETTLING)
-        pods = _labelled(client.call("ListPodSandbox").message, "items", chosen)
+        pods = _ids_with_label(client.call("ListPodSandbox").message, "items", chosen)
         for pod in pods:
             client.call("StopPodSandbox", cri.StopPodSandboxRequest(pod_sandbox_id=pod))
             client.call("RemovePodSandbox", cri.RemovePodSandboxRequest(pod_sandbox_id=pod))
         # If a container was still being created when its pod was removed, the container remains without a pod.
-        containers = _labelled(client.call("ListContainers").message, "containers", chosen)
+        containers = _ids_with_label(client.call("ListContainers").message, "containers", chosen)
         for container in containers:
             client.call("RemoveContainer", cri.RemoveContainerRequest(container_id=container))
         if not pods and not containers:
@@ -373,5 +373,5 @@ def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:
             client.call("RemoveImage", cri.RemoveImageRequest(image=cri.ImageSpec(image=name)))
 
 
-def _labelled(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:
+def _ids_with_label(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:
     return [one.id for one in getattr(answer, each, ()) if chosen(one.labels.get(KEY, ""))]

@@ -61,7 +61,7 @@ def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = 
         session = RuntimeSession(asked.rest, image=options.get("image", ""), timeout=asked.timeout, seen=seen)
         restart, damage = _restart(session, options), _damage_function(session, options)
         if command := options.get("kill_command"):
-            kill = partial(_restarted, session, command)
+            kill = partial(_run_restart_command, session, command)
             return killed(machine, session, restart, kill=kill, damage=damage)
         return plain(machine, session, restart, damage=damage)
 
@@ -70,12 +70,12 @@ def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = 
 
 def _restart(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[], None] | None:
     command = options.get("restart_command") or options.get("kill_command")
-    return partial(_restarted, session, command) if command else None
+    return partial(_run_restart_command, session, command) if command else None
 
 
 def _damage_function(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[str], None] | None:
     command = options.get("damage_command")
-    return (lambda of: _restarted(session, command.replace(DAMAGED, shlex.quote(of)))) if command else None
+    return (lambda of: _run_restart_command(session, command.replace(DAMAGED, shlex.quote(of)))) if command else None
 
 
 def _node(asked: SutRequest, seen: Callable[[CallAnswer], object] | None) -> RuntimeNodeSUT:
@@ -117,7 +117,7 @@ def confirmed(
             sut = make(recording.take if recording is not None and not number else None)
             judge = oracle(machine, overlaps=False, sut=sut)
             try:
-                counts = [(each, count + _fails(judge, sut, each)) for each, count in counts]
+                counts = [(each, count + _fails_again(judge, sut, each)) for each, count in counts]
             finally:
                 sut.close()
             if isinstance(sut, RuntimeNodeSUT) and record is not None and not number:
@@ -128,7 +128,7 @@ def confirmed(
     )
 
 
-def _fails(judge: Oracle, sut: SUT, failure: Failure) -> bool:
+def _fails_again(judge: Oracle, sut: SUT, failure: Failure) -> bool:
     try:
         Execution(judge, sut).replay(failure.steps)
     except FailedError as failed:
@@ -136,7 +136,7 @@ def _fails(judge: Oracle, sut: SUT, failure: Failure) -> bool:
     return False
 
 
-def _restarted(session: RuntimeSession, command: str) -> None:
+def _run_restart_command(session: RuntimeSession, command: str) -> None:
     try:
         ran = subprocess.run(  # noqa: S602  (the user wrote the command for the shell)
             command, shell=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_RESTARTING, check=False

@@ -57,7 +57,7 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
     try:
         data = binary.read_bytes()
     except OSError as error:
-        raise _refused(str(binary), f"the file cannot be read: {reason(error)}", _INSTALL) from error
+        raise _workload_error(str(binary), f"the file cannot be read: {reason(error)}", _INSTALL) from error
     architecture = _architecture(data, str(binary))
     blobs: dict[str, bytes] = {}
 
@@ -104,14 +104,14 @@ def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> N
                 [*command, "images", "import", file.name], capture_output=True, timeout=timeout, check=False
             )
         except subprocess.TimeoutExpired:
-            raise _refused(
+            raise _workload_error(
                 str(endpoint),
                 f"the daemon did not import the image within {timeout:g} s",
                 "check whether the daemon is busy",
             ) from None
     if ran.returncode:
         why = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise _refused(
+        raise _workload_error(
             str(endpoint),
             f"the image could not be imported: {why}",
             "check that a containerd listens there, and that you may connect to it",
@@ -120,18 +120,18 @@ def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> N
 
 def _architecture(data: bytes, path: str) -> str:
     if not data.startswith(_BITS_64) or len(data) < _HEADER:
-        raise _refused(path, "the file is not a 64-bit Linux binary", _INSTALL)
+        raise _workload_error(path, "the file is not a 64-bit Linux binary", _INSTALL)
     order = "<" if data[5] == 1 else ">"
     (machine,) = struct.unpack_from(f"{order}H", data, 18)
     (headers,) = struct.unpack_from(f"{order}Q", data, 32)
     size, count = struct.unpack_from(f"{order}HH", data, 54)
     starts = [headers + size * number for number in range(count)]
     if starts and starts[-1] + 4 > len(data):
-        raise _refused(path, "the binary is truncated", _INSTALL)
+        raise _workload_error(path, "the binary is truncated", _INSTALL)
     if any(struct.unpack_from(f"{order}I", data, start)[0] == _INTERPRETER for start in starts):
-        raise _refused(path, "the binary is not static: it needs libraries of this machine", _INSTALL)
+        raise _workload_error(path, "the binary is not static: it needs libraries of this machine", _INSTALL)
     if machine not in _ARCHITECTURES:
-        raise _refused(path, f"the binary is for an unknown architecture, number {machine}", _INSTALL)
+        raise _workload_error(path, f"the binary is for an unknown architecture, number {machine}", _INSTALL)
     return _ARCHITECTURES[machine]
 
 
@@ -166,7 +166,7 @@ def _ctr(endpoint: Path) -> Path:
     found = str(beside) if beside.is_file() else shutil.which("ctr")
     if found is None:
         hint = "install containerd's client: apt-get install containerd; or use an image that the runtime has"
-        raise _refused(str(endpoint), "the program 'ctr', which imports images, is not installed", hint)
+        raise _workload_error(str(endpoint), "the program 'ctr', which imports images, is not installed", hint)
     return Path(found)
 
 
@@ -180,5 +180,5 @@ def _daemon(endpoint: Path) -> Path:
         return Path("/")
 
 
-def _refused(path: str, what: str, hint: str) -> InputError:
+def _workload_error(path: str, what: str, hint: str) -> InputError:
     return refused(path, _CODE, what, hint)

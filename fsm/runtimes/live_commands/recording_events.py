@@ -53,11 +53,11 @@ def command(address: str, output: Path | None) -> int:
     recorders = of_extra("fsm.runtimes.live.nri_recorder", "fsm record")
     unix_sockets.path(address)
     new = output is not None and not os.path.lexists(output)
-    file = _opened(output, recorders.opened)
+    file = _open_output(output, recorders.opened)
     writer = recorders.LineWriter(file)
     try:
         with unix_sockets.peers_may_leave():
-            recorder = asyncio.run(_recorded(recorders, address, writer))
+            recorder = asyncio.run(_record_events(recorders, address, writer))
         _close(writer, file, own=output is not None)
     except BaseException:
         with suppress(OSError):
@@ -71,7 +71,7 @@ def command(address: str, output: Path | None) -> int:
     return 0
 
 
-def _opened(output: Path | None, opened: Callable[[Path], BinaryIO]) -> BinaryIO:
+def _open_output(output: Path | None, opened: Callable[[Path], BinaryIO]) -> BinaryIO:
     if output is None:
         return sys.stdout.buffer
     try:
@@ -88,7 +88,7 @@ def _close(writer: LineWriter, file: BinaryIO, *, own: bool) -> None:
             file.close()
 
 
-async def _recorded(recorders: ModuleType, address: str, writer: LineWriter) -> NriRecorder:
+async def _record_events(recorders: ModuleType, address: str, writer: LineWriter) -> NriRecorder:
     with INTERRUPTION.sets() as ended:
         try:
             found: NriRecorder = await recorders.record(address, writer, ended=ended, told=partial(say, "record"))

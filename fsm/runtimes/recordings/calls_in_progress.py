@@ -198,7 +198,7 @@ class CallsInProgress:
         skipped.
         """
         unended = late and self._overlap
-        made, relayed = self._matched(), set[tuple[str, str]]()
+        made, relayed = self._match_creations(), set[tuple[str, str]]()
         for event in () if self._gap else self._alone:
             key = (event.seen.entity, event.seen.output)
             creations = (made.get((call, key[0])) for call in _CAUSES[key[1]] if call in MAKES)
@@ -207,7 +207,7 @@ class CallsInProgress:
             elif event.at < end - (2 * max(self._longest[cause] for cause in _CAUSES[key[1]]) if unended else 0):
                 yield event
 
-    def _matched(self) -> dict[tuple[str, str], Asked]:
+    def _match_creations(self) -> dict[tuple[str, str], Asked]:
         """Pair each entity whose id no caller received with a creation that was in progress at its first event.
 
         Of several such creations, the one that ended first is chosen.
@@ -258,7 +258,7 @@ class OneRun:
     def problems(self, events: str, calls: str) -> list[Problem]:
         found = []
         both = [of for of in self._created if self.events.ids[of]]
-        if both and not any(self._shared(of) for of in both):
+        if both and not any(self._share_ids(of) for of in both):
             found.append(f"the file has no {' and no '.join(sorted(both))} in common with {calls}")
         if self.events.first is not None and self.calls.first is not None:
             early = self.calls.first - self.events.last
@@ -268,7 +268,7 @@ class OneRun:
                 found.append(f"{order} {calls}, with {max(early, late) // 1_000_000_000} seconds in between")
         return [Problem(path=events, line=0, code="FSM206", what=what, hint=_HINT) for what in found]
 
-    def _shared(self, of: str) -> bool:
+    def _share_ids(self, of: str) -> bool:
         received, called = self.events.ids[of], self.calls.ids[of]
         short = tuple(each for each in called if _SHORTEST <= len(each) < FULL)
         return not received.isdisjoint(called) or any(identity.startswith(short) for identity in received)

@@ -180,7 +180,7 @@ class CombinedReader:
                 self._waiting += [*self._call(point, seen)]
             case event:
                 self.run.events.at(event.ts)
-                self._waiting += [*(self._connects(point) if event.connects else self._event(point, event))]
+                self._waiting += [*(self._begin_connection(point) if event.connects else self._event(point, event))]
         if len(self._waiting) > HELD:
             self._drop_unproved()
         while self._waiting and self._waiting[0][2] <= self._connected:
@@ -255,7 +255,7 @@ class CombinedReader:
         ended_on = structs.replace(seen, entity=meant[0]) if first else seen
         lacks = self._unrelayed_events(ended_on, first, point.at) if first and not lost else []
         if ok and first is not None:
-            yield from self._succeeded(point, ended_on, first, lacks)
+            yield from self._success_signals(point, ended_on, first, lacks)
         elif (ok or lost) and seen.event in _ENDS:
             yield from self._maybe_observations(point.line, seen, meant)
 
@@ -266,7 +266,9 @@ class CombinedReader:
         known = [each for each in self._known if each.startswith(identity) and each not in self._created]
         return (*created, *known), len(created) == 1 and not known
 
-    def _succeeded(self, point: RecordedPoint, seen: Observation, asked: Asked, lacks: list[str]) -> Iterator[_Waiting]:
+    def _success_signals(
+        self, point: RecordedPoint, seen: Observation, asked: Asked, lacks: list[str]
+    ) -> Iterator[_Waiting]:
         there = asked.connection == self._connection > 0
         last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
         if not there or (lacks == [last] and self._progress.is_excused(last, seen.entity, pod, asked)):
@@ -321,7 +323,7 @@ class CombinedReader:
         The successes are dropped if the plugin may have been disconnected.
         """
         held = [seen for _, seen, order in self._waiting if order]
-        if any(map(self._missed_event, held)):
+        if any(map(self._has_missed_event, held)):
             self.events.notes["calls after the last event of the plugin"] += len(held)
             self._waiting = deque(waiting for waiting in self._waiting if not waiting[2])
         yield from ((line, seen) for line, seen, _ in self._waiting)
@@ -331,7 +333,7 @@ class CombinedReader:
                 what = f"{seen.output} was relayed with no call in progress"
                 yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=what)
 
-    def _connects(self, point: RecordedPoint) -> Iterator[_Waiting]:
+    def _begin_connection(self, point: RecordedPoint) -> Iterator[_Waiting]:
         self._drop_unproved()
         if self._connection:
             # While the plugin was not connected, any event may have occurred without being recorded.
@@ -349,7 +351,7 @@ class CombinedReader:
             elif seen.entity in self._known and seen.event != UNRELAYED:
                 self._waiting += _maybe_observations(line, seen.entity, seen.of, seen)
 
-    def _missed_event(self, seen: Observation) -> bool:
+    def _has_missed_event(self, seen: Observation) -> bool:
         known = self._known.get(seen.entity)
         if seen.event == UNRELAYED or known is None or known.connection != self._connection:
             return seen.event == UNRELAYED

@@ -141,7 +141,7 @@ class EventJudge:
             yield event.line, self._finding(event, DISORDERED, what)
         entity = self._entities.get(event.entity)
         if entity is None or not entity.known:
-            self._unknown(event)
+            self._keep_early_event(event)
             return
         self._check_event(entity, event)
 
@@ -192,7 +192,7 @@ class EventJudge:
         else:
             self._report_uncaused(event, f"{event.type} came while no call was in progress that sends it")
 
-    def _unknown(self, event: ToldEvent) -> None:
+    def _keep_early_event(self, event: ToldEvent) -> None:
         entity = self._get_entity(event.entity, POD if event.entity == event.pod else CONTAINER)
         entity.early.append(event)
         del entity.early[:-_EARLY]
@@ -232,16 +232,16 @@ class EventJudge:
         if call.op == "RunPodSandbox" and call.answer:
             self._register(call, POD)
         elif call.op == "CreateContainer":
-            self._created(call)
+            self._end_creation(call)
         elif sends:
             for each in self._reached.pop((call.op, call.start, call.line), ()):
                 if entity := self._entities.get(each):
-                    self._ended(each, entity, call, sends)
+                    self._end_call(each, entity, call, sends)
             if call.op == "RemovePodSandbox":
                 for pod in self._possible_ids(call.id):
                     self._removed[pod] = call.end
 
-    def _ended(self, name: str, entity: _Entity, call: EventCall, sends: str) -> None:
+    def _end_call(self, name: str, entity: _Entity, call: EventCall, sends: str) -> None:
         calls = entity.calls[sends]
         calls.open -= 1
         calls.ok += call.answer is True
@@ -285,7 +285,7 @@ class EventJudge:
         for event in told:
             self._settled[event.stream] = max(self._settled.get(event.stream, 0), event.order)
 
-    def _created(self, call: EventCall) -> None:
+    def _end_creation(self, call: EventCall) -> None:
         for pod in self._possible_ids(call.pod):
             self._creating[pod] = max(0, self._creating[pod] - 1)  # the call may have begun before the first event
             if not self._creating[pod]:

@@ -123,15 +123,15 @@ class Log:
             return relay
         found = entry(line)
         if found is None:
-            return self._joined(self._without_message(line))
+            return self._join_calls(self._without_message(line))
         begun = self.joiner.begun(found.at)
         seen = self.observations_before_join(found)
         if seen is None:
             self.notes[NO_EVENT] += 1
             return begun
-        return [*begun, *self._joined(seen)]
+        return [*begun, *self._join_calls(seen)]
 
-    def _joined(self, found: Sequence[Observation]) -> Sequence[Observation]:
+    def _join_calls(self, found: Sequence[Observation]) -> Sequence[Observation]:
         return found if self.as_called else [each for seen in found for each in self.joiner.joined(seen)]
 
     def _without_message(self, line: bytes) -> Sequence[Observation]:
@@ -139,7 +139,7 @@ class Log:
             return [seen for _, seen in self.gap()]
         if _BOOT.match(line):
             self._rebooted = True
-            return self._restarted("")
+            return self._restart_observations("")
         if CRASH.search(line):
             self.notes["crashes"] += 1
             return [Observation(entity=entity, of=of, phase="gap") for entity, of in dict.fromkeys(self.replies)]
@@ -149,11 +149,11 @@ class Log:
     def observations_before_join(self, found: Entry) -> Sequence[Observation] | None:
         message = found.message
         if (call := _CALL.match(message)) and (name := _NAMES.get(call[1].lower())):
-            return self._called(name, call[2], call[3], found)
+            return self._call_observations(name, call[2], call[3], found)
         if removed := _REMOVED_POD.match(message):
-            return self._replied("RemovePodSandbox", removed[1], "ok", found)
+            return self._reply_observations("RemovePodSandbox", removed[1], "ok", found)
         if create := _CREATE.match(message):
-            return self._creating(create, found)
+            return self._creation_observations(create, found)
         if _RUN.match(message):
             if ran := _RAN.search(message):
                 self.store_names(ran[1], message)
@@ -165,7 +165,7 @@ class Log:
     def _other_event(self, found: Entry) -> Sequence[Observation] | None:
         message = found.message
         if exit_event := _EXIT.search(message):
-            return self._exited(exit_event, found)
+            return self._exit_observations(exit_event, found)
         if oom := _OOM.match(message):
             return (Observation(entity=oom[1], of=CONTAINER, event="oom", phase="noticed", at=found.at),)
         if sight := _SEEN.match(message):
@@ -177,24 +177,24 @@ class Log:
         self.version = found.version if starting else self.version
         known = self._rebooted or (self._booting and not starting)
         self._rebooted, self._booting = False, starting
-        return () if known else self._restarted(found.at)
+        return () if known else self._restart_observations(found.at)
 
-    def _restarted(self, at: str) -> Sequence[Observation]:
+    def _restart_observations(self, at: str) -> Sequence[Observation]:
         self.asked.clear()
         self.notes["restarts"] += 1
         return (Observation(event="restart", at=at),)
 
-    def _called(self, name: str, identity: str, rest: str, found: Entry) -> Sequence[Observation]:
+    def _call_observations(self, name: str, identity: str, rest: str, found: Entry) -> Sequence[Observation]:
         if _FAILED.match(rest):
-            return self._replied(name, identity, "", found)
+            return self._reply_observations(name, identity, "", found)
         if _REPLIED.match(rest):
-            return self._replied(name, identity, "ok", found)
+            return self._reply_observations(name, identity, "ok", found)
         if name in _UNLOGGED:
             self.asked[name, identity] += 1
         of = POD if name in POD_CALLS else CONTAINER
         return (Observation(entity=identity, of=of, event=name, phase="request", at=found.at),)
 
-    def _replied(self, name: str, identity: str, reply: str, found: Entry) -> Sequence[Observation]:
+    def _reply_observations(self, name: str, identity: str, reply: str, found: Entry) -> Sequence[Observation]:
         text = ""
         if not reply:
             reply, text = split(found.error) if found.error else ("", "")
@@ -215,16 +215,16 @@ class Log:
         )
         return (structs.replace(seen, met=met(text, pod=of == POD)),)
 
-    def _creating(self, create: re.Match[str], found: Entry) -> Sequence[Observation]:
+    def _creation_observations(self, create: re.Match[str], found: Entry) -> Sequence[Observation]:
         pod = create[1]
         created = _CREATED.search(found.message)
         if created:
-            self._replied("CreateContainer", pod, "ok", found)
+            self._reply_observations("CreateContainer", pod, "ok", found)
             self.store_names(created[1], found.message, self.names.get(pod, ()))
             return (structs.replace(_creation(created[1], CONTAINER, "CreateContainer", found), detail=pod),)
         if found.message.endswith(" failed"):
-            return self._replied("CreateContainer", pod, "", found)
-        return self._called("CreateContainer", pod, "", found)
+            return self._reply_observations("CreateContainer", pod, "", found)
+        return self._call_observations("CreateContainer", pod, "", found)
 
     def store_names(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
         if found := _CALLED.search(message):
@@ -233,7 +233,7 @@ class Log:
             if len(self.names) > _NAMED:
                 self.names.popitem(last=False)
 
-    def _exited(self, exit_event: re.Match[str], found: Entry) -> Sequence[Observation]:
+    def _exit_observations(self, exit_event: re.Match[str], found: Entry) -> Sequence[Observation]:
         entity, process = exit_event["entity"], exit_event["process"]
         if process and process != entity:
             return ()  # the process of an Exec call, not the main process of the container

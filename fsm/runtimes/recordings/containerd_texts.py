@@ -48,10 +48,10 @@ def entry(line: bytes) -> Entry | None:
     >>> entry(b'Nov 20 11:03:20 n1 containerd[7]: time="T" level=info msg="StopContainer for \\"c1\\"" error=x').message
     'StopContainer for "c1"'
     """
-    return _opened(line.decode("utf-8", errors="replace"), _FRAMES)
+    return _parse_entry(line.decode("utf-8", errors="replace"), _FRAMES)
 
 
-def _opened(text: str, frames: int) -> Entry | None:
+def _parse_entry(text: str, frames: int) -> Entry | None:
     at = text.find("{")
     if at >= 0 and text.find('time="', 0, at) < 0 and (found := _json(text[at:], frames)) is not None:
         return found
@@ -74,7 +74,7 @@ def _json(text: str, frames: int) -> Entry | None:
     if isinstance(inner, list):
         # If a message is not plain text, journald writes it as a list of bytes.
         inner = bytes(each for each in inner if 0 <= each < 256).decode("utf-8", errors="replace")  # noqa: PLR2004
-    return _opened(inner, frames - 1) if inner and frames else None
+    return _parse_entry(inner, frames - 1) if inner and frames else None
 
 
 def _with_fields(message: str, at: str, fields: str) -> Entry:

@@ -201,10 +201,10 @@ CONTRACTS: Final = {
 
 def _lines(name: str, *, json: bool = True) -> list[bytes]:
     lines = (line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines) if name else ()
-    return [_spaced(line) if json else line for line in lines]
+    return [_with_spaces(line) if json else line for line in lines]
 
 
-def _spaced(line: bytes) -> bytes:
+def _with_spaces(line: bytes) -> bytes:
     try:
         return msgspec.json.format(line, indent=0)
     except (msgspec.DecodeError, RecursionError):  # the line is damaged
@@ -247,7 +247,7 @@ class StrictReading:
                 if found is not None and entity not in self.illegal:
                     self.illegal[entity] = self._contradiction(self.before, entity) is not None
                 if found is not None and not self.illegal[entity]:
-                    return self._explained(found)
+                    return self._make_illegality(found)
         for act in read.starts_after_stop():
             if act.entity not in self.started:
                 why = f"{act.entity} is started in line {act.line}, but its pod was stopped before"
@@ -263,7 +263,7 @@ class StrictReading:
         why = f"{late[0]} succeeds before the plugin receives its event"
         return Illegality(machine=self.machines[of].name, cell=f"{late[0]} succeeds", why=why)
 
-    def _explained(self, found: Contradiction) -> Illegality:
+    def _make_illegality(self, found: Contradiction) -> Illegality:
         act, states = found.act, " or ".join(found.states)
         seen = " ".join(filter(None, (act.event, act.reply, act.shows)))
         return Illegality(

@@ -112,7 +112,7 @@ class Bulk:
         if cut is None:
             self.give_back()
             return None
-        scanned = self._scanned(cut)
+        scanned = self._convert_scan(cut)
         log_reads = np.flatnonzero(scanned.does == SLOW)
         for row in log_reads.tolist():
             if RELEVANT.search(scanned.cut.line(row)) is None:
@@ -130,7 +130,7 @@ class Bulk:
         self._report_replies(seen)
         return make_batch(self._variants, scanned, first, file, seen)
 
-    def _scanned(self, cut: Scanned) -> ScannedLines:
+    def _convert_scan(self, cut: Scanned) -> ScannedLines:
         if cut.anew != self._anew:
             self._clear(cut.anew)
         self._learn(cut)

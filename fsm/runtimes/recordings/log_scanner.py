@@ -118,7 +118,7 @@ def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
 
 
 @inner
-def _named(data: Bytes, at: Number, stop: Number) -> bool:
+def _is_name_key(data: Bytes, at: Number, stop: Number) -> bool:
     if stop >= len(data) or data[stop] != _COLON:
         return False
     for word in (_NAME, _UID, _NAMESPACE):
@@ -201,7 +201,7 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
             size = before + 1
             at = stop
             continue
-        named = seen & _DIGIT == 0 and _named(data, at, stop)
+        named = seen & _DIGIT == 0 and _is_name_key(data, at, stop)
         at = stop
         if named:
             text[size] = _COLON
@@ -232,7 +232,7 @@ def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
 
 
 @inner
-def _numbered(
+def _id_number(
     words: NDArray[np.uint64], at: Number, known: NDArray[np.uint64], places: Numbers, table: Numbers
 ) -> Number:
     """Return the number of the id *words*, adding it to *known* if it is new, or -1 if there is no room."""
@@ -328,7 +328,7 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
                 moments += 1
             elif spans[index, 0] == ID:
                 _digits(data, spans[index, 1], digits)
-                number = _numbered(digits, spans[index, 1], known, places, table)
+                number = _id_number(digits, spans[index, 1], known, places, table)
                 which = 0
                 while which < ids and found[line, 1 + which] != number:
                     which += 1

@@ -116,7 +116,7 @@ class NriEventReader:
     def observed(self, event: NriEvent) -> Iterator[Observation]:
         name = EVENT_NAMES.get(event.event)
         if event.container and event.pod:
-            self._belongs(event.container, event.pod)
+            self._set_pod(event.container, event.pod)
         if name in POD_EVENTS and event.pod:
             if name == "RunPodSandbox":
                 self._new[event.pod] = set()
@@ -132,11 +132,11 @@ class NriEventReader:
                 self._mark_over([event.container])
             yield Observation(entity=event.container, of=CONTAINER, output=name, at=event.ts)
         elif event.event == "Synchronize":
-            yield from self._synchronized(event)
+            yield from self._sync_observations(event)
         elif not event.connects:
             self.notes["events without a lifecycle"] += 1
 
-    def _synchronized(self, event: NriEvent) -> Iterator[Observation]:
+    def _sync_observations(self, event: NriEvent) -> Iterator[Observation]:
         for each in event.pods:
             identity = each.get("id") if isinstance(each, dict) else each
             if isinstance(identity, str) and identity:
@@ -145,11 +145,11 @@ class NriEventReader:
         for container in event.containers:
             if isinstance(container, dict) and isinstance(identity := container.get("id"), str):
                 if isinstance(pod := container.get("pod"), str) and pod:
-                    self._belongs(identity, pod)
+                    self._set_pod(identity, pod)
                 signal = LISTED.get(str(container.get("state", "")), "sync-gone")
                 yield Observation(entity=identity, of=CONTAINER, event=signal, at=event.ts)
 
-    def _belongs(self, container: str, pod: str) -> None:
+    def _set_pod(self, container: str, pod: str) -> None:
         self.pods[container] = pod
         self._there[container] = None
         self._over.pop(container, None)

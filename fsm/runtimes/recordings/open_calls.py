@@ -69,7 +69,7 @@ def certain_part(seen: Observation, calls: OpenCalls | None) -> tuple[list[Obser
     calls = calls or OpenCalls()
     if seen.phase == "request":
         after = OpenCalls((*calls.names, seen.event), mixed=bool(calls.names))
-        return [_forgotten(seen), *_possible_calls(seen)] if calls.names else [*before, seen], after
+        return [_gap_observation(seen), *_possible_calls(seen)] if calls.names else [*before, seen], after
     if seen.phase not in {"reply", "lost"}:
         return [*before, seen], calls
     left = list(calls.names)
@@ -79,10 +79,10 @@ def certain_part(seen: Observation, calls: OpenCalls | None) -> tuple[list[Obser
     if calls == OpenCalls((seen.event,)):
         return [*before, seen], after
     judged = [msgspec.structs.replace(seen, phase="answered")] if seen.reply else []
-    return [_forgotten(seen), *judged, *_possible_calls(seen)], after
+    return [_gap_observation(seen), *judged, *_possible_calls(seen)], after
 
 
-def _forgotten(seen: Observation) -> Observation:
+def _gap_observation(seen: Observation) -> Observation:
     return Observation(entity=seen.entity, of=seen.of, phase="gap", at=seen.at)
 
 

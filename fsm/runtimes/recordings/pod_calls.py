@@ -90,7 +90,7 @@ class Joiner:
             case "" | "exit" | "oom":
                 return [seen]
             case "restart":
-                return self._restarted(seen)
+                return self._join_restart(seen)
             case _ if not seen.entity:
                 return []  # RunPodSandbox has no id until it has succeeded
             case "RunPodSandbox":  # the recording contains all creations of containers in the new pod
@@ -99,11 +99,11 @@ class Joiner:
                 return [structs.replace(seen, phase="", detail="")]
             case "CreateContainer" if seen.of == CONTAINER:
                 on_pod = structs.replace(seen, entity=seen.detail, of=POD, detail="", start=None)
-                return [*(self._called(on_pod) if seen.detail else ()), *self._join_container(seen)]
+                return [*(self._join_call(on_pod) if seen.detail else ()), *self._join_container(seen)]
             case _:
-                return self._called(seen)
+                return self._join_call(seen)
 
-    def _called(self, call: Observation) -> list[Observation]:
+    def _join_call(self, call: Observation) -> list[Observation]:
         identity, of = call.entity, call.of
         what = structs.replace(call, reply="", met="", detail="", fields=None)
         meant, certain = self._possible_ids(identity, of)
@@ -156,14 +156,16 @@ class Joiner:
         what = f"StartContainer succeeded after the pod had been {how}"
         return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at, detail=what)] if late else []
 
-    def _closed(self, pod: str) -> bool:
+    def _knows_all_containers(self, pod: str) -> bool:
         return pod in self.whole or pod in self.removed[POD]
 
-    def _doubtful(self, pod: str) -> bool:
-        return self.beginning is not None and not self._closed(pod)
+    def _may_have_unrecorded_calls(self, pod: str) -> bool:
+        return self.beginning is not None and not self._knows_all_containers(pod)
 
     def _certain_part(self, seen: Observation, pod: str) -> list[Observation]:
-        return [seen] if self.beginning is None or self._closed(pod) else self.beginning.certain_part(seen)
+        return (
+            [seen] if self.beginning is None or self._knows_all_containers(pod) else self.beginning.certain_part(seen)
+        )
 
     def _meet_unrecorded(self, seen: Observation) -> list[Observation]:
         unrecorded = self.unrecorded[seen.of]
@@ -175,7 +177,7 @@ class Joiner:
         found: list[Observation] = []
         if seen.of == CONTAINER and seen.entity not in unrecorded:
             for pod in self.reached:
-                if pod in self.leaks or (self.beginning is None and not self._closed(pod)):
+                if pod in self.leaks or (self.beginning is None and not self._knows_all_containers(pod)):
                     found += self._requests_container_missed(seen.entity, pod, at=seen.at)
         self._remember(seen.entity, seen.of)
         return found
@@ -189,7 +191,7 @@ class Joiner:
             unrecorded.popitem(last=False)
 
     def _candidates(self, pod: str) -> tuple[str, ...]:
-        since = self.leaks.get(pod) if self._closed(pod) else 0
+        since = self.leaks.get(pod) if self._knows_all_containers(pod) else 0
         if since is None:
             return ()
         return tuple(each for each, met in self.unrecorded[CONTAINER].items() if met > since)
@@ -225,7 +227,7 @@ class Joiner:
         else:
             self._remember(container, CONTAINER)
         found = [structs.replace(seen, phase="", detail="")]
-        if self._doubtful(pod):
+        if self._may_have_unrecorded_calls(pod):
             return found
         found += self._requests_container_missed(container, pod, at=at)
         for call in self.overlapped.get(pod, ()):
@@ -235,7 +237,7 @@ class Joiner:
             self.overlapped.pop(pod, None)
         return found
 
-    def _restarted(self, seen: Observation) -> list[Observation]:
+    def _join_restart(self, seen: Observation) -> list[Observation]:
         self.beginning = None
         self.may_restart()
         for pod, met in self.creating.items():
@@ -256,13 +258,13 @@ class Joiner:
             return []
         self.began = now if self.began is None else self.began
         since = now - self.began
-        closed = map(self._closed, self.reached)  # evaluated only if needed
+        closed = map(self._knows_all_containers, self.reached)  # evaluated only if needed
         if since <= WINDOW or (since <= 2 * WINDOW and not (all(closed) and self.beginning.quiet())):
             return []
         found = self.beginning.over()
         self.beginning = None
         for pod, calls in self.reached.items():
-            if not self._closed(pod):
+            if not self._knows_all_containers(pod):
                 for reached in calls:
                     reached.perhaps = self._reach(pod)
                     found += _inner_calls(reached.call, reached.perhaps, "request", at=None)
@@ -283,7 +285,7 @@ class Joiner:
         if seen.event not in INNER or seen.phase != "request":
             return []
         pod = seen.entity
-        doubtful = self._doubtful(pod)
+        doubtful = self._may_have_unrecorded_calls(pod)
         mine = () if doubtful else tuple(self.containers.get(pod, ()))
         others = () if doubtful else self._candidates(pod)
         self.reached.setdefault(pod, []).append(Reached(call=seen.event, certain=mine, perhaps=others))
@@ -301,7 +303,7 @@ class Joiner:
         if reached is None:
             # The request was not recorded, or its pod was unknown at the time of the request.
             reached = Reached(call=seen.event, certain=(), perhaps=())
-            reach = () if self._doubtful(pod) else self._reach(pod)
+            reach = () if self._may_have_unrecorded_calls(pod) else self._reach(pod)
             found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]
         else:
             calls.remove(reached)

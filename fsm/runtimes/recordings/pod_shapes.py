@@ -96,7 +96,7 @@ class Shapes:
         """Take the pod that *identity* is or belongs to away from *joiner*, or return ``None`` if it has no shape."""
         is_pod = identity in joiner.containers or identity in joiner.removed[POD]
         name = identity if is_pod else joiner.pod_of.get(identity, "")
-        pod = self._frozen(joiner, name)
+        pod = self._freeze(joiner, name)
         if pod is not None:
             for each in (joiner.reached, joiner.creating, joiner.overlapped):
                 each.pop(name, None)
@@ -125,7 +125,7 @@ class Shapes:
             joiner.whole = {_NAMES[0]}
         joiner.met = known.creating
         found = joiner.joined(structs.replace(seen, entity=_NAMES[place], detail=_NAMES[0] if made else seen.detail))
-        after = self._frozen(joiner, _NAMES[0])
+        after = self._freeze(joiner, _NAMES[0])
         if after is None or joiner.met != known.creating:  # the joiner would have tracked another entity
             return None
         removed = tuple(map(_NAMES.index, joiner.removed[CONTAINER]))
@@ -143,7 +143,7 @@ class Shapes:
         one = parts[0][0] if same and len(parts) == 1 and parts[0][1] == place else -1
         return Step(one, parts, after.shape, comes, removed, gone, ended, begun)
 
-    def _frozen(self, joiner: Joiner, name: str) -> Pod | None:
+    def _freeze(self, joiner: Joiner, name: str) -> Pod | None:
         exists, removed = name in joiner.containers, name in joiner.removed[POD]
         if exists != (name in joiner.whole) or exists == removed:
             return None

@@ -227,14 +227,14 @@ class Introspection(Driven):
         if self.extra is None:
             return "no-extra"
         try:
-            info = _unpacked(RuntimeInfo, RUNTIME_INFO, self.extra)
+            info = _unpack(RuntimeInfo, RUNTIME_INFO, self.extra)
         except ValueError as error:
             self._why = str(error)
             return "other-extra"
         if info.features is None:
             return "no-features"
         try:
-            self.features = _unpacked(Features, FEATURES, info.features)
+            self.features = _unpack(Features, FEATURES, info.features)
         except ValueError as error:
             self._why = str(error)
             return "other-features"
@@ -255,7 +255,7 @@ class Introspection(Driven):
         return outcome
 
 
-def _unpacked(kind: type[_Kind], url: str, packed: Packed) -> _Kind:
+def _unpack(kind: type[_Kind], url: str, packed: Packed) -> _Kind:
     if packed.type_url != url:
         raise ValueError(f"it is a {packed.type_url or 'value without a type'}, and not a {url}")
     if isinstance(packed.value, str):
@@ -268,16 +268,16 @@ OTHER: Final = "io.containerd.runsc.v1"
 PATH: Final = "/usr/local/bin/containerd-shim"
 
 
-def _packed(features: Packed | None) -> Packed:
+def _pack(features: Packed | None) -> Packed:
     return Packed(type_url=RUNTIME_INFO, value=RuntimeInfo(name=NAME, features=features).model_dump())
 
 
 EXTRAS: Final[Mapping[str, Packed | None]] = {
-    "features": _packed(Packed(type_url=FEATURES, value='{"ociVersionMin": "1.0.0"}')),
+    "features": _pack(Packed(type_url=FEATURES, value='{"ociVersionMin": "1.0.0"}')),
     "no-extra": None,
     "other-extra": Packed(type_url="containerd.types.Metric", value={}),
-    "no-features": _packed(None),
-    "other-features": _packed(Packed(type_url=FEATURES, value='["rro"]')),
+    "no-features": _pack(None),
+    "other-features": _pack(Packed(type_url=FEATURES, value='["rro"]')),
 }
 """An answer of the runtime for each outcome of the event ``decode``."""
 
@@ -346,7 +346,7 @@ class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
     def _plugin_info(self, *_: object) -> Packed | None:
         if self._fails:
             raise IntrospectionError("as arranged")
-        return _packed(None)
+        return _pack(None)
 
     def _happen(self, event: str) -> object:
         return self.introspection.stage(event)

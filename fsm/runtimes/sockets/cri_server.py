@@ -63,7 +63,7 @@ class CriServer:
                 )
             else:
                 handlers[method.name] = grpc.unary_unary_rpc_method_handler(
-                    _answering(method, answer), response_serializer=method.response.SerializeToString
+                    _make_handler(method, answer), response_serializer=method.response.SerializeToString
                 )
         return [grpc.method_handlers_generic_handler(*each) for each in services.items()]
 
@@ -71,7 +71,7 @@ class CriServer:
         if self._streams:
             await self._streams.close()
 
-    def _streaming(self) -> "NodeStreams":
+    def _get_streams(self) -> "NodeStreams":
         if self._streams is None:
             from fsm.runtimes.sockets.streaming import NodeStreams  # noqa: PLC0415  (often not needed)
 
@@ -138,14 +138,14 @@ class CriServer:
 
     async def ListPodSandbox(self, request: cri.ListPodSandboxRequest) -> cri.ListPodSandboxResponse:
         pods = [node_messages.listed_pod(*each) for each in self.node.listed_pods()]
-        return cri.ListPodSandboxResponse(items=self._selected(pods, request.filter, self.node.pods()))
+        return cri.ListPodSandboxResponse(items=self._filter_entries(pods, request.filter, self.node.pods()))
 
     async def UpdatePodSandboxResources(self, request: cri.UpdatePodSandboxResourcesRequest) -> None:
         await self.node.update_pod(request.pod_sandbox_id, limits(request.resources))
 
     async def PortForward(self, request: cri.PortForwardRequest) -> cri.PortForwardResponse:
         self.node.forward(request.pod_sandbox_id)
-        return cri.PortForwardResponse(url=await self._streaming().ports())
+        return cri.PortForwardResponse(url=await self._get_streams().ports())
 
     # -- containers ----------------------------------------------------------
 
@@ -187,7 +187,7 @@ class CriServer:
     async def ListPodSandboxStats(self, request: cri.ListPodSandboxStatsRequest) -> cri.ListPodSandboxStatsResponse:
         pods = {status.id: (plan, status) for plan, status in self.node.listed_pods() if status.state == READY}
         entries = [node_messages.listed_pod(*pod) for pod in pods.values()]
-        found = self._selected(entries, request.filter, self.node.pods())
+        found = self._filter_entries(entries, request.filter, self.node.pods())
         return cri.ListPodSandboxStatsResponse(stats=[self._pod_stats(*pods[each.id]) for each in found])
 
     def _pod_stats(self, plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandboxStats:
@@ -223,12 +223,12 @@ class CriServer:
         any_stream = request.stdin or request.stdout or request.stderr
         why = "" if any_stream else "one of stdin, stdout, or stderr must be set"
         found = self.node.containers.use(use, request.container_id, why)
-        return await self._streaming().command(found.id, request)
+        return await self._get_streams().command(found.id, request)
 
     async def CheckpointContainer(self, request: cri.CheckpointContainerRequest) -> None:
         self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")
 
-    def _selected(self, entries: Iterable[Entry], asked: Message, known: Mapping[str, object]) -> list[Entry]:
+    def _filter_entries(self, entries: Iterable[Entry], asked: Message, known: Mapping[str, object]) -> list[Entry]:
         wanted = {field.name: value for field, value in asked.ListFields()}
         if "id" in wanted:
             wanted["id"] = _expand_id(wanted["id"], known)
@@ -247,7 +247,7 @@ class CriServer:
     def _selected_containers(self, containers: Iterable[NodeContainer], asked: Message) -> list[NodeContainer]:
         store = self.node.containers.store
         entries = [node_messages.listed_container(container) for container in containers]
-        return [store[entry.id] for entry in self._selected(entries, asked, store)]
+        return [store[entry.id] for entry in self._filter_entries(entries, asked, store)]
 
     # -- images --------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class CriServer:
         return cri.ImageFsInfoResponse(image_filesystems=[usage], container_filesystems=[usage])
 
 
-def _answering(
+def _make_handler(
     method: Method, answer: Callable[[Any], Awaitable[Message | None]]
 ) -> Callable[[Any, grpc.aio.ServicerContext[Any, Any]], Awaitable[Message]]:
     async def answered(request: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> Message:

@@ -96,7 +96,7 @@ class NriPlugin:
             else:
                 patient = True
                 self._configured = False
-                why = await self._served(stream)
+                why = await self._serve_stream(stream)
                 if not self._left.is_set():
                     lost(why)
                 if self._configured:
@@ -105,7 +105,7 @@ class NriPlugin:
                 await asyncio.wait_for(self._left.wait(), wait)
             wait = min(2 * wait, most)
 
-    async def _served(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> NriError | None:
+    async def _serve_stream(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> NriError | None:
         try:
             await self.serve(*stream)
         except RefusedError:
@@ -220,23 +220,23 @@ class _Session:
             return nri.Empty()
         container = request.container if request.HasField("container") else None
         sent = nri.Event.Name(request.event)
-        return await self._relayed(RelayedEvent(name=name, pod=request.pod, container=container, sent=sent))
+        return await self._answer_relay(RelayedEvent(name=name, pod=request.pod, container=container, sent=sent))
 
     async def _validate(self, _request: nri.ValidationRequest) -> Message:
         return nri.ValidationResponse()
 
     async def _pod_event(self, name: str, request: nri.PodRequest) -> Message:
-        return await self._relayed(
+        return await self._answer_relay(
             RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
         )
 
     async def _container_event(self, name: str, request: nri.ContainerRequest) -> Message:
         resources = request.linux_resources if name == "UpdateContainer" else None
-        return await self._relayed(
+        return await self._answer_relay(
             RelayedEvent(name=name, pod=request.pod, container=request.container, resources=resources, sent=name)
         )
 
-    async def _relayed(self, event: RelayedEvent) -> Message:
+    async def _answer_relay(self, event: RelayedEvent) -> Message:
         changes = await self._handlers.relay(event) or PluginChanges()
         match event.name:
             case "CreateContainer":

@@ -54,7 +54,9 @@ class NodePlugins:
         node = self._node()
         told = node.containers_for_plugins()
         node.relays.synchronise(told)
-        containers = [self._described(node.containers.store[container.id], container.state) for container in told]
+        containers = [
+            self._container_message(node.containers.store[container.id], container.state) for container in told
+        ]
         return [self._pod(each) for each in node.pods_for_plugins()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
@@ -102,9 +104,9 @@ class NodePlugins:
         known = self._node().containers.known(told.id)
         if known is None:
             return nri.Container(id=told.id, pod_sandbox_id=told.pod_id, name=told.name, state=told.state.value)
-        return self._described(known, told.state)
+        return self._container_message(known, told.state)
 
-    def _described(self, found: NodeContainer, state: ContainerState) -> nri.Container:
+    def _container_message(self, found: NodeContainer, state: ContainerState) -> nri.Container:
         status, config = found.status(), found.config
         return nri.Container(
             id=found.id,
@@ -175,10 +177,12 @@ def _answer(plugin: str, changes: PluginChanges) -> Answer:
         )
         for update in changes.updates
     )
-    return Answer(adjust=dict(_adjusted(plugin, changes.adjustment)) if changes.adjustment else {}, updates=updates)
+    return Answer(
+        adjust=dict(_adjusted_fields(plugin, changes.adjustment)) if changes.adjustment else {}, updates=updates
+    )
 
 
-def _adjusted(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
+def _adjusted_fields(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
     """Yield the fields that *adjustment* sets, with their values. No two plugins may set the same field."""
     yield from limits(adjustment.linux.resources).items()
     for key, value in adjustment.annotations.items():

@@ -115,21 +115,21 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
             request_timeout=int(self._terms.config.request_timeout * 1000),
             NRI_version=VERSION,
         )
-        return (await self._called("Configure", request, nri.ConfigureResponse, until)).events
+        return (await self._call_in_time("Configure", request, nri.ConfigureResponse, until)).events
 
     async def _ask_part(self, part: nri.SynchronizeRequest, until: float) -> bool:
-        answer = await self._called("Synchronize", part, nri.SynchronizeResponse, until)
+        answer = await self._call_in_time("Synchronize", part, nri.SynchronizeResponse, until)
         return answer.more and not answer.update
 
     async def _ask_last(self, part: nri.SynchronizeRequest, until: float) -> Sequence[nri.ContainerUpdate]:
-        return (await self._called("Synchronize", part, nri.SynchronizeResponse, until)).update
+        return (await self._call_in_time("Synchronize", part, nri.SynchronizeResponse, until)).update
 
     async def _ask(self, request: RelayedEvent, until: float) -> PluginChanges:
         name = request.name
         if name not in ANSWERED and (self._runtime.state_changes or name in self._old):
             return await self._state_change(request, until)
         try:
-            answer = await self._called(name, _request(request), _REPLIES.get(name, nri.Empty), until)
+            answer = await self._call_in_time(name, _request(request), _REPLIES.get(name, nri.Empty), until)
         except NRIError as error:
             if error.code != "UNIMPLEMENTED" or name in ANSWERED:
                 raise
@@ -147,10 +147,10 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
     async def _state_change(self, event: RelayedEvent, until: float) -> PluginChanges:
         number = nri.Event.Name(NUMBERS[event.name])
         request = nri.StateChangeEvent(event=number, pod=event.pod, container=event.container)
-        await self._called("StateChange", request, nri.Empty, until, event.name)
+        await self._call_in_time("StateChange", request, nri.Empty, until, event.name)
         return PluginChanges()
 
-    async def _called(self, method: str, request: Message, kind: type[M], until: float, step: str = "") -> M:
+    async def _call_in_time(self, method: str, request: Message, kind: type[M], until: float, step: str = "") -> M:
         step = step or method
         try:
             return await self.link.call(method, request, kind, max(0.0, until - self._terms.clock.now()))

@@ -129,10 +129,10 @@ class Spdy:
 
     def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
         """Return a frame that opens *stream*. The streams of a client have odd numbers."""
-        return self._frame(SYN_STREAM, _SYN.pack(stream, 0, 0) + self._packed(headers))
+        return self._frame(SYN_STREAM, _SYN.pack(stream, 0, 0) + self._compress_headers(headers))
 
     def reply(self, stream: int) -> bytes:
-        return self._frame(SYN_REPLY, _NUMBER.pack(stream) + self._packed({}))
+        return self._frame(SYN_REPLY, _NUMBER.pack(stream) + self._compress_headers({}))
 
     def data(self, stream: int, data: bytes, *, over: bool = False) -> bytes:
         parts = [data[at : at + PART] for at in range(0, max(len(data), 1), PART)]
@@ -154,7 +154,7 @@ class Spdy:
             raise SpdyError(f"a control frame of type {kind} with {len(body)} bytes")
         number = _NUMBER.unpack_from(body)[0] & ~CONTROL if offset else 0
         if kind in {SYN_STREAM, SYN_REPLY}:
-            yield Opened(stream=number, headers=self._unpacked(body[offset:]), over=over)
+            yield Opened(stream=number, headers=self._expand_headers(body[offset:]), over=over)
         elif kind == RST_STREAM:
             yield StreamData(stream=number, data=b"", over=True)
         elif kind == PING:
@@ -165,12 +165,12 @@ class Spdy:
     def _frame(self, kind: int, body: bytes) -> bytes:
         return _HEAD.pack(CONTROL | VERSION << 16 | kind, len(body)) + body
 
-    def _packed(self, headers: Mapping[str, str]) -> bytes:
+    def _compress_headers(self, headers: Mapping[str, str]) -> bytes:
         texts = [each.encode() for pair in headers.items() for each in pair]
         raw = _NUMBER.pack(len(headers)) + b"".join(_NUMBER.pack(len(text)) + text for text in texts)
         return self._compress.compress(raw) + self._compress.flush(zlib.Z_SYNC_FLUSH)
 
-    def _unpacked(self, block: bytes) -> dict[str, str]:
+    def _expand_headers(self, block: bytes) -> dict[str, str]:
         try:
             raw = self._expand.decompress(block, LARGEST)
         except zlib.error as error:

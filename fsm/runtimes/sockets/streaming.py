@@ -116,14 +116,14 @@ class StreamServer:
         try:
             async with asyncio.timeout(PATIENCE):
                 asked, http = await _request(reader)
-            link = await self._upgraded(asked, http, reader, writer)
+            link = await self._upgrade_connection(asked, http, reader, writer)
         except (h11.RemoteProtocolError, ProtocolError, SpdyError, TimeoutError, OSError):
             pass
         finally:
             with suppress(OSError):
                 await link.close()
 
-    async def _upgraded(
+    async def _upgrade_connection(
         self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Link:
         """Serve or refuse the stream that *asked* requests. The caller must close the link that is returned."""
@@ -303,8 +303,10 @@ class NodeStreams(StreamServer):
         It leads to ports of this machine if the node runs real processes. If they are simulated, connections are
         refused.
         """
-        return await self.offer("portforward", OfferedPorts(connect=connected if self._node.processes else _refused))
+        return await self.offer(
+            "portforward", OfferedPorts(connect=connected if self._node.processes else _refuse_connection)
+        )
 
 
-async def _refused(_port: int, _given: asyncio.StreamReader, _send: Callable[[bytes], None]) -> None:
+async def _refuse_connection(_port: int, _given: asyncio.StreamReader, _send: Callable[[bytes], None]) -> None:
     raise ConnectionRefusedError("connection refused: nothing listens in a simulated pod")

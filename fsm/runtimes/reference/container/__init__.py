@@ -189,19 +189,19 @@ class Effects:
             return self._failure("no-record" if isinstance(error, NoRecordError) else "no-info", error)
         return outcome
 
-    def _existing(self) -> StatusStorage:
+    def _require_storage(self) -> StatusStorage:
         if self.storage is None:
             raise AssertionError(f"{self.root}: no record")
         return self.storage
 
     def _status(self) -> Status:
-        return self._existing().get()
+        return self._require_storage().get()
 
     def _flag(self, **fields: bool) -> None:
-        self._existing().update(lambda status: status.model_copy(update=fields))
+        self._require_storage().update(lambda status: status.model_copy(update=fields))
 
     def write(self, **fields: object) -> None:
-        self._existing().update_sync(lambda status: status.model_copy(update=fields))
+        self._require_storage().update_sync(lambda status: status.model_copy(update=fields))
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         first = {"pid": 0, "finished_at": exit.at, "exit_code": exit.code}
@@ -247,13 +247,13 @@ class Container(Effects, Driven):
         before, outcome = ABSENT, ""
         try:
             world.look()
-            before, self.storage = _recovered(root, world)
+            before, self.storage = _recover_record(root, world)
             outcome = self.storage.state().name.lower()
         except NoRecordError:
             self.clear()
         except WorldError:
             if root.exists():
-                storage, task, _ = _left(root, world)
+                storage, task, _ = _read_remains(root, world)
                 before, outcome = _state(storage.get(), task), "skipped"
         self.position = driver(MACHINE, profile).position(before)
         self.position.take("restart", outcome)
@@ -335,14 +335,14 @@ class Container(Effects, Driven):
             raise AssertionError(f"{self.root}: the record shows {shows} in state {self.state}")
 
 
-def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
+def _recover_record(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
     """Return the state before a restart, and the storage of the record after it.
 
     An unreadable checkpoint is left as it is, so that it can be repaired.
     """
-    storage, task, looked_up = _left(root, world)
+    storage, task, looked_up = _read_remains(root, world)
     before = storage.get()
-    after = _reconciled(before, task, world) if looked_up else None
+    after = _reconcile(before, task, world) if looked_up else None
     after = after or before.model_copy(update={"unknown": True})
     if after != before:
         try:
@@ -352,7 +352,7 @@ def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
     return _state(before, task), storage
 
 
-def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None, bool]:
+def _read_remains(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None, bool]:
     task, looked_up = None, False
     with suppress(WorldError):
         task, looked_up = world.task(), True
@@ -363,7 +363,7 @@ def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None
         return StatusStorage(root, lost), task, looked_up
 
 
-def _reconciled(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
+def _reconcile(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
     """Return *status* with changes that make it match *task*, or ``None`` if the two contradict each other."""
     if task and (not task.started or task.exit):
         try:
@@ -379,16 +379,16 @@ def _reconciled(status: Status, task: Task | None, world: SimulatedWorld) -> Sta
         ):
             return status
         case ContainerState.RUNNING, None:
-            return _exited(status, Exit(LOST_CODE, world.now())).model_copy(update={"reason": LOST_REASON})
+            return _with_exit(status, Exit(LOST_CODE, world.now())).model_copy(update={"reason": LOST_REASON})
         case ContainerState.CREATED, Task(pid=pid, exit=None):
             return status.model_copy(update={"pid": pid, "started_at": world.now()})
         case ContainerState.CREATED | ContainerState.RUNNING, Task(started=True, exit=Exit() as ended):
-            return _exited(status, ended)
+            return _with_exit(status, ended)
         case _:
             return None
 
 
-def _exited(status: Status, exit: Exit) -> Status:  # noqa: A002  (the domain's word)
+def _with_exit(status: Status, exit: Exit) -> Status:  # noqa: A002  (the domain's word)
     return status.model_copy(update={"pid": 0, "finished_at": exit.at, "exit_code": exit.code})
 
 

@@ -206,7 +206,7 @@ def decode(data: bytes, path: str = "") -> Status:
     Traceback (most recent call last):
     fsm...CheckpointError: /run/c1/status: Pid is -1: input should be greater than or equal to 0
     """
-    content = _parsed(data, path)
+    content = _parse_record(data, path)
     content = {} if content is None else content  # Go reads null like an empty object
     if not isinstance(content, dict):
         raise CheckpointError(path, f"an object was expected, and this is {_short_repr(content)}")
@@ -224,7 +224,7 @@ def decode(data: bytes, path: str = "") -> Status:
     return status
 
 
-def _parsed(data: bytes, path: str) -> Json:
+def _parse_record(data: bytes, path: str) -> Json:
     if not data.strip():
         raise CheckpointError(path, f"{len(data)} bytes, and no record in them")
     # Decode a byte that is not UTF-8 to a lone surrogate. An escaped surrogate is decoded in the same way.

@@ -210,7 +210,7 @@ class Processes:
         self.clear()
 
     def pid(self) -> int:
-        return self._running().pid
+        return self._require_process().pid
 
     def task(self) -> bool:
         """Check whether there is a task: a process or its remains. The fault ``no task`` deletes it first."""
@@ -234,7 +234,7 @@ class Processes:
 
     async def _wait(self) -> Exit:
         while (ended := self.ended()) is None:
-            await process_end(self._running())
+            await process_end(self._require_process())
         return ended
 
     def kill(self) -> None:
@@ -258,7 +258,7 @@ class Processes:
         Raise :class:`~fsm.runtimes.reference.container.world.NoTaskError` if there is no task.
         """
         self.faults.point("delete")
-        with self._running() as process:  # the end of the context closes the input and waits
+        with self._require_process() as process:  # the end of the context closes the input and waits
             process.kill()
         self.ended()
         self._process = None
@@ -273,8 +273,8 @@ class Processes:
 
     def die(self) -> None:
         if self.runs():
-            self._running().terminate()
-            self._running().wait()
+            self._require_process().terminate()
+            self._require_process().wait()
 
     def runs(self) -> bool:
         return self._process is not None and self.ended() is None
@@ -283,7 +283,7 @@ class Processes:
         self.faults.clear()
         self.undo()
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _require_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise NoTaskError("no task")
         return self._process

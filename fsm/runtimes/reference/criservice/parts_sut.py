@@ -77,11 +77,11 @@ class ConstructionSUT(ServiceSUT[Construction]):
         (self._home / "file").touch()
         self._fails = False
         makers = Makers(
-            queue=lambda: self._kept(Queue()),
+            queue=lambda: self._keep_component(Queue()),
             platform=lambda: self._fail_or_return((), "no CNI plugin is installed"),
             server=lambda: self._fail_or_return(StreamingServer(), "a certificate is missing"),
             monitor=lambda: EventMonitor(Feed, nothing),
-            watch=lambda path: self._kept(Syncer(self._watches, path, lambda: None)),
+            watch=lambda path: self._keep_component(Syncer(self._watches, path, lambda: None)),
             registration=lambda: Registration(NRI(), Domain()),
             controller=lambda: None if self._fails else bool,
             introspect=lambda: self._fail_or_return(None, "runtimes cannot be asked"),
@@ -124,7 +124,7 @@ class ConstructionSUT(ServiceSUT[Construction]):
     def _clear_faults(self) -> None:
         self._fails = False
 
-    def _kept(self, component: C) -> C:
+    def _keep_component(self, component: C) -> C:
         self._made.append(component)
         return component
 

@@ -138,7 +138,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             await self._run_until(lambda: self.service.parts.monitor.busy, "the monitor does not handle an event")
         self.server.refuses = self._outcome.endswith("not-closed")
         reply = await self._happen(event)
-        await self._run_until(self._waits, "it does not come to rest")
+        await self._run_until(self._is_waiting, "it does not come to rest")
         self.server.refuses = False
         await self._collect()
         return reply
@@ -212,7 +212,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
 
     async def _call_run(self) -> str:
         before = self._recovery
-        called = asyncio.create_task(self.service.run(self._ready))
+        called = asyncio.create_task(self.service.run(self._check_initialized))
         await self._run_until(lambda: called.done() or self._recovery is not before, "Run does not begin")
         if not called.done():
             self._running = called
@@ -232,7 +232,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             raise OSError(f"cannot listen at {path}")
         return bool
 
-    def _ready(self) -> None:
+    def _check_initialized(self) -> None:
         if not self.service.is_initialized():
             raise BrokenError("it signals that it is ready before it counts as initialised")
 
@@ -244,7 +244,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
     def _has_exited(self) -> bool:
         return self.service.position.state == "exited"
 
-    def _waits(self) -> bool:
+    def _is_waiting(self) -> bool:
         parts = self.service.parts
         if self._running is None or self._running.done() or self._has_exited:
             waits = True

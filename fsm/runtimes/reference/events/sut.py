@@ -135,7 +135,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._loop = self._scope.enter_context(asyncio.Runner()).get_loop()
         self._sending: list[asyncio.Task[None]] = []
         self.clock = TurnedClock(hurried=True)
-        self.queue = self._kind(self._discarded, capacity=CAPACITY, clock=self.clock)
+        self.queue = self._kind(self._discard_event, capacity=CAPACITY, clock=self.clock)
         self._lose(lost=False)
         self._subscription: Subscription[int] | None = None
         self._sent = 0
@@ -273,7 +273,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self.queue.shutdown()
         self._outputs[before:] = self._outputs[before : before + 1]
 
-    def _discarded(self, event: int) -> None:
+    def _discard_event(self, event: int) -> None:
         newest = self._subscription is not None
         self._take("discarded", event, self._due[-1:] if newest else self._due[:1])
 

@@ -125,7 +125,9 @@ class ServedNode(PodObserver):
         pause = Processes if processes else SimulatedPause
         controller = UpstreamController if applicable(profile, CONTROLLER) else Controller
         self._folder = folder
-        self._controller = controller(lambda pod: pause(folder / "pauses" / pod), self.clock, on_exit=self._pod_exited)
+        self._controller = controller(
+            lambda pod: pause(folder / "pauses" / pod), self.clock, on_exit=self._report_pod_exit
+        )
         self._pods = Pods(
             folder / "pods",
             self._controller,
@@ -284,7 +286,7 @@ class ServedNode(PodObserver):
         metadata = self.plans.get(pod, cri.RunPodSandboxRequest()).config.metadata
         return messages.Pod(id=pod, name=metadata.name, namespace=metadata.namespace)
 
-    def _pod_exited(self, pod: str) -> None:
+    def _report_pod_exit(self, pod: str) -> None:
         if pod in self.plans:
             self._queue_event(pod, pod, "stopped")
             self.containers.tasks.start(self._send_events())

@@ -160,7 +160,7 @@ def _show_files(name: str, paths: Sequence[str], inside: Command) -> Script:
         return Script(listens="cat")
     said, code = list[Said](), 0
     for path in paths or ["/"]:
-        names = _listed(path, inside) if name == "ls" else None
+        names = _list_names(path, inside) if name == "ls" else None
         if names is not None:
             said.append(Said.text("".join(f"{entry}\n" for entry in sorted(names))))
         elif (data := inside.text(path)) is not None:
@@ -171,7 +171,7 @@ def _show_files(name: str, paths: Sequence[str], inside: Command) -> Script:
     return Script(said=tuple(said), code=code)
 
 
-def _listed(path: str, inside: Command) -> Collection[str] | None:
+def _list_names(path: str, inside: Command) -> Collection[str] | None:
     if (names := inside.names(path)) is not None:
         return names
     if path == "/":

@@ -37,7 +37,7 @@ class ChildProcess:
     """
 
     def __init__(self, command: Command) -> None:
-        arguments = _runnable(command)
+        arguments = _host_command(command)
         command.prepare()
         source = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
         reaper = [sys.executable, "-I", "-S", "-c", source, str(os.getpid()), TERM_GRACE]
@@ -93,7 +93,7 @@ class ChildProcess:
             return 0
         try:
             process = await asyncio.create_subprocess_exec(
-                *_runnable(command),
+                *_host_command(command),
                 stdin=subprocess.PIPE if given else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -161,7 +161,7 @@ async def _forward(given: asyncio.StreamReader, to: asyncio.StreamWriter) -> Non
     to.close()
 
 
-def _runnable(command: Command) -> list[str]:
+def _host_command(command: Command) -> list[str]:
     name = command.here(command.words[0]) if command.words else "sleep"
     path = which(name, path=command.variables.get("PATH", os.environ.get("PATH")))
     if path is None:
@@ -261,7 +261,9 @@ class SimulatedProcess:
                 now = said.at
             write(said.data, said.error)
         if plan.listens and given:
-            return await (_echo(given, write) if plan.listens == "cat" else self._obey(command, write, given))
+            return await (
+                _echo(given, write) if plan.listens == "cat" else self._run_shell_lines(command, write, given)
+            )
         if plan.seconds == inf:
             await asyncio.Event().wait()
         elif plan.seconds > now:
@@ -270,7 +272,7 @@ class SimulatedProcess:
             self.signal(plan.kills)
         return code
 
-    async def _obey(self, command: Command, write: Write, given: asyncio.StreamReader) -> int:
+    async def _run_shell_lines(self, command: Command, write: Write, given: asyncio.StreamReader) -> int:
         code = 0
         while line := await _next_line(given):
             text = line.decode(errors="surrogateescape").strip()

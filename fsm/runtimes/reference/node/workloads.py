@@ -77,13 +77,13 @@ class Command:
         if (content := self.files.get(path)) is not None:
             return content.encode()
         with suppress(OSError, ValueError):
-            if (mounted := self._mounted(path)) and mounted.is_file():
+            if (mounted := self._mounted_path(path)) and mounted.is_file():
                 return mounted.read_bytes()
         return None
 
     def names(self, path: str) -> Collection[str] | None:
         with suppress(OSError, ValueError):
-            if (mounted := self._mounted(path)) and mounted.is_dir():
+            if (mounted := self._mounted_path(path)) and mounted.is_dir():
                 return [file.name for file in mounted.iterdir()]
         return None
 
@@ -120,7 +120,7 @@ class Command:
         with suppress(OSError), Path(self.log).open("ab") as file:
             file.write(b"".join(lines))
 
-    def _mounted(self, path: str) -> Path | None:
+    def _mounted_path(self, path: str) -> Path | None:
         inside = PurePosixPath(path)
         for mount in self.config.mounts:
             if mount.host_path and mount.container_path and inside.is_relative_to(mount.container_path):

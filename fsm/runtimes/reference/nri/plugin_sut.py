@@ -275,7 +275,7 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
 
     def reset(self) -> None:
         super().reset()
-        self._lock = self._gated()
+        self._lock = self._make_gated_lock()
         join = partial(self._lock.joining, timeout=REGISTRATION)
         self._processes = {"plugin": _Process("plugin", "sync-writer", join)}
         self._processes |= {name: _Process(name, "sync-reader", self._lock.block) for name in ("call.1", "call.2")}
@@ -321,7 +321,7 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
         with self._lock._changed:  # noqa: SLF001  (usually, only the lock wakes the processes)
             self._lock._changed.notify_all()  # noqa: SLF001
 
-    def _gated(self) -> SyncLock:
+    def _make_gated_lock(self) -> SyncLock:
 
         class Gated(self._kind):  # type: ignore[misc,name-defined]  # the base class is any kind of lock
             def _may_block(self) -> bool:

@@ -267,16 +267,16 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
             answer = await self._ask(request, self._terms.clock.now() + self._terms.config.request_timeout)
         except PluginLostError as error:
             _log.warning("plugin %s is lost at %s: it %s", self.name, event, error)
-            self._answered("lost")
+            self._take_answer("lost")
             return None
         except Exception as error:
-            self._answered("error")
+            self._take_answer("error")
             code = error.code if isinstance(error, NRIError) else ""
             raise NRIError(f"plugin {self.name}: {error}", code=code) from error
-        self._answered("ok")
+        self._take_answer("ok")
         return answer
 
-    def _answered(self, outcome: str) -> None:
+    def _take_answer(self, outcome: str) -> None:
         self._take("relay", outcome if self.listed else "")  # the plugin may have hung up or been stopped
 
     def drop(self) -> None:

@@ -118,7 +118,7 @@ class Pods:
         return self._store.get(id) or Pod(Metadata(id=id, name=""), self._position())
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
-        pod, record = self._existing(id, "status"), SandboxRecord()
+        pod, record = self._find_existing(id, "status"), SandboxRecord()
         with suppress(CallError):
             record = self.controller.status(id)
         self._perform(pod, "status", "read", lambda: self.network.addresses(id))
@@ -133,7 +133,7 @@ class Pods:
         """
         pod = self.find(id)
         async with pod.lock:
-            pod = self._existing(id, "create-container")
+            pod = self._find_existing(id, "create-container")
             if pod.shows != READY and not self.profile:
                 self._take(pod, "create-container", "failed", "the pod is not ready", "NOT_FOUND")
             try:
@@ -143,11 +143,11 @@ class Pods:
             self._take(pod, "create-container", "created")
 
     def port_forward(self, id: str) -> None:  # noqa: A002  (the field's name)
-        pod = self._existing(id, "port-forward", "the pod is not ready")
+        pod = self._find_existing(id, "port-forward", "the pod is not ready")
         self._perform(pod, "port-forward", "prepared", lambda: self.network.forward(id))
 
     def update_resources(self, id: str, limits: Mapping[str, int]) -> None:  # noqa: A002  (the field's name)
-        pod = self._existing(id, "update-resources")
+        pod = self._find_existing(id, "update-resources")
         before, pod.limits = pod.limits, dict(limits)
         try:
             self._perform(pod, "update-resources", "updated", lambda: self._write(pod))
@@ -356,7 +356,7 @@ class Pods:
     def _position(self, state: str = "") -> Position:
         return driver(MACHINE, self.profile).position(state)
 
-    def _existing(self, id_: str, event: str, why: str = "no such pod") -> Pod:
+    def _find_existing(self, id_: str, event: str, why: str = "no such pod") -> Pod:
         pod = self.find(id_)
         if pod.is_noop(event):
             self._take(pod, event, why=why)

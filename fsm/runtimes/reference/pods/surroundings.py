@@ -33,15 +33,15 @@ class Containers:
     faults: Faults = field(default_factory=Faults)
 
     def create(self, _pod: str) -> object:
-        return self._passes("create container")
+        return self._pass_point("create container")
 
     def stop(self, _pod: str) -> object:
-        return self._passes("stop containers")
+        return self._pass_point("stop containers")
 
     def remove(self, _pod: str) -> object:
-        return self._passes("remove containers")
+        return self._pass_point("remove containers")
 
-    def _passes(self, point: str) -> bool:
+    def _pass_point(self, point: str) -> bool:
         self.faults.point(point)
         return True
 
@@ -148,7 +148,7 @@ class Leases:
         # Link the finished draft, so that the file of an address appears with its content or not at all.
         draft = self.root / f".{pod}"
         draft.write_text(pod, encoding="utf-8")
-        leased = self._leased()
+        leased = self._read_leases()
         for address in map(str, self.network.hosts()):
             if address in leased:
                 continue
@@ -165,7 +165,7 @@ class Leases:
         self.faults.point("teardown", effect=False)
         for address in self._addresses(pod):
             (self.root / address).unlink(missing_ok=True)
-            del self._leased()[address]
+            del self._read_leases()[address]
         (self.root / f".{pod}").unlink(missing_ok=True)
 
     def addresses(self, pod: str) -> tuple[str, ...]:
@@ -178,9 +178,9 @@ class Leases:
             raise WorldError(f"{pod} has no network")
 
     def _addresses(self, pod: str) -> list[str]:
-        return sorted(address for address, holder in self._leased().items() if holder == pod)
+        return sorted(address for address, holder in self._read_leases().items() if holder == pod)
 
-    def _leased(self) -> dict[str, str]:
+    def _read_leases(self) -> dict[str, str]:
         if self._known is None:
             files = self.root.iterdir() if self.root.is_dir() else ()
             self._known = {file.name: file.read_text(encoding="utf-8") for file in files if file.name[0] != "."}

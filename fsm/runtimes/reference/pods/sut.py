@@ -286,14 +286,14 @@ class PodSandboxSUT(LoopSUT[Controller]):
         self._last = self.controller.find(POD)
 
     @property
-    def _stored(self) -> Sandbox | None:
+    def _stored_sandbox(self) -> Sandbox | None:
         return self.controller._store.get(POD)  # noqa: SLF001  (calling status would be an event)
 
     def shows(self) -> str:
-        return self._stored.record.state if self._stored else ABSENT
+        return self._stored_sandbox.record.state if self._stored_sandbox else ABSENT
 
     def record(self) -> dict[str, Any]:
-        record = self._stored and self._stored.record
+        record = self._stored_sandbox and self._stored_sandbox.record
         return {"pid": record.pid, "created": record.created_at, "exit": record.exit} if record else {}
 
     def arrange(self, event: str, outcome: str) -> bool:
