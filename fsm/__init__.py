@@ -1,11 +1,11 @@
-"""The public interface for executable lifecycle specifications. ``docs/reference/library.md`` describes it.
+"""The public interface of fsm, documented in ``docs/reference/library.md``.
 
-Only the names in ``__all__``, and the attributes and methods described on that page, are stable. Names are imported
-lazily, so that ``import fsm`` and ``fsm --help`` do not have to load the engines.
+Only the names in ``__all__`` are stable, and the attributes and methods that the documentation describes. Names are
+imported lazily, so that ``import fsm`` and ``fsm --help`` are fast.
 """
 
-# Do not import anything here, not even typing, which takes 20 ms. Ctrl-C prints a traceback until fsm.__main__
-# handles signals.
+# Do not import anything here. Even typing takes 20 ms, and Ctrl-C prints a traceback until fsm.__main__ handles
+# signals.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ _NAMES = {
     "trace": "Observation",
     "verdict": "Fails Holds Unknown Verdict",
 }
-"""The public names by module. The imports above are for type checkers."""
+"""Public names by module, for imports at run time. The imports above are for type checkers."""
 
 _MODULES = dict(sorted((name, module) for module, names in _NAMES.items() for name in names.split()))
 __all__ = list(_MODULES)
 
 
-if not TYPE_CHECKING:  # If type checkers could see __getattr__, they would accept any name.
+if not TYPE_CHECKING:  # Type checkers would accept any name if they saw __getattr__.
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:

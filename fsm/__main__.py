@@ -1,4 +1,4 @@
-"""Run ``python -m fsm`` and the ``fsm`` command. Signal handlers are installed before any slow import."""
+"""The entry point of the ``fsm`` command. Signal handlers are installed before any slow import."""
 
 import os
 import sys
@@ -30,11 +30,11 @@ def main() -> None:
 
 
 def _leave() -> None:
-    """Exit immediately. Nothing needs cleaning up yet."""
+    """Exit immediately. There is nothing to clean up yet."""
     try:
         os.write(2, b"interrupted\n")
     finally:
-        os._exit(130)  # This is the same code as INTERRUPTED, whose module may not be imported yet.
+        os._exit(130)  # the value of INTERRUPTED, whose module may not be imported yet
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""Options that fsm's commands share with commands of domains.
-
-The commands of domains cannot import the command line.
-"""
+"""Command-line options for fsm's own commands and for commands of domains, which cannot import :mod:`fsm.cli`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias, TypeVar
@@ -38,7 +35,7 @@ def completer(words: Callable[[click.Context], Iterable[str]], *, files: bool = 
 
 
 def named_models(ctx: click.Context) -> Iterator[Machine | System]:
-    # At an option without a value, click stops parsing and leaves the arguments before the option in ctx.args.
+    # If an option has no value, click stops parsing and leaves the earlier arguments in ctx.args.
     for value in (*ctx.params.values(), *ctx.args):
         for name in value if isinstance(value, tuple) else (value,):
             if isinstance(name, str) and (name in names() or name in systems() or name.endswith(".toml")):

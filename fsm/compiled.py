@@ -1,10 +1,10 @@
-"""Compile functions with numba on their first call, and cache the machine code in the user's cache directory.
+"""Compile functions with numba on first use, and cache the machine code.
 
-The machine code of each package has its own folder (:func:`fsm.scratch.code_folder`), whose name depends on certain
-modules. A compiled function may use only definitions from these modules. If the folder is not writable, every process
-compiles the functions again.
+The cache folder of each package (:func:`fsm.scratch.code_folder`) is named after a hash of certain modules. A
+compiled function must only use definitions from these modules. If the folder is not writable, every process compiles
+the functions again.
 
-Numba counts references to arrays, which can cost more than the work itself when functions pass many arrays around. A
+Numba counts references to arrays. If functions pass many arrays around, this can cost more than the work itself. A
 *lean* function is compiled without reference counting and must not create arrays.
 """
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fsm.scratch import code_folder
 
 Number: TypeAlias = int | np.int64
-"""An integer of Python or numpy, which are the same to compiled functions."""
+"""An integer. Compiled functions treat Python's and numpy's integers alike."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Codes: TypeAlias = NDArray[np.int32]
@@ -32,52 +32,52 @@ Numbers: TypeAlias = NDArray[np.int64]
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 FOLD: Final = np.uint64(32)
 EIGHT: Final = np.uint64(8)
-"""Unsigned constants, because numba turns arithmetic that mixes signed and unsigned integers into floats."""
+"""Unsigned constants. In numba, an operation on signed and unsigned integers returns a float."""
 
 ZERO: Final = np.int64(0)
-"""Pass this instead of a literal 0, for which numba would compile the function again."""
+"""A typed zero. For a literal 0, numba would compile the function again."""
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _njit: Final = cast("Callable[..., Callable[[object], object]]", numba.njit)
-"""``numba.njit``, cast because its annotations lack the option that disables reference counting."""
+"""``numba.njit`` with a different type, because its annotations lack the option to disable reference counting."""
 
 _LEAN: Final = {"_nrt": False}
 _INNER: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _CACHED: Final = {"no_cfunc_wrapper": True}
-"""Leaves out the wrapper for calls from C, which takes a third of the compilation time."""
+"""Options that leave out the wrapper for calls from C. This saves a third of the compilation time."""
 
 _SLOW: Final[Mapping[str, str]] = {
     "packed": "the search of large systems, once, about 10 s",
     "recordings": "the reader of large logs, once, about 8 s",
 }
-"""Descriptions of the packages that take long to compile. Every other one takes about a second."""
+"""Descriptions of packages that take long to compile. The others take about a second."""
 
 _announced: set[str] = set()
 
 
 def inner(function: F) -> F:
-    """Compile *function* for calls from other compiled functions. Python code cannot call it."""
+    """Compile a function that only other compiled functions can call."""
     return cast("F", _njit(**_INNER)(function))
 
 
 def lean_inner(function: F) -> F:
-    """Compile *function* like :func:`inner`. The function must not create arrays."""
+    """Compile a function like :func:`inner`, but without reference counting. It must not create arrays."""
     return cast("F", _njit(**_INNER, **_LEAN)(function))
 
 
 def compiled(function: F) -> F:
-    """Compile *function* and cache the machine code. All calls must pass arguments of the same types."""
+    """Compile a function and cache the machine code. All calls must pass arguments of the same types."""
     return _compile_cached(function, {})
 
 
 def lean(function: F) -> F:
-    """Compile *function* like :func:`compiled`. The function must not create arrays."""
+    """Compile a function like :func:`compiled`, but without reference counting. It must not create arrays."""
     return _compile_cached(function, _LEAN)
 
 
 def compiled_nogil(function: F) -> F:
-    """Compile *function* like :func:`compiled`, but release the GIL while the machine code runs."""
+    """Compile a function like :func:`compiled`, but release the GIL while it runs."""
     return _compile_cached(function, {"nogil": True})
 
 
@@ -89,14 +89,14 @@ def _compile_cached(function: F, options: Mapping[str, bool]) -> F:
 
 
 class _Locator:
-    """The cache locator for *function*.
+    """Locates the cache of a function.
 
-    Timestamps do not matter, because each version of the sources has its own folder.
+    Timestamps are not needed, because each version of the sources has its own folder.
     """
 
     def __init__(self, function: FunctionType) -> None:
         self._code = function.__code__
-        self._py_file = self._code.co_filename  # If numba warns that it cannot cache, it names this file.
+        self._py_file = self._code.co_filename  # numba names this file if it cannot cache
 
     @classmethod
     def from_function(cls, function: FunctionType, _path: str) -> Self:
@@ -133,12 +133,12 @@ def _announce(package: str) -> None:
     if package in _SLOW and package not in _announced and sys.stderr is not None and sys.stderr.isatty():
         _announced.add(package)
         with suppress(OSError):
-            sys.stderr.write(f"\r\x1b[Kcompiling {_SLOW[package]}\n")  # This replaces a progress bar.
+            sys.stderr.write(f"\r\x1b[Kcompiling {_SLOW[package]}\n")  # overwrites a progress bar
 
 
 @lean_inner
 def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
-    """Return a hash of ``text[start:end]`` with well-mixed bits."""
+    """Return a hash of ``text[start:end]``. All of its bits are well mixed."""
     at, last, mixed = np.uint64(start), np.uint64(end), np.uint64(end - start)
     while at + EIGHT <= last:
         mixed = (mixed ^ eight(text, at)) * SPREAD
@@ -147,13 +147,13 @@ def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
     while at < last:
         mixed = (mixed ^ np.uint64(text[at])) * SPREAD
         at += np.uint64(1)
-    mixed = (mixed ^ mixed >> np.uint64(29)) * SPREAD  # This lets the last bytes affect the lowest bits.
+    mixed = (mixed ^ mixed >> np.uint64(29)) * SPREAD  # The last bytes must also affect the lowest bits.
     return mixed ^ mixed >> FOLD
 
 
 @lean_inner
 def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begin: Number, length: Number) -> bool:
-    """Check whether *length* bytes of *text* from *start* equal those of *other* from *begin*."""
+    """Compare *length* bytes of *text*, beginning at *start*, with those of *other*, beginning at *begin*."""
     at, by, last = np.uint64(start), np.uint64(begin), np.uint64(start + length)
     while at + EIGHT <= last:
         if eight(text, at) != eight(other, by):
@@ -177,7 +177,7 @@ def copied(text: NDArray[np.uint8], start: Number, to: NDArray[np.uint8], begin:
 
 @lean_inner
 def eight(text: NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    """Return the eight bytes at offset *at* as a little-endian integer."""
+    """Read eight bytes as a little-endian integer."""
     word = np.uint64(0)
     for number in range(8):
         word |= np.uint64(text[at + np.uint64(number)]) << np.uint64(8 * number)

@@ -1,11 +1,10 @@
-"""Find what packages contribute to fsm: domains, forms of recording, systems under test and commands.
+"""Find the contributions of packages to fsm: domains, recording formats, systems under test and commands.
 
-A package declares each contribution by name, as an entry point ``MODULE:ATTRIBUTE`` in one of four groups. It is
-imported only when it is needed. The package of fsm that uses a group defines the type of its objects.
+A package declares its contributions as entry points (``MODULE:ATTRIBUTE``) in one of four groups. They are imported
+only when they are needed.
 
-The packages in :data:`OWN` come with fsm and declare their contributions in a table ``ENTRY_POINTS`` instead. They
-are therefore found without metadata, for example in a zip file, on PYTHONPATH or in a Spark worker, and without the
-time that reading metadata takes.
+Packages that come with fsm (:data:`OWN`) declare them in a table ``ENTRY_POINTS`` instead. This is faster than
+reading metadata, and works where there is none, such as in a zip file, on PYTHONPATH or in a Spark worker.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ SUTS: Final = "fsm.suts"
 COMMANDS: Final = "fsm.commands"
 
 OWN: Final = ("fsm.runtimes",)
-"""The packages of fsm itself that contribute something. Any of them may be missing."""
+"""Packages in fsm itself that contribute something. Any of them may be missing."""
 
 OFF: Final = "FSM_NO_PLUGINS"
-"""The environment variable that turns off other packages, here and in child processes. Any value does."""
+"""If this environment variable is set, other packages are ignored, in child processes too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """A field of application, with its models, a client and reference implementations.
+    """An application domain, such as a kind of runtime or protocol.
 
     Attributes:
-        models: A folder of TOML files as ``PACKAGE:FOLDER``, next to the folder ``properties`` for their properties.
+        models: The ``PACKAGE:FOLDER`` of the models. Their properties are in the folder ``properties`` next to it.
         client: The ``MODULE:ATTRIBUTE`` of a :class:`fsm.conformance.scheme.DomainClient`.
-        codes: A TOML file of rules for inputs as ``PACKAGE:FILE``, in the form of ``fsm/language/codes.toml``.
-        references: The adapters of the reference implementations by machine, as ``MODULE:ATTRIBUTE``.
-        examples: Lines for the help of commands. Those of the empty name are for the help of ``fsm`` itself.
+        codes: The ``PACKAGE:FILE`` of rules for inputs, in the format of ``fsm/language/codes.toml``.
+        references: The ``MODULE:ATTRIBUTE`` of a reference implementation's adapter, by machine.
+        examples: Lines to add to the help of commands, by command. The empty name is for the help of ``fsm``.
     """
 
     name: str
@@ -61,7 +60,7 @@ class Domain:
     examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _ = self.folder  # This raises an error if there is no such folder.
+        _ = self.folder  # Raise an error if the folder does not exist.
 
     @property
     def folder(self) -> Path | None:
@@ -71,11 +70,11 @@ class Domain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainCommand:
-    """A command of ``fsm``, listed in the help under ``heading`` with the line ``about``.
+    """A command that a package adds to ``fsm``. The help lists it under ``heading``, with the line ``about``.
 
-    ``target`` is the ``MODULE:ATTRIBUTE`` of a :class:`click.Command`, which is loaded only when it is used. Its
-    function returns an exit code, or data to print: a mapping, a dataclass, or a list of these. The computing time of
-    the command is limited unless ``endless`` is true.
+    ``target`` is the ``MODULE:ATTRIBUTE`` of a :class:`click.Command`, which is imported only when it is used. Its
+    function returns an exit code, or data to print: a mapping, a dataclass, or a list of these. The command has a
+    limit of CPU time unless ``endless`` is true.
     """
 
     about: str
@@ -85,11 +84,11 @@ class DomainCommand:
 
 
 class PluginWarning(UserWarning):
-    """Warns that a package's contribution cannot be loaded and is left out."""
+    """A warning that a contribution could not be loaded and is ignored."""
 
 
 def loaded(target: str) -> Any:  # noqa: ANN401  (each group has its own kind of object)
-    """Return the object at *target*, which is ``MODULE:ATTRIBUTE``.
+    """Import the object at *target*, which has the form ``MODULE:ATTRIBUTE``.
 
     >>> loaded("operator:attrgetter").__name__
     'attrgetter'
@@ -107,7 +106,7 @@ def loaded(target: str) -> Any:  # noqa: ANN401  (each group has its own kind of
 
 
 def own(group: str) -> Mapping[str, str]:
-    """Return the names in *group* that fsm itself declares, in a fixed order, with their targets."""
+    """Return fsm's own contributions to *group* as a mapping from names to targets, in a fixed order."""
     found: dict[str, str] = {}
     for package in OWN:
         with suppress(ImportError):
@@ -121,14 +120,14 @@ def own_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
 
 
 def foreign_names(group: str) -> tuple[str, ...]:
-    """Return the names that other packages declare in *group*, in sorted order. Nothing is imported."""
+    """Return the sorted names that other packages declare in *group*, without importing anything."""
     return tuple(sorted({declared.name for declared in _foreign_entry_points(group)}))
 
 
 def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield each name in *group* that another package declares, with its object.
+    """Yield the names and objects that other packages contribute to *group*.
 
-    An object that cannot be loaded or is not of this *kind* is left out with a warning.
+    If an object cannot be loaded or is not of this *kind*, it is skipped with a warning.
     """
     for declared in _foreign_entry_points(group):
         if (found := _object(declared, kind)) is not None:
@@ -138,8 +137,8 @@ def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
 def find(group: str, name: str, kind: type[T]) -> T | None:
     """Return the object *name* in *group*, or ``None`` if it does not exist or cannot be loaded.
 
-    The metadata of packages are read only if fsm itself does not declare *name*. Raise :class:`InputError` if two
-    packages declare it.
+    Package metadata is read only if fsm itself does not declare *name*. Raise :class:`InputError` if two packages
+    declare it.
     """
     if name in own(group):
         return dict(own_objects(group, kind))[name]

@@ -1,8 +1,7 @@
-"""Report input errors: what is wrong, where it is, and how to fix it.
+"""Input errors: what is wrong, where it is, and how to fix it.
 
-A *problem* is a single error with a location and a stable code. All problems in an input are collected and raised
-together as an :class:`InputError`, so that one run reports them all. Findings about behaviour are not errors, but
-verdicts (:mod:`fsm.verdict`).
+A *problem* is a single error with a location and a stable code. All problems of an input are raised together as an
+:class:`InputError`. Findings about behaviour are not errors but verdicts (:mod:`fsm.verdict`).
 """
 
 import codecs
@@ -21,17 +20,17 @@ from types import ModuleType
 from typing import BinaryIO, Final
 
 DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
-"""The URL of the documentation, which ``pyproject.toml`` must repeat."""
+"""The URL of the documentation, which must be the same in ``pyproject.toml``."""
 
 MOST: Final = 100
 
 _WHOLE: Final = 50_000
-"""Further problems are listed only as long as the error message has at most this number of characters."""
+"""Length of an error message from which further problems are left out."""
 
 _LONGEST: Final = 2_000
 
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Control characters except tab and newline, Unicode line separators, and bidirectional formatting characters."""
+"""Matches control characters except tab and newline, Unicode line separators, and bidirectional formatting."""
 
 WRONG_INPUT: Final = 2
 
@@ -40,10 +39,10 @@ UNDECIDED: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule that inputs must obey: what breaks it, why that is wrong, and how to fix an example.
+    """A rule for inputs, with an explanation and an example.
 
-    ``wrong`` and ``right`` are the example before and after the fix: a file, a part of a file, or a command. In them,
-    ``\\xNN`` stands for a byte that is not UTF-8.
+    ``wrong`` and ``right`` are the example before and after the fix, which is a file, a part of a file, or a command.
+    ``\\xNN`` in an example represents a byte that is not UTF-8.
     """
 
     finds: str
@@ -54,7 +53,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An error in an input, and a ``hint`` on how to fix it. ``line`` is 0 if it concerns the whole file."""
+    """An error in an input. ``hint`` says how to fix it. ``line`` is 0 if the error concerns the whole file."""
 
     path: str
     line: int
@@ -73,7 +72,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """Raised for invalid input. ``problems`` lists all of its errors, but the message shows only the first few."""
+    """Raised for invalid input. ``problems`` contains all errors, of which the message shows the first."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -85,7 +84,7 @@ class InputError(Exception):
 
 
 def documented(page: str) -> str:
-    """Return the URL of a *page* of the documentation. *page* may end with a ``#fragment``.
+    """Return the URL of a *page* of the documentation, which may include a ``#fragment``.
 
     >>> documented("reference/trace-format#tables")
     'https://container-fsm.readthedocs.io/en/latest/reference/trace-format.html#tables'
@@ -98,7 +97,7 @@ _PAGE: Final = re.compile(r"docs/((?:how-to|reference)/[a-z-]+)\.md")
 
 
 def linked(text: str) -> str:
-    """Return *text* with URLs instead of the paths of pages of the guide.
+    """Replace paths of documentation pages in *text* with URLs.
 
     >>> linked("see docs/how-to/starting.md") == f"see {documented('how-to/starting')}"
     True
@@ -111,7 +110,7 @@ def code_url(code: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return *text* with all non-printable characters escaped.
+    r"""Escape all non-printable characters.
 
     >>> print(visible("evil\x1b[2J"))
     evil\x1b[2J
@@ -124,7 +123,7 @@ def _escape(character: str) -> str:
 
 
 def control_character(text: str) -> str:
-    r"""Return the first character in *text* that can control a terminal or reorder text, or ``""`` if none can.
+    r"""Return the first character that can control a terminal or reorder text, or an empty string.
 
     >>> control_character("a\tline\n"), control_character("evil\x1b[2J"), control_character("a\u202eb")
     ('', '\x1b', '\u202e')
@@ -134,7 +133,7 @@ def control_character(text: str) -> str:
 
 
 def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
-    r"""Return *text* with *escape* applied to each character that :func:`control_character` looks for.
+    r"""Apply *escape* to all characters that can control a terminal or reorder text.
 
     >>> print(harmless("a line\nand \x1b[2J"))
     a line
@@ -144,17 +143,17 @@ def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return the message of *error*, in lower case and without an error number, for use in a sentence."""
+    """Return the error message for use in a sentence: in lower case and without the error number."""
     return ((error.strerror if isinstance(error, OSError) else "") or str(error)).lower()
 
 
 def encodable(name: str) -> str:
-    """Return the file name *name* with ``?`` in place of bytes that cannot be decoded."""
+    """Replace bytes in a file name that cannot be decoded with ``?``."""
     return name.encode(errors="replace").decode()
 
 
 def printable(text: str) -> str:
-    """Quote from an input: return *text* as a single line, escaped and, if it is long, shortened."""
+    """Quote text from an input. Return a single line, which is escaped and, if necessary, shortened."""
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
 
 
@@ -174,9 +173,9 @@ def require_machine(given: object) -> None:
 
 
 def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the file as UTF-8") -> str:
-    """Decode *data* as UTF-8 and remove any byte order mark.
+    """Decode UTF-8, and remove any byte order mark.
 
-    Raise :class:`InputError` with *code* and *hint* if *data* is not valid UTF-8.
+    Raise :class:`InputError` with *code* and *hint* if the data are not valid UTF-8.
     """
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
@@ -187,7 +186,7 @@ def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the fil
 
 
 def nearest(word: str, known: Iterable[str], *, of: str) -> str:
-    """Return a hint for the unknown *word*: the closest match in *known*, and the list of *known* words.
+    """Return a hint for an unknown word. It contains the closest match and the list of known words.
 
     >>> nearest("opend", ["shut", "open"], of="states")
     "did you mean 'open'? states: shut, open"
@@ -201,7 +200,7 @@ def nearest(word: str, known: Iterable[str], *, of: str) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """Return *count* followed by *word*, which is in the plural if necessary.
+    """Return a count and a noun. The noun is in the plural if necessary.
 
     >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
     ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
@@ -216,9 +215,9 @@ def _plural(word: str) -> str:
 
 
 def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
-    """Import *module*, which needs the optional dependencies in *extra*.
+    """Import a module that needs optional dependencies.
 
-    Raise :class:`InputError`, with *of* as its subject, if they are not installed.
+    Raise :class:`InputError` for the input *of* if they are not installed.
     """
     try:
         return import_module(module)
@@ -230,25 +229,25 @@ def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
 
 
 def stdin() -> BinaryIO:
-    """Return standard input as a binary stream. Raise ``OSError`` if it is closed, as after ``<&-`` in a shell."""
+    """Return standard input as a binary stream. Raise ``OSError`` if it is closed."""
     if sys.stdin is None:
         raise OSError(errno.EBADF, "standard input is closed")
     return sys.stdin.buffer
 
 
 def is_file(path: Path | str) -> bool:
-    """Check whether *path* is a file. A name that is too long is not, whereas ``pathlib`` would raise an error."""
+    """Check whether *path* is a file. Unlike in ``pathlib``, a name that is too long is not an error."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
 def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:
-    """Read the file at *path*, or standard input for ``-`` if *dash* is true, up to *most* + 1 bytes.
+    """Read up to *most* + 1 bytes of a file. The extra byte shows that the file is too large.
 
-    The extra byte shows that the file is too large. Raise :class:`InputError` with *code* and *hint* if it cannot be
-    read.
+    If *dash* is true, the path ``-`` is standard input. Raise :class:`InputError` with *code* and *hint* if the file
+    cannot be read.
     """
     try:
         with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:
             return file.read(most + 1)
-    except (OSError, ValueError) as error:  # A NUL in the path raises ValueError.
+    except (OSError, ValueError) as error:  # The path contains a NUL character.
         raise refused(str(path), code, f"the file cannot be opened: {reason(error)}", hint) from error

@@ -1,7 +1,6 @@
-"""Hypothesis stateful tests generated from a machine, for use in an implementation's test suite.
+"""Hypothesis stateful tests for an implementation's own test suite, generated from a machine.
 
-Each generated test runs the tests of :mod:`fsm.conformance`. A failure is raised as an :class:`AssertionError` that
-contains the report.
+The tests are those of :mod:`fsm.conformance`. A failure is an :class:`AssertionError` that contains the report.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
 def stateful(
     machine: Machine, sut: str | Callable[[], SUT], *, profile: str | None = None
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives a SUT and checks each step against *machine*.
+    """Return a Hypothesis state machine that tests a SUT against *machine*.
 
     Run it like any other state machine, through its ``TestCase`` and with ``settings``. A failure is an
-    :class:`AssertionError` that explains what is illegal and why. *sut* is a factory for the SUT, or a name of the
-    SUT that :func:`fsm.conform` accepts.
+    :class:`AssertionError` that explains what is illegal and why. *sut* is a function that returns the SUT, or a name
+    that :func:`fsm.conform` accepts.
 
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test

@@ -1,4 +1,4 @@
-"""End a command early: on a signal, when it exceeds its time or memory limit, or after an internal error."""
+"""End commands early: on a signal, after an internal error, or when they exceed a limit of time or memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 INTERNAL_ERROR: Final = 70
-"""The exit code for a bug in fsm itself, which leaves no verdict (``EX_SOFTWARE`` in ``sysexits.h``)."""
+"""Exit code for bugs in fsm itself, as in ``sysexits.h`` (``EX_SOFTWARE``). There is no verdict."""
 
 OUT_OF_TIME: Final = (
     "unknown: the command ran out of time; 'fsm --seconds N COMMAND ...' allows more seconds of computing"
@@ -31,20 +31,20 @@ _STARVED: Final = f"unknown: there is no verdict, probably because {_MORE_MEMORY
 
 _ENDING: Final = tuple(number for number in signal.Signals if number.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 _CHECKING: Final = 0.05
-"""CPU seconds between checks of the limits. They are few, so that a command cannot allocate much in between."""
+"""CPU seconds between checks of the limits. This limits how much memory can be allocated in between."""
 
 _GRACE: Final = 10.0
-"""CPU seconds that a command has to end by itself after it exceeds a limit, before it is interrupted."""
+"""CPU seconds that a command has to end by itself after exceeding a limit."""
 
 _ECHO: Final = 1.0
-"""Seconds for which a repeated signal is ignored, since ``timeout`` signals the process and then its group."""
+"""Seconds in which a repeated signal is ignored. ``timeout`` signals the process and then its group."""
 
 
 class Interruption:
-    """A signal handler that interrupts the command with ``KeyboardInterrupt``, so that the command cleans up.
+    """A signal handler that raises ``KeyboardInterrupt``, so that the command can clean up.
 
-    The exception may be lost, for example in a finalizer, or be mistaken for a failure of the system under test.
-    After the first signal, standard output is therefore discarded, and the exit code can no longer change.
+    The exception can get lost, for example in a finalizer, or look like a failure of the system under test.
+    Therefore, the first signal also discards further output and fixes the exit code.
     """
 
     def __init__(self) -> None:
@@ -53,20 +53,19 @@ class Interruption:
         self._ends, self._most = 0.0, 0
         self._excess: list[str] | None = None
         self._end: Callable[[], object] | None = None
-        self._last: tuple[int, float] | None = None  # the last signal, and the time of this signal
+        self._last: tuple[int, float] | None = None  # the last signal and its time
         self._left_to_loop = False
         self._code: int | None = None
         self._supervisor: int | None = None
 
     def supervise(self) -> None:
-        """Fork and continue in the child, while the parent waits and exits with the code that the child reports.
+        """Fork a child that runs the command, and exit with the code that it reports.
 
-        If the child ends without reporting one, the parent exits with :data:`~fsm.errors.UNDECIDED`. Under a memory
-        limit, libraries may end the process in ways that Python cannot catch: OpenBLAS, for example, calls
-        ``exit(1)``, and C++ aborts.
+        If the child ends without reporting a code, exit with :data:`~fsm.errors.UNDECIDED`. Under a memory limit,
+        libraries can end the process in ways that Python cannot catch. For example, OpenBLAS calls ``exit(1)``.
         """
         reading, writing = os.pipe()
-        os.set_blocking(reading, False)  # A process that the child leaves behind may keep the write end open.
+        os.set_blocking(reading, False)  # a process left behind by the child may keep the write end open
         awaited = {signal.SIGCHLD, *_ending_signals()}
         signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
         child = os.fork()
@@ -75,8 +74,8 @@ class Interruption:
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # OpenBLAS allocates memory for each thread.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
             return
-        # Keep the signals blocked and use sigwait. If a handler ran just before a blocking wait for the child, the
-        # signal would be forwarded only after the child had exited.
+        # Keep the signals blocked and use sigwait. With handlers, a signal just before a blocking wait would be
+        # forwarded only after the child has exited.
         signal.signal(signal.SIGCHLD, lambda *_: None)  # Without a handler, even a blocked SIGCHLD may be discarded.
         while not (ended := os.waitpid(child, os.WNOHANG))[0]:
             if (number := signal.sigwait(awaited)) != signal.SIGCHLD:
@@ -89,20 +88,21 @@ class Interruption:
             os.kill(os.getpid(), signal.SIGPIPE)
         with suppress(OSError):
             os.write(2, f"{_STARVED}\n".encode())
-        os._exit(3)  # This is the same code as UNDECIDED, whose module is not imported here.
+        os._exit(3)  # the value of UNDECIDED, whose module is not imported here
 
     def expect(self) -> None:
         handled = _ending_signals()
         for number in handled:
             signal.signal(number, self)
-        # Python restores the default handlers before it frees modules. A signal in between would change the exit code.
+        # Ignore signals at exit, because Python restores the default handlers before it frees modules, and a signal
+        # in between would change the exit code.
         atexit.register(lambda: [signal.signal(number, signal.SIG_IGN) for number in handled])
 
     def settle(self, code: int) -> None:
-        """Make *code* the exit code once the verdict has been printed, even if a signal follows.
+        """Fix the exit code after the verdict has been printed. Later signals do not change it.
 
-        Do nothing if a signal has already arrived. Signals are then ignored for a second, after which another one
-        ends the process immediately, in case the clean-up hangs.
+        If a signal has already arrived, do nothing. Signals are ignored for a second. After that, a signal ends the
+        process immediately, in case the clean-up hangs.
         """
         if not self.came:
             self._last = 0, time.monotonic()
@@ -112,10 +112,10 @@ class Interruption:
 
     @contextmanager
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
-        """Interrupt the command if it uses more than *seconds* of CPU time or *memory* bytes of memory.
+        """Interrupt the command if it exceeds a limit of CPU time in seconds or of memory in bytes.
 
-        Child processes are not counted. ``RLIMIT_DATA``, which prevents very large allocations, is set somewhat
-        higher than *memory*, because Python may loop forever if there is no memory to handle an error.
+        Child processes are not counted. ``RLIMIT_DATA`` is set somewhat higher than *memory*. It prevents very large
+        allocations, but must leave enough memory to handle errors, without which Python may loop forever.
         """
         try:
             import resource  # noqa: PLC0415
@@ -137,11 +137,11 @@ class Interruption:
 
     @contextmanager
     def soft_limits(self) -> Iterator[Callable[[], str]]:
-        """Let the command itself react to an exceeded limit.
+        """Let the command itself react when it exceeds a limit.
 
-        The yielded function returns an empty string, or :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is
-        exceeded. From then on, the command is interrupted only if it exceeds the memory limit by 10 % or runs for
-        another :data:`_GRACE` seconds.
+        Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` after a limit was exceeded, and an
+        empty string before. The command is then interrupted only if it exceeds the memory limit by 10 % or continues
+        for :data:`_GRACE` seconds.
         """
         excess: list[str] = []
         self._excess = excess
@@ -152,9 +152,9 @@ class Interruption:
 
     @contextmanager
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
-        """Call *end* on the first signal, for a command that runs until it is stopped.
+        """Call *end* on the first signal, for commands that run until they are stopped.
 
-        A second signal interrupts the command, unless it is the same signal within a second.
+        A second signal interrupts the command. The same signal within a second is ignored.
         """
         self._end = end
         try:
@@ -164,7 +164,7 @@ class Interruption:
 
     @contextmanager
     def sets(self) -> Iterator[Event]:
-        """Yield an asyncio event that is set on the first signal. A second one interrupts, as in :meth:`ends`."""
+        """Yield an asyncio event that is set on the first signal. A second signal interrupts the command."""
         from asyncio import Event, get_running_loop  # noqa: PLC0415  (other commands need no loop)
         from socket import socketpair  # noqa: PLC0415
 
@@ -173,7 +173,7 @@ class Interruption:
         with woken, waking, self.ends(lambda: loop.call_soon_threadsafe(over.set)):
             for end in (woken, waking):
                 end.setblocking(False)  # noqa: FBT003
-            # Without a wakeup file descriptor, a signal just before the loop blocks would not wake the loop.
+            # Without this, a signal just before the loop blocks would not wake it.
             loop.add_reader(woken, woken.recv, 64)
             before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
             try:
@@ -202,19 +202,19 @@ class Interruption:
         if not self.came:
             self.came = True
             discard(sys.stdout)
-            # Suppress messages about abandoned work.
+            # Do not print errors about abandoned work.
             sys.unraisablehook = lambda _: None
             threading.excepthook = lambda _: None
             warnings.simplefilter("ignore")
             if "logging" in sys.modules:
                 sys.modules["logging"].disable()
-        # Raise from a callback. If the exception were raised between two callbacks, asyncio would lose the next
-        # callback, and code that awaits it would wait forever.
+        # Raise the exception in a callback. Between two callbacks, asyncio would lose the next one, and code that
+        # awaits it would wait forever.
         running = getattr(sys.modules.get("asyncio.events"), "get_running_loop", None)
         if running is not None and not self._left_to_loop:
             with suppress(RuntimeError):  # There is no running loop.
                 running().call_soon_threadsafe(self._raise)
-                self._left_to_loop = True  # if the current callback never returns, the next signal raises at once
+                self._left_to_loop = True  # raise on the next signal, in case the current callback never returns
                 return
         self._raise()
 
@@ -223,7 +223,7 @@ class Interruption:
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _check(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt the command if it has exceeded a limit. Checks once a second, and never after a signal."""
+        """Interrupt the command if it has exceeded a limit. This is checked once a second until a signal arrives."""
         del number, frame
         over = ""
         if not self.came and (now := time.process_time()) >= self._ends:
@@ -243,14 +243,14 @@ class Interruption:
         if isinstance(error, SystemExit) and not self.came:
             self.settle(error.code if isinstance(error.code, int) else 0)
             raise error
-        code, why = INTERRUPTED, "interrupted"  # Import nothing in these cases, because another signal may arrive.
+        code, why = INTERRUPTED, "interrupted"  # Do not import anything here, because another signal may arrive.
         if self.over:
             from fsm.errors import UNDECIDED  # noqa: PLC0415
 
             code, why = UNDECIDED, self.over
         if not self.came and not isinstance(error, KeyboardInterrupt):
             code, why = INTERNAL_ERROR, internal(error)
-        if code == INTERRUPTED and not self.came:  # no signal came; Python may raise it if memory runs out
+        if code == INTERRUPTED and not self.came:  # Python may raise this without a signal if memory runs out.
             self._supervisor = None
         self.came = False
         self.settle(code)
@@ -262,7 +262,7 @@ class Interruption:
 
 
 def _ending_signals() -> list[signal.Signals]:
-    """Return the signals that end the command. An ignored one, such as SIGHUP under nohup, stays ignored."""
+    """Return the signals that end the command, except ignored ones such as SIGHUP under nohup."""
     return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
 
 
@@ -279,13 +279,13 @@ def internal(error: BaseException) -> str:
 
 
 def discard(stream: TextIO | None) -> None:
-    """Discard buffered and future output to *stream*, so that flushing it at exit cannot fail."""
+    """Discard all output to *stream*, so that flushing it at exit cannot fail."""
     if stream is not None:  # The stream is None if the caller closed it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def resident() -> int:
-    """Return the resident memory of this process in bytes, or 0 if it is unknown."""
+    """Return the memory that this process uses, in bytes, or 0 if it is unknown."""
     with suppress(OSError), open("/proc/self/statm", "rb") as file:  # noqa: PTH123  (text may import a codec now)
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0

@@ -1,7 +1,7 @@
-"""Manage temporary folders, and folders for cached machine code.
+"""Manage temporary folders and the cache of machine code.
 
-A temporary folder lives as long as its process. If the process is killed, a later one deletes the folder. A cache can
-be deleted at any time.
+A temporary folder is deleted when its process ends. If the process is killed, a later process deletes the folder. The
+cache can be deleted at any time.
 """
 
 import hashlib
@@ -18,17 +18,17 @@ from typing import Final
 _PREFIX: Final = "container-fsm-scratch-"
 _OURS: Final = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")
 _YOUNG: Final = 60.0
-"""Folders younger than this, in seconds, are kept, because their owners may not have locked them yet."""
+"""Age in seconds below which folders are kept, because their owners may not have locked them yet."""
 
 _ENOUGH: Final = 1 << 24
-"""The minimum free disk space, in bytes, for caching machine code, which itself takes much less."""
+"""Minimum free disk space, in bytes, for caching machine code. The code itself takes much less."""
 
 
 class ScratchFolder:
-    """A new temporary folder at ``name``, in *where* or in the system's temporary folder, until :meth:`close`.
+    """A temporary folder that exists until :meth:`close`. It is created in *where* or the system's temporary folder.
 
-    The process holds a lock on the folder, which distinguishes it from one that a killed process left behind. Windows
-    has no such lock, so abandoned folders are never deleted there.
+    The process locks the folder, so that folders of killed processes can be recognized and deleted. Windows does not
+    have such locks, so abandoned folders are never deleted there.
 
     >>> with ScratchFolder() as folder:
     ...    (Path(folder) / "state").touch()
@@ -50,7 +50,7 @@ class ScratchFolder:
         self.close()
 
     def close(self) -> None:
-        """Delete the folder with its contents. Calling this again has no effect."""
+        """Delete the folder and its contents. Further calls have no effect."""
         self._folder.cleanup()
         if self._lock >= 0:
             os.close(self._lock)
@@ -59,7 +59,7 @@ class ScratchFolder:
 
 @cache
 def sweep(where: str) -> None:
-    """Delete abandoned folders in *where*, once per process."""
+    """Delete abandoned folders in *where*. This is done only once per process."""
     with suppress(OSError), os.scandir(where) as entries:
         for entry in entries:
             with suppress(OSError):
@@ -70,7 +70,7 @@ def sweep(where: str) -> None:
 def _delete_unused(folder: Path, found: os.stat_result) -> None:
     if found.st_uid != os.geteuid() or time.time() - found.st_mtime < _YOUNG:
         return
-    lock = _lock_folder(str(folder), os.O_RDONLY | os.O_NOFOLLOW)  # This raises OSError if the folder is in use.
+    lock = _lock_folder(str(folder), os.O_RDONLY | os.O_NOFOLLOW)  # raises OSError if the folder is in use
     try:
         shutil.rmtree(folder, ignore_errors=True)
     finally:
@@ -78,7 +78,7 @@ def _delete_unused(folder: Path, found: os.stat_result) -> None:
 
 
 def _lock_folder(folder: str, how: int) -> int:
-    """Lock *folder* and return the file descriptor that holds the lock, or -1 on Windows."""
+    """Lock a folder. Return the file descriptor that holds the lock, or -1 on Windows."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415
     except ImportError:
@@ -100,9 +100,8 @@ def defines_compiled(text: bytes) -> bool:
 def code_folder(package: Path) -> str:
     """Return the folder for the machine code of *package*, or an empty string if it is not writable.
 
-    Its name is a hash of the name of the package and of the source of :mod:`fsm.compiled` and of all modules with
-    compiled functions in the package. Code from another version is therefore never used, and identical sources share
-    code, wherever the package is installed.
+    The folder is named after a hash of the package's name and of the sources that affect the machine code. Therefore,
+    code from another version is never used, and identical packages share their code wherever they are installed.
     """
     usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises if there is no home)
     caches = Path(os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or usual)
@@ -110,7 +109,7 @@ def code_folder(package: Path) -> str:
         return ""
     here = Path(__file__)
     texts = (path.read_bytes() for path in [here.with_name("compiled.py"), *sorted(package.glob("*.py"))])
-    name = os.path.relpath(package, here.parent).encode()  # Machine code contains the names of its modules.
+    name = os.path.relpath(package, here.parent).encode()  # machine code contains the names of its modules
     text = name + b"".join(text for text in texts if defines_compiled(text))
     folder = caches / "container-fsm" / hashlib.sha256(text).hexdigest()[:16]
     try:

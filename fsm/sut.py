@@ -1,9 +1,8 @@
-"""Protocols for implementations that are tested against a machine.
+"""Protocols for implementations to be tested.
 
-A *system under test* (SUT) is one entity, such as a door. Only :class:`SUT` is required. The other
-protocols are optional and are detected with :func:`isinstance`. If a SUT has no method ``outputs``, its outputs are
-not compared. If it has no methods ``begin`` and ``end``, states that occur only while a call is in progress are not
-tested.
+A *system under test* (SUT) is one entity, such as a door. Only :class:`SUT` is required. The other protocols are
+optional, and are recognized with :func:`isinstance`. Without a method ``outputs``, the outputs of the SUT are not
+compared. Without the methods ``begin`` and ``end``, states that occur only during a call are not tested.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,10 +17,10 @@ It is the whole event, its beginning, its next stage, or a crash of the SUT duri
 
 
 class Stimulus(NamedTuple):
-    """One action of a test, and the outcomes that the event should have at each of its stages.
+    """A single action of a test, and the outcome that the event should have at each stage.
 
-    ``expected`` is empty if there is no choice. For a crash, ``point`` is the number of the effect just before which
-    the SUT crashes, and the last expected outcome is that of the restart.
+    ``expected`` is empty if there is no choice. For a crash, the last expected outcome is that of the restart, and
+    ``point`` is the number of the effect just before which the SUT crashes.
     """
 
     event: str
@@ -30,7 +29,7 @@ class Stimulus(NamedTuple):
     point: int = 0
 
     def __str__(self) -> str:
-        """Return the stimulus in the notation of ``--replay``.
+        """Format the stimulus for ``--replay``.
 
         >>> str(Stimulus("start", "end", ("failed",))), str(Stimulus("stop"))
         ('end start=failed', 'stop')
@@ -43,7 +42,7 @@ class Stimulus(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The reply of a SUT to a stimulus, the state that it shows, and its outputs.
+    """The response of a SUT: its reply, the state that it shows, and its outputs.
 
     ``reply`` is ``None`` while the call is in progress. ``outputs`` is ``None`` if outputs cannot be observed.
     """
@@ -54,7 +53,7 @@ class Response:
 
 
 class SUT(Protocol):
-    """One entity in an implementation of a machine.
+    """An entity of the implementation, with methods that a test calls.
 
     >>> class Door:
     ...     def reset(self) -> None:
@@ -72,21 +71,21 @@ class SUT(Protocol):
     """
 
     def reset(self) -> None:
-        """Return to the machine's initial state, whatever has happened before."""
+        """Return to the initial state, whatever happened before."""
 
     def do(self, event: str) -> str:
-        """Perform *event*, a name that the machine uses, from beginning to end.
+        """Perform the whole *event*.
 
-        Return the reply of a call: ``ok`` or an error code such as ``NOT_FOUND``. An event without a reply returns an
-        empty string. Raise :class:`UnsupportedError` if this implementation does not have the event or cannot trigger
-        it.
+        Return the reply of a call, which is ``ok`` or an error code such as ``NOT_FOUND``. For an event without a
+        reply, return an empty string. Raise :class:`UnsupportedError` if the implementation does not have the event
+        or cannot trigger it.
         """
 
     def shows(self) -> str:
-        """Return the visible state as a value that the machine's states show, or an empty string if unknown."""
+        """Return the visible state in the machine's own terms, or an empty string if it is unknown."""
 
     def close(self) -> None:
-        """Release all resources. No method is called after this."""
+        """Release all resources. The SUT is not used afterwards."""
 
 
 @runtime_checkable
@@ -94,7 +93,7 @@ class Emitting(Protocol):
     """A SUT whose outputs can be observed."""
 
     def outputs(self) -> Sequence[str] | None:
-        """Return the outputs since the last call of this method, or ``None`` if the outputs are unknown.
+        """Return the outputs since the last call, or ``None`` if they are unknown.
 
         This method is called after :meth:`SUT.shows`.
         """
@@ -102,10 +101,10 @@ class Emitting(Protocol):
 
 @runtime_checkable
 class Detailed(Protocol):
-    """A SUT whose status has fields, which are checked against the machine's clauses on fields."""
+    """A SUT whose status has fields. The machine's clauses on fields are checked."""
 
     def fields(self) -> Mapping[str, int | str]:
-        """Return the current fields under the names that the machine uses.
+        """Return the current values of the machine's fields.
 
         This method is called after :meth:`SUT.shows`.
         """
@@ -113,30 +112,30 @@ class Detailed(Protocol):
 
 @runtime_checkable
 class Arranging(Protocol):
-    """A SUT whose environment can be set up to produce a given outcome."""
+    """A SUT that can be made to produce a given outcome."""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Arrange that the next event, *event*, has the outcome that the machine calls *outcome*.
+        """Ensure that the next event has the given outcome. Return whether this is possible.
 
-        This method is called before each ``do``, ``begin`` and ``end`` of an event with several outcomes; before
-        ``do`` of a call that takes time, once for each stage, in order. It applies only to the next event. The test
-        fails if this method returns True and the event has a different outcome.
+        This method is called before each ``do``, ``begin`` and ``end`` of an event with several outcomes. Before
+        ``do`` of a call that takes time, it is called once for each stage, in order. It applies only to the next
+        event. If it returns True and the outcome differs, the test fails.
         """
 
 
 @runtime_checkable
 class ArrangingStages(Protocol):
-    """A SUT that has to know the stage for which an outcome is arranged. It replaces :class:`Arranging`."""
+    """A variant of :class:`Arranging` for a SUT that needs to know the stage of the outcome."""
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
-        """Arrange that *event* has *outcome* at *stage*, as :meth:`Arranging.arrange` does.
+        """Ensure that *event* has *outcome* at *stage*. See :meth:`Arranging.arrange`.
 
         *stage* is ``begin`` or ``end`` for a call that takes time, and empty for other events.
         """
 
 
 def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
-    """Return the method of *sut* that arranges an outcome for an event and a stage, or ``None`` if it has none."""
+    """Return a function that calls the SUT's method for arranging outcomes, or ``None`` if there is none."""
     if isinstance(sut, ArrangingStages):
         return sut.arrange_stage
     if isinstance(sut, Arranging):
@@ -146,50 +145,50 @@ def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
 
 @runtime_checkable
 class Limited(Protocol):
-    """A SUT in an environment that tests do not fully control.
+    """A SUT whose environment is not fully under the control of tests.
 
-    Tests cannot produce some outcomes, and some signals occur spontaneously. The steps of such a SUT are slow, so
-    each test continues from the state in which the previous one ended.
+    Some outcomes cannot be produced, and some signals occur spontaneously. The steps of such a SUT are slow, so each
+    test continues from the state in which the previous one ended.
     """
 
     def never(self, event: str, outcome: str) -> bool:
-        """Return whether tests may do without *outcome* of *event*. If the outcome occurs anyway, it is judged.
+        """Return whether *outcome* may remain untested. If it occurs anyway, it is judged.
 
         *outcome* is empty if the event has only one.
         """
 
     def unasked(self) -> Collection[str]:
-        """Return the signals that may also occur spontaneously between the steps of a test."""
+        """Return the signals that may occur spontaneously between the steps of a test."""
 
 
 @runtime_checkable
 class Overlapping(Protocol):
-    """A SUT that can handle other events while one of its calls is in progress."""
+    """A SUT that can handle other events during a call."""
 
     def begin(self, event: str) -> str | None:
-        """Begin the call *event*. Return its reply if it has already ended, or ``None`` if it is in progress."""
+        """Begin a call. Return its reply if it has already ended, or ``None`` if it is in progress."""
 
     def end(self, event: str) -> str | None:
-        """Advance the call *event* by one stage. Return its reply, or ``None`` if the call is still in progress."""
+        """Continue a call until its next stage. Return its reply, or ``None`` if it is still in progress."""
 
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A SUT that exposes its record, that is, the data that it keeps in addition to its state."""
+    """A SUT that exposes its record, which is the data that it keeps in addition to its state."""
 
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
-        """Return a copy of the record as comparable data, without anything that need not survive a restart."""
+        """Return a copy of the record. Omit everything that does not have to survive a restart."""
 
 
 @runtime_checkable
 class Crashing(SUT, Protocol):
-    """A SUT that can be made to crash partway through an event."""
+    """A SUT that can crash during an event."""
 
     def crash(self, event: str, point: int) -> bool:
-        """Perform *event*, crash just before its external effect number *point*, and restart.
+        """Perform *event*, but crash just before its external effect number *point*. Then restart.
 
-        Effects are numbered from 0. If the event has fewer of them, it completes without a crash; return False, after
-        restarting all the same.
+        Effects are numbered from 0. If the event has fewer effects, it completes. In this case, restart as well and
+        return False.
         """
 
 
@@ -198,27 +197,27 @@ class Costly(Protocol):
     """A SUT for which some events take much longer than others. It must show its state."""
 
     def costly(self, event: str) -> bool:
-        """Check whether *event* is costly. Several costly events in a row cost no more than one."""
+        """Return whether *event* is costly. Several costly events in a row cost no more than one."""
 
 
 @runtime_checkable
 class Serial(Protocol):
-    """A SUT that cannot be called from several threads, such as a process that handles one request at a time."""
+    """A SUT that only one thread can call, such as a process that handles one request at a time."""
 
     def serial(self) -> str:
-        """Return the name of the SUT for the message that it cannot be used from several threads."""
+        """Return the name of the SUT for the error message about several threads."""
 
 
 class UnsupportedError(Exception):
-    """Raised if the SUT does not have an event or cannot trigger it."""
+    """Raised if a SUT does not have an event or cannot trigger it."""
 
 
 class BrokenError(Exception):
-    """Raised if the SUT did not answer usably: it crashed, hung, or returned something invalid."""
+    """Raised if a SUT crashed, hung or returned something invalid."""
 
 
 def drained(outputs: list[str]) -> list[str]:
-    """Return a copy of *outputs* and clear the list. This function helps to implement :meth:`Emitting.outputs`.
+    """Return a copy of the list and clear it. This helps to implement :meth:`Emitting.outputs`.
 
     >>> kept = ["Creak"]
     >>> drained(kept), drained(kept)

@@ -1,8 +1,8 @@
 """Traces, which are sequences of observations of one or more entities.
 
 An *observation* is a single thing that was observed, such as a request, a reply, a signal, a state or an output.
-:mod:`fsm.recordings` turns logs and other recordings into observations, and :mod:`fsm.monitor` checks them.
-``docs/reference/trace-format.md`` describes the trace format, in which observations are written as JSON.
+:mod:`fsm.recordings` converts logs and other recordings to observations, and :mod:`fsm.monitor` checks them. The JSON
+format of traces is described in ``docs/reference/trace-format.md``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Line(NamedTuple):
-    """A line number and its file, for recordings that consist of several files."""
+    """A line of a file."""
 
     file: str
     number: int
@@ -33,18 +33,18 @@ class Line(NamedTuple):
 
 
 ABSENT: Final = "absent"
-"""The value of ``met`` if the reply says that the entity does not exist, whatever the machine calls that state."""
+"""The value of ``met`` if the reply says that the entity does not exist. It does not depend on the machine."""
 
 FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
 
 LATEST: Final = (1 << 63) - 1
-"""The latest time, and the longest duration, in nanoseconds that columns and compiled code can represent."""
+"""The latest time and the longest duration, in nanoseconds, that compiled code can represent."""
 
 NEVER: Final = -LATEST - 1
-"""Stands for a missing time in a column."""
+"""The value for a missing time in a column."""
 
 Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
-"""Nanoseconds since the epoch, as a 64-bit integer other than :data:`NEVER`."""
+"""Nanoseconds since the epoch, as a 64-bit integer. The value :data:`NEVER` is reserved."""
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.
@@ -73,17 +73,17 @@ gap
 class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """A single thing that was observed.
 
-    ``of`` is the kind of entity, such as ``door``. An empty ``entity`` stands for every entity. ``event`` is the
-    model's name for the event, or the RPC name. ``shows`` is the state shown just after the event, and ``met`` is the
-    state in which the call was executed, if the reply reports it. ``emits`` lists the outputs observed with the
-    event, and ``output`` is an output that was observed without one. ``fields`` maps the machine's field names to the
+    ``of`` is the kind of entity, such as ``door``. If ``entity`` is empty, the observation concerns all entities.
+    ``event`` is the model's name for the event, or the RPC name. ``shows`` is the state shown just after the event.
+    ``met`` is the state in which the call was executed, if the reply reports it. ``emits`` lists the outputs observed
+    with the event, and ``output`` is an output observed without one. ``fields`` maps the machine's field names to the
     values shown with the state.
 
     Times are RFC 3339 or nanoseconds since the epoch. ``start`` and ``end`` are the interval of a whole call. In a
-    history of concurrent operations, ``process`` is the calling client. ``file`` and ``line`` say where the
-    observation comes from, if this is not its position in the trace.
+    history of concurrent operations, ``process`` is the calling client. ``file`` and ``line`` are the source of the
+    observation, if it is not its position in the trace.
 
-    This is a ``msgspec`` struct because a trace can have millions of observations, and ``msgspec`` decodes them
+    This is a ``msgspec`` struct because traces can have millions of observations, and ``msgspec`` decodes them
     directly from bytes.
     """
 
@@ -109,11 +109,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
 class Columns(NamedTuple):
     """The observations of a batch as arrays, for compiled code.
 
-    Observation ``i`` has the kind ``kinds[kind[i]]``, which consists of ``of`` and the fields that affect legality
-    (:class:`Key`). The kind is -1 if the observation has fields or a rare form; the arrays then do not describe it.
-    All batches of a recording share one ``kinds`` list, which only grows.
+    The kind of observation ``i`` is ``kinds[kind[i]]``. It consists of ``of`` and the fields that affect legality
+    (:class:`Key`). If the kind is -1, the arrays do not describe the observation, because it has fields or a rare
+    form. All batches of a recording share the list ``kinds``, which only grows.
 
-    The entity's id is ``ids[entity[i]]``, with a numbering of its own in each batch. ``at[i]`` is the time in
+    The id of the entity is ``ids[entity[i]]``, and each batch has its own ``ids``. ``at[i]`` is the time in
     nanoseconds since the epoch, or negative if it is unknown. Times before the epoch are not in the arrays.
     """
 
@@ -125,7 +125,7 @@ class Columns(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Observations in order, and the line of each. With ``columns``, both may be :class:`Made` sequences."""
+    """A batch of observations and their lines. If there are ``columns``, both may be :class:`Made` sequences."""
 
     observations: Sequence[Observation]
     lines: Sequence[int | Line]
@@ -133,7 +133,7 @@ class Batch(NamedTuple):
 
 
 class Made(Sequence[T]):
-    """A sequence of *length* items, each of which is computed by ``item(index)`` when it is accessed.
+    """A lazy sequence of *length* items. Each item is computed by ``item(index)`` when it is accessed.
 
     >>> squares = Made(4, lambda index: index * index)
     >>> squares[-1], squares[1:3], list(squares)
@@ -163,7 +163,7 @@ def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
 
 
 class Key(NamedTuple):
-    """The fields of an observation that affect legality, which excludes the entity, the time and the line."""
+    """The fields of an observation that affect legality. They do not include the entity, the time and the line."""
 
     event: str = ""
     phase: Phase = ""
@@ -175,7 +175,7 @@ class Key(NamedTuple):
 
 
 def key(seen: Observation) -> Key:
-    """Return the fields of *seen* that affect legality.
+    """Return the fields of an observation that affect legality.
 
     >>> key(Observation(entity="c1", event="stop", reply="ok")) == Key(event="stop", reply="ok")
     True
@@ -184,7 +184,7 @@ def key(seen: Observation) -> Key:
 
 
 def seen_at(seen: Observation) -> int | None:
-    """Return the time of *seen*, or else the end of its interval, in nanoseconds since the epoch.
+    """Return the time of an observation, or else the end of its interval, in nanoseconds since the epoch.
 
     >>> seen_at(Observation(start=1, end=2)), seen_at(Observation())
     (2, None)
@@ -193,7 +193,7 @@ def seen_at(seen: Observation) -> int | None:
 
 
 def nanoseconds(at: int | str | None) -> int | None:
-    """Return *at* in nanoseconds since the epoch, or ``None`` if it is missing, invalid or out of range.
+    """Convert a time to nanoseconds since the epoch. Return ``None`` if it is missing, invalid or out of range.
 
     >>> nanoseconds("1970-01-01T00:00:01.000000002Z")
     1000000002

@@ -1,4 +1,4 @@
-"""Verdicts, which answer a question and contain the evidence as data. :mod:`fsm.report` formats them as text."""
+"""Verdicts: the answer to a question, with the evidence as data. :mod:`fsm.report` formats them as text."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """The answer is yes. A subclass may have a witness."""
+    """The answer is yes. Subclasses may have a witness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fails:
-    """The answer is no. Each kind of question has a subclass with the evidence."""
+    """The answer is no. Subclasses contain the evidence for each kind of question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The question could not be answered, and ``why``."""
+    """The question could not be answered. ``why`` is the reason."""
 
     why: str
 

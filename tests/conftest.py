@@ -1,4 +1,4 @@
-"""Common set-up of all tests: reproducible examples, an event loop, and failures in place of forbidden skips."""
+"""Set up all tests, with reproducible examples, an event loop, and an option to forbid skips."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ settings.load_profile("default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let signals end the processes of tests, and turn skips into failures under ``FSM_FORBID_SKIPS=1``.
+    """Restore the default handlers of signals, and turn skips into failures under ``FSM_FORBID_SKIPS=1``.
 
     A shell starts background processes with SIGINT ignored, and nohup with SIGHUP ignored; commands under test would
     inherit this. Skips are forbidden in doctests, too.
@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine function on its own event loop, and leave others to pytest."""
+    """Run coroutine functions on their own event loop, and leave other tests to pytest."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
@@ -47,7 +47,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    """Freeze the collected objects, which are never freed, so that the garbage collector skips them."""
+    """Freeze the collected objects, so that the garbage collector skips them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
@@ -62,7 +62,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 class NoSkips:
-    """A plugin of pytest that turns every skip into a failure, giving the reason of the skip."""
+    """A pytest plugin that turns every skip into a failure."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -1,4 +1,4 @@
-"""Code is compiled only for large inputs, and a terminal shows a message if the compilation is slow."""
+"""Code is compiled only for large inputs, and a terminal shows a message about slow compilation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merged coverage counts each recording once, and keeps different machines separate."""
+"""Merged coverage counts each recording once, and separates machines."""
 
 from __future__ import annotations
 

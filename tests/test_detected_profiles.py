@@ -1,4 +1,4 @@
-"""``--profile auto`` selects the profile of the version that a recording shows, and the report says which."""
+"""``--profile auto`` selects the profile of the version in a recording, and the report names it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = 'time="2026-11-20T11:03:2{}Z" level=info msg="starting containerd" revis
 
 
 def _started(*versions: str) -> bytes:
-    """Return the failing log with a start of containerd before each part. Each start has another version."""
+    """Return the failing log with starts of containerd, each of a different version."""
     lines = Path(FAILING).read_bytes().splitlines(keepends=True)
     size = -(-len(lines) // len(versions))
     parts = [lines[at : at + size] for at in range(0, len(lines), size)]

@@ -1,4 +1,4 @@
-"""A followed recording has the same verdict as the complete file, however it is cut and delayed."""
+"""A followed recording has the same verdict as the complete file, even if it is cut or delayed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MINUTE = 60_000_000_000
 
 
 class Pieces:
-    """The bytes *data*, cut at the positions in *cuts*, with a pause of length *quiet* at each cut."""
+    """A stream of bytes with pauses at the positions in *cuts*."""
 
     def __init__(self, data: bytes, cuts: Sequence[int], quiet: int) -> None:
         self._data, self._cuts, self._quiet = data, sorted(cuts), quiet
@@ -149,7 +149,7 @@ STATUS = """{"op": "ContainerStatus", "id": "c1", "start": 6000000000, "end": 60
 
 
 def test_a_call_is_judged_once_none_that_began_before_it_is_awaited() -> None:
-    """A call is judged only when no call that began earlier is still awaited.
+    """A call is judged only if no earlier call is still in progress.
 
     A call is recorded when it ends, so a status may show a running container before its start is recorded.
     """
@@ -158,7 +158,7 @@ def test_a_call_is_judged_once_none_that_began_before_it_is_awaited() -> None:
     for settle, count in ((10_000_000_000, 0), (1_000_000_000, 1)):
         _, told = _followed(early + late, [len(early)], quiet=5_000_000_000, settle=settle)
         assert len(told) == count
-    # The late start is not blamed, because the violation is in an earlier line.
+    # The late start is correct, because the violation is in an earlier line.
     (violation,) = told
     assert violation.line < 5
 
@@ -188,7 +188,7 @@ def test_memory_does_not_grow_with_what_is_never_over() -> None:
 
 LINES = _data("containerd-1.6.20.log").splitlines(keepends=True)
 VIOLATION = 14
-"""The line of the first violation, counted from 1."""
+"""The line number of the first violation."""
 
 
 def _lines_of(stream: IO[str], until: str) -> list[str]:

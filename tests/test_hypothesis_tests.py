@@ -1,4 +1,4 @@
-"""A machine becomes a Hypothesis state machine for the test suite of an implementation."""
+"""A machine becomes a Hypothesis state machine for testing an implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time and the memory that a command uses are checked while it runs."""
+"""The time and memory of a command are checked while it runs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_what_cleans_up_is_not_interrupted_again() -> None:
 def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: str, expected: tuple[int, str]) -> None:
     """The first signal ends the command normally, even if it is sent twice, as by ``timeout``.
 
-    Only a different signal interrupts it before it has ended.
+    Only a different signal interrupts the command before it has ended.
     """
     code = (
         "import signal\n"
@@ -137,7 +137,7 @@ def test_the_same_signal_interrupts_later() -> None:
 
 
 def test_an_event_loop_loses_no_step_to_an_interrupt() -> None:
-    """Wherever in asyncio a signal arrives, it ends the loop, which never waits for a step that was lost."""
+    """A signal ends the event loop wherever it arrives in asyncio, and no step is lost."""
     script = [sys.executable, str(SUPPORT / "interrupted_loop.py"), "2400"]
 
     ran = subprocess.run(script, capture_output=True, text=True, check=False, timeout=300)
@@ -146,7 +146,7 @@ def test_an_event_loop_loses_no_step_to_an_interrupt() -> None:
 
 
 def test_a_signal_wakes_an_event_loop() -> None:
-    """A signal ends an event loop even if it arrives just before the loop waits, or in another thread."""
+    """A signal ends the loop even if it arrives just before a wait or in another thread."""
     code = (
         "import asyncio, signal, threading\n"
         "from fsm.interruption import INTERRUPTION\n"

@@ -1,4 +1,4 @@
-"""Judging: recordings find their machines, and errors have their codes."""
+"""Recordings find their machines, and errors have their codes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
     ],
 )
 def test_a_header_that_is_mistaken_is_no_missing_machine(header: str, what: str, tmp_path: Path) -> None:
-    """A wrong header of a trace is an error even if a model is given.
+    """A wrong header is an error even if a model is given.
 
     In files that are not traces, the key ``trace`` may have any meaning.
     """
@@ -163,7 +163,7 @@ def test_mistakes_have_a_code_and_a_way_out(
 def test_every_code_of_recordings_has_a_case() -> None:
     """Each code about recordings has a case here.
 
-    Codes about pictures, size, coverage and so on are tested elsewhere.
+    Other codes are tested elsewhere.
     """
     others = {"FSM204", "FSM209", "FSM215", "FSM216", "FSM217", "FSM218", "FSM221", "FSM222", "FSM223"}
     assert {code for code in RULES if code.startswith("FSM2")} == {case[0] for case in WRONG} | others
@@ -239,7 +239,7 @@ def test_a_header_opens_no_file_elsewhere(name: str, tmp_path: Path) -> None:
 
 
 def test_a_field_that_the_model_does_not_have_leaves_the_verdict_open(tmp_path: Path) -> None:
-    """An unknown field may be a misspelt field of the model, so the verdict stays open."""
+    """The unknown field may be a misspelt field of the model."""
     trace = tmp_path / "trace.jsonl"
     head = (
         '{"trace": 1, "machine": "cri-container", "fresh": true}\n{"entity": "c1", "event": "create", "reply": "ok"}\n'
@@ -274,7 +274,7 @@ def test_a_trace_with_a_line_that_cannot_be_judged_does_not_hold(line: str, why:
     assert Unknown(why=why) == judgement.verdict
     assert 2 in judgement.notes.values()
 
-    # If some line could not be judged, the report mentions it even if there is a violation.
+    # The report mentions lines that could not be judged, even if there is a violation.
     wrong = '{"entity": "c2", "event": "start", "reply": "ok"}'
     for lines, told in (([line, wrong], True), ([wrong], False)):
         trace.write_text("\n".join([head, first, *lines, *rest]), encoding="utf-8")
@@ -285,7 +285,7 @@ def test_a_trace_with_a_line_that_cannot_be_judged_does_not_hold(line: str, why:
 
 
 def test_every_violation_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
-    """Unless *every* is true, only the first three violations of each cause are kept, and the others counted."""
+    """Unless *every* is true, only the first three violations of each cause are kept."""
     trace = tmp_path / "trace.jsonl"
     head = json.dumps({"trace": 1, "machine": "cri-container", "fresh": True})
     trace.write_text("\n".join([head, *['{"entity": "c1", "event": "start", "reply": "ok"}'] * 9]), encoding="utf-8")
@@ -471,7 +471,7 @@ time="2026-11-20T11:03:29.4Z" level=error msg="PodSandboxStatus for \\"{POD}\\" 
     ("code", "verdict"), [("Unknown", Holds), ("Internal", Holds), ("Unavailable", Holds), ("NotFound", Illegal)]
 )
 def test_a_status_may_fail_but_not_deny_what_is_there(code: str, verdict: type, tmp_path: Path) -> None:
-    """A status call may fail because a shim has died, but must not say NOT_FOUND before the container is removed."""
+    """A status call may fail because a shim has died, but must not say NOT_FOUND before the removal."""
     log = tmp_path / "containerd.log"
     log.write_text(STATUS % (code, code), encoding="utf-8")
 
@@ -482,7 +482,7 @@ def test_a_status_may_fail_but_not_deny_what_is_there(code: str, verdict: type, 
 
 
 def test_a_recording_of_something_else_is_unknown() -> None:
-    """The clients' contract has no outputs, so it cannot judge a plugin's events, which show nothing else."""
+    """The clients' contract has no outputs, so it cannot judge the events of a plugin."""
     judged = judge(RECORDINGS / "nri-events-2.1.9.jsonl", models=("cri-pod",))
 
     assert "the recording has only outputs, but cri-pod has no outputs" in as_text(Report(judged=(judged,)))

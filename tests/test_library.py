@@ -1,4 +1,4 @@
-"""Models and properties are found by name and by path, and are cached until their file changes."""
+"""Models and properties are found by name or path, and cached until their file changes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_models_in_a_zip_file_are_unpacked(door: Path, monkeypatch: pytest.Monke
 
 
 def test_the_same_file_is_the_same_machine(door: Path) -> None:
-    """Loading an unchanged file again returns the same object, so engines can cache results for it."""
+    """Loading an unchanged file again returns the same object, which lets engines cache results."""
     assert load(str(door)) is load(str(door))
     assert load("cri-pod") is load("cri-pod")
     assert specification(str(door)).machine is load(str(door))
@@ -97,7 +97,7 @@ def test_every_module_can_be_imported(name: str) -> None:
 
 
 def test_what_a_file_names_is_a_file(tmp_path: Path) -> None:
-    """A model must be a regular file, because reading a pipe or a device might never end."""
+    """A model must be a regular file, because reading a pipe or a device may never end."""
     system = (
         '[system]\nname = "s"\ntitle = ""\nabout = ""\nsource = ""\n[part]\na = { machine = "/dev/null" }\n[event]\n'
     )

@@ -1,4 +1,4 @@
-"""While a recording is followed, memory stops growing when the caches have reached their limits."""
+"""Memory stops growing during a long recording when the caches have reached their limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMITS = [
     (pod_calls, "UNRECORDED"),
     (container_events, "_MOST"),
 ]
-"""The modules and names of constants that limit the caches."""
+"""The modules and names of the constants that limit caches."""
 TURNS = 48
 
 
@@ -54,7 +54,7 @@ def _reached(root: object) -> int:
 
 
 def _sizes(name: str) -> tuple[int, int]:
-    """Return how many objects are in memory after half of the repetitions of a recording, and after all of them.
+    """Return the number of objects in memory after half of a repeated recording and at its end.
 
     Each repetition has new ids.
     """

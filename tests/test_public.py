@@ -1,4 +1,4 @@
-"""The public interface as a user sees it: the tests use ``import fsm`` and no other module of the package."""
+"""The public interface is tested with ``import fsm`` and no other module."""
 
 from __future__ import annotations
 
@@ -79,7 +79,10 @@ def lamp(home: Path) -> fsm.Machine:
 
 
 def fails(verdict: fsm.Verdict) -> bool:
-    """Return whether *verdict* is a failure; an unknown verdict fails the test."""
+    """Return whether a verdict fails a test.
+
+    An unknown verdict does.
+    """
     match verdict:
         case fsm.Holds():
             return False
@@ -232,8 +235,6 @@ def test_a_history_is_linearized(second: str, legal: bool, lamp: fsm.Machine) ->
 
 
 class Lamp:
-    """A correct lamp in Python."""
-
     def reset(self) -> None:
         self.lit = False
         self.heard = list[str]()
@@ -262,14 +263,14 @@ class Lamp:
 
 
 class Eager(Lamp):
-    """A lamp with a bug: it replies wrongly if it is lit again."""
+    """A lamp that replies wrongly if it is lit again."""
 
     def again(self) -> str:
         return "ok"
 
 
 class Racy(Lamp):
-    """A lamp that pauses between reading its state and changing it."""
+    """A lamp that pauses between reading and changing its state."""
 
     def do(self, event: str) -> str:
         lit = self.lit
@@ -328,7 +329,7 @@ def test_an_implementation_is_tested_by_hypothesis(lamp: fsm.Machine) -> None:
 
 
 class Desk:
-    """A desk whose lamp is driven by the machine. The bulb may pop."""
+    """A desk whose lamp is driven by the machine, and whose bulb may pop."""
 
     def __init__(self, driver: fsm.Driver, *, good: bool) -> None:
         self.good = good

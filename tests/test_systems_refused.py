@@ -1,4 +1,4 @@
-"""Functions for a single machine refuse a system, and the verdict on several machines is that of the worst."""
+"""A function for a single machine refuses a system, and the worst of several verdicts counts."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -97,7 +97,7 @@ def test_commands_for_a_machine_refuse_a_system(command: str) -> None:
 )
 @pytest.mark.usefixtures("folder")
 def test_functions_for_a_machine_refuse_a_system(use: Callable[..., object]) -> None:
-    """Given a system, these functions raise the error that the commands print, and no AttributeError."""
+    """The functions raise the error that commands print, and no AttributeError."""
     with pytest.raises(InputError, match=r"order: this model is a system, but a machine is needed \[FSM001\]"):
         use(fsm.load_system("order.toml"))
 

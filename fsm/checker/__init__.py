@@ -63,12 +63,14 @@ def _items_only_in(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
 
 
 def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
-    """Find events on which the model falls silent because of an event that the caller cannot observe.
+    """Find events that may become unspecified because of an event that the caller cannot observe.
 
     Each result names the event, a state in which the model is silent about it, and the unobserved event that leads
-    there from a state in which the event is specified.  *unobserved* defaults to the hidden events; an unobserved
-    event that is itself silent is paired with itself.  Clauses of level MAY are skipped, because they are left open
-    on purpose.
+    there from a state in which the event is specified.  An unobserved event that is itself silent is paired with
+    itself.
+
+    *unobserved* defaults to the hidden events.  Clauses of level MAY are skipped, because they are left open on
+    purpose.
 
     >>> from fsm.language.library import load
     >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])
@@ -132,10 +134,9 @@ def decide(
 ) -> Checked:
     """Decide whether *machine* has the property *stated*.
 
-    *profile* has already been applied to *machine*.  The verdict is unknown if *ending* returns a reason to stop.  To
-    check many properties of one machine, pass the same :class:`StepCache` or :class:`Cones` each time instead of a
-    table, so that each step is computed only once.  The running time is linear in the product of the sizes of the
-    machine and the claim's automaton.
+    *machine* must already be the machine under *profile*.  The verdict is unknown if *ending* returns a reason to
+    stop.  To check many properties of one machine, pass the same :class:`StepCache` or :class:`Cones` each time
+    instead of a table, so that each step is computed only once.
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.table import tabulate
@@ -205,12 +206,11 @@ def examine(
 ) -> Examined:
     """Check the properties in *specification* under *profile*.
 
-    *machine* replaces the machine of the specification.  *only* restricts the check to the properties with these
-    names, and the expected size is then not compared; for a system, that is the size of the largest cone of all its
-    properties.  *advanced* is called after each property.  *limit*, *overlap* and *ending* are as in :func:`check`
-    and :func:`decide`.
+    *machine* replaces the machine of the specification.  If *only* is given, only the properties with these names are
+    checked, and the expected size is not compared.  *advanced* is called after each property.  *limit*, *overlap* and
+    *ending* are as in :func:`check` and :func:`decide`.
 
-    *copies* holds the same properties restated for other copies, which are reported only if their outcome differs.
+    *copies* holds the same properties restated for other copies.  These are reported only if their outcome differs.
     Profiles that behave alike share their conclusions through *alike*.
     """
     described = machine or specification.machine
@@ -256,7 +256,7 @@ def _outcome(checked: Checked) -> tuple[type[Conclusion], int]:
 def as_known(
     of: claims.Specification[M], profile: str | None, limit: int = LIMIT, ending: Ending = on
 ) -> claims.Specification[M]:
-    """Return *of* with the failures that are expected under *profile*.
+    """Return the specification *of* with the failures that are expected under *profile*.
 
     *profile* may be a version or a set of versions.  A property is expected to fail if it is a known failure of a
     profile covered by *profile* and its verdict is ``Refuted`` or ``Undecided``.
@@ -302,7 +302,7 @@ def _cached_conclusion(
 def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    """Search without unspecified ends of calls, and again with them if they could change the conclusion."""
+    """Search without unspecified ends of calls, and repeat the search with them if the conclusion may change."""
     conclusion, counts = _search_claim(claim, stepping, profile, limit)
     if _could_change(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _search_claim(claim, stepping.beyond, profile, limit)

@@ -21,7 +21,7 @@ Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """The behaviour of a table, apart from clauses and deviations, so that similar profiles compare equal."""
+    """The behaviour of a table without its clauses and deviations, so that similar profiles compare equal."""
 
     table: Table = field(compare=False)
     key: tuple[Hashable, ...]
@@ -39,7 +39,10 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same(Generic[T]):
-    """Compares a large object by identity.  Profiles share the objects that they do not change, so that is enough."""
+    """A wrapper that compares a large object by identity.
+
+    This is enough because profiles share the objects that they do not change.
+    """
 
     of: T
 
@@ -51,7 +54,7 @@ class _Same(Generic[T]):
 
 
 class Alike:
-    """Conclusions found so far about the tables of machines and the cones of systems."""
+    """A cache of conclusions about the tables of machines and the cones of systems."""
 
     def __init__(self) -> None:
         self._numbers: Numbering[Hashable] = Numbering()
@@ -76,9 +79,9 @@ class Alike:
 
 
 def conclusion_key(claim: Claim, profile: str | None, limit: int) -> Hashable:
-    """Return a key for everything that a conclusion on *claim* depends on, except for the behaviour of the table.
+    """Return a cache key for a conclusion on *claim*, or ``None`` if the conclusion cannot be shared.
 
-    Return ``None`` if the conclusion cannot be shared.
+    The key does not include the behaviour of the table.
     """
     match claim:
         case Refines(other=other, overlap=overlap):

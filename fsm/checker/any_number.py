@@ -24,7 +24,7 @@ from fsm.verdict import Unknown
 
 
 class _Deciding:
-    """Decides claims for one copy, for two copies, and for a crowd that stands for any larger number.
+    """Decides claims for one copy, for two copies, and for a crowd of copies.
 
     ``crowd`` is ``None`` if the abstraction does not apply, and ``why`` then gives the reason.
     """
@@ -112,10 +112,12 @@ def examine_any(
 ) -> Examined:
     """Check the properties of a system that has any number of copies of *part*.
 
-    ``numbered(n)`` returns the specification for n copies.  Pass *count* to get results for this number of copies
-    when it is too large to search: each claim is then decided for any number of copies, and if that fails, a run of
-    two copies is replayed in which all other copies take no steps of their own.  The other arguments are those of
+    ``numbered(n)`` returns the specification for n copies.  The other arguments are those of
     :func:`fsm.checker.examine`.
+
+    Pass *count* to get results for this number of copies when it is too large to search.  Each claim is then decided
+    for any number of copies.  If that fails, a run of two copies is replayed while the other copies take no steps of
+    their own.
     """
     stated = [numbered(few) for few in (1, 2, 3)]
     deciding = _Deciding(

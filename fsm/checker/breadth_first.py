@@ -1,4 +1,7 @@
-"""Breadth-first search for a shortest path.  The search has a maximum size, and it can be stopped early."""
+"""Find shortest paths by breadth-first search.
+
+A search has a maximum size and can be stopped early.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ N = TypeVar("N")
 
 
 class StoppedError(Exception):
-    """Raised when a search is asked to stop.  *why* is the reason, and *covered* is the progress until then."""
+    """Raised when a search is asked to stop.
+
+    *why* is the reason, and *covered* is the progress of the search.
+    """
 
     def __init__(self, why: str, covered: Explored) -> None:
         super().__init__(why, covered)
@@ -34,7 +40,7 @@ class StoppedError(Exception):
 
 
 Ending: TypeAlias = Callable[[Explored], str]
-"""Called with the progress of a search, it returns a reason to stop, or an empty string to continue."""
+"""A callback that receives the progress of a search and returns a reason to stop, or an empty string."""
 
 
 def on(_covered: Explored) -> str:
@@ -56,7 +62,7 @@ WITHIN: Final = Limit(states=LIMIT)
 
 
 class SearchEdge(NamedTuple, Generic[N]):
-    """An edge in a search, with ``found`` set if it is one that the search looks for."""
+    """An edge of the graph, with ``found`` set if the search looks for this edge."""
 
     taken: RunStep
     to: N
@@ -65,7 +71,7 @@ class SearchEdge(NamedTuple, Generic[N]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(Generic[N]):
-    """The shortest ``path`` that was found, if there is one, and the depth of each node that was visited."""
+    """The result of a search: the shortest ``path``, if there is one, and the depth of each visited node."""
 
     path: tuple[RunStep, ...] | None
     nodes: dict[N, int]
@@ -91,19 +97,19 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
 
 
 def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]]) -> tuple[RunStep, ...]:
-    """Return the steps of the path through *nodes* and the ``found`` edge after the last of them.
+    """Return the steps of the path through *nodes*, and the ``found`` edge after the last node.
 
-    Where several edges lead to the next node, the first one is taken.
+    If several edges lead to the next node, the first one is taken.
     """
     steps = [next(edge.taken for edge in following(node) if edge.to == to) for node, to in pairwise(nodes)]
     return (*steps, next(edge.taken for edge in following(nodes[-1]) if edge.found))
 
 
 def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """Return how many states and transitions of *table* are reachable, and the depth.
+    """Return the number of reachable states and transitions of *table*, and the depth.
 
-    Raise :class:`~fsm.machine.traversal.LimitError` beyond *limit* states.  If the table has orbits, only
-    representatives count towards the limit.
+    Raise :class:`~fsm.machine.traversal.LimitError` if there are more than *limit* states.  If the table has orbits,
+    only representatives count towards the limit.
     """
     table = in_progress(table) if isinstance(table, Table) else table
     if isinstance(table, InProgress):
@@ -123,7 +129,10 @@ def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
 
 
 def size_of_states(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """Like :func:`reachable_size`, but ignore calls in progress, so that each state and each outcome counts once."""
+    """Return the same numbers as :func:`reachable_size`, but ignore calls in progress.
+
+    Each state and each outcome is then counted once.
+    """
     table = table.beyond() if isinstance(table, InProgress | SystemTable) else table
     names = table.states
     walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit.states, watch=limit.watch)

@@ -1,6 +1,6 @@
-"""Decide claims on their cone of influence, the part of a system that is enough to decide them.
+"""Decide claims on the smallest part of a system that is enough to decide them.
 
-:mod:`fsm.machine.product` describes cones.
+This part is the cone of influence of a claim.  :mod:`fsm.machine.product` describes cones.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ NOTHING: Final = Emits(output="")
 
 @dataclass(frozen=True, kw_only=True)
 class Cones:
-    """The cones of *system* on which claims were decided, each with a cache of its steps.
+    """A cache of the cones of *system* and of their steps.
 
-    *tables* maps the names of parts to tables that have already been built.  With *alike*, cones that behave alike
-    share their conclusions.
+    *tables* maps the names of parts to tables that have already been built.  If *alike* is given, cones that behave
+    alike share their conclusions.
     """
 
     system: System
@@ -71,7 +71,7 @@ class Cones:
         object.__setattr__(self, "_influence", Influence(self.system, self.tables))
 
     def stepping(self, claim: Claim, besides: Collection[int] = (), events: Collection[str] = ()) -> StepCache:
-        """Return the steps of the cone of *claim* and the copies in *besides*.
+        """Return the steps of the cone of *claim*, extended by the copies in *besides*.
 
         The joint events in *events* are included even if they touch no copy in the cone.
         """
@@ -108,8 +108,7 @@ class Cones:
         if isinstance(claim, Follows):
             outputs |= set(self._observed_copies(claim))
         found = self._influence.cone(digits, mentioned, outputs)
-        # If an event touches no copy in the cone, the table of the cone includes the event only if the claim mentions
-        # it.
+        # An event that touches no copy in the cone is in the table only if the claim mentions it.
         return found, frozenset(name for name in mentioned if not self._copies(name) & found)
 
     def _copies(self, event: str) -> set[int]:
@@ -199,7 +198,7 @@ class JointListener(OutputListener):
 
 
 TRIED: Final = 100_000
-"""Maximum number of nodes of the whole system that are tried to replay a run of the cone."""
+"""Maximum number of nodes to try when a run of the cone is replayed in the whole system."""
 
 
 def of_whole(
@@ -210,10 +209,11 @@ def of_whole(
     known: Callable[[Claim], Conclusion],
     limit: Limit,
 ) -> Conclusion | None:
-    """Carry *found*, the conclusion on the cone of *claim*, over to the whole system.
+    """Convert a conclusion on the cone of *claim* to a conclusion on the whole system.
 
-    *stepping* has the steps of the cone, and ``known(claim)`` decides another claim on it.  Runs in the result are
-    runs of the whole system.  Return ``None`` if the conclusion may not apply to the whole system.
+    *found* is the conclusion on the cone.  *stepping* has the steps of the cone, and ``known(claim)`` decides another
+    claim on it.  Runs in the result are runs of the whole system.  Return ``None`` if the conclusion may not apply to
+    the whole system.
     """
     table = system_table(stepping.table)
     if len(table.cone) == len(cones.system.copies) and len(table.joint) == len(cones.system.events):
@@ -233,7 +233,7 @@ def of_whole(
             return _with_run_replayed(
                 found, lambda run: _replay_on_whole(run, pairs.start, pairs.following, whole, stepping)
             )
-        case _:  # The cone contains all copies, or steps outside the cone make no difference.
+        case _:  # the cone contains all copies, or steps outside the cone make no difference
             return None if isinstance(claim, Follows) and isinstance(found, Refuted) else found
 
 
@@ -296,10 +296,10 @@ class _Both:
         return next(filter(None, runs), None)
 
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
-        """Return a lower bound for the number of steps that the whole system needs to go through one of *sequences*.
+        """Return a lower bound for the number of steps of a run of the whole system through one of *sequences*.
 
-        The bound is ``None`` if the system can never do so, -1 if that is unknown, and *inside* if nothing happens
-        outside the cone.
+        The bound is ``None`` if there is no such run, -1 if that is unknown, and *inside* if nothing happens outside
+        the cone.
         """
         claim = relaxed(sequences, self._until, system_table(self._stepping.table))
         found = claim and self._known(claim)
@@ -313,9 +313,10 @@ class _Both:
 
 
 def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table: SystemTable) -> Never | None:
-    """Return a claim about the cone which implies that no run of the whole system goes through any of *sequences*.
+    """Return a claim about the cone that rules out *sequences* in the whole system.
 
-    The claim allows for steps outside the cone, whose table is *table*.  Return ``None`` if nothing happens outside.
+    If the claim holds, no run of the whole system goes through any of *sequences*.  The claim allows for steps
+    outside the cone, whose table is *table*.  Return ``None`` if nothing happens outside.
     """
     elsewhere = _Elsewhere(table)
     if not (elsewhere.steps or elsewhere.outputs):
@@ -324,7 +325,10 @@ def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table
 
 
 class _Elsewhere:
-    """Whether there are ``steps`` outside the cone of *table*, and which events have ``outputs`` there."""
+    """The steps and outputs of a system outside the cone of *table*.
+
+    ``steps`` tells whether there are any steps, and ``outputs`` holds the joint events that have outputs there.
+    """
 
     def __init__(self, table: SystemTable) -> None:
         emitting = {name for name, part in table.system.parts.items() if part.machine.outputs()}
@@ -337,18 +341,24 @@ class _Elsewhere:
         }
 
     def relaxed(self, sequence: Sequence) -> Iterator[Sequence]:
-        """Yield sequences, one of which the cone goes through whenever the whole system goes through *sequence*."""
+        """Yield sequences of the cone that cover *sequence*.
+
+        Whenever the whole system goes through *sequence*, the cone goes through at least one of them.
+        """
         if not sequence:
             yield ()
         for count in range(1, len(sequence) + 1):
             those = tuple(Some(of=(each.means, *self._left(each.means))) for each in sequence[:count])
             if count > 1 and len(those[-2].of) == len(those[-1].of) == 1:
-                return  # neither condition can hold outside the cone, so the two cannot share an instant of the cone
+                return  # neither condition can hold outside the cone, so they cannot share an instant
             means = All(of=those) if count > 1 else those[0]
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield conditions on the cone, one of which holds if *condition* holds at the next instant outside it."""
+        """Yield conditions on the cone for the case that *condition* holds at the next instant outside it.
+
+        At least one of them holds in that case.
+        """
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)
         further = {each if each in mentioned else "" for each in self.outputs}

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
 
 SequenceNode: TypeAlias = tuple[int, int]
-"""A state, and the number of conditions of a sequence that have held up to this state."""
+"""A state, and the number of conditions of a sequence that have held so far."""
 
 
 class Instant(Struct, gc=False, frozen=True, kw_only=True):
-    """The state after a step, and that step, which is missing at the first instant of a run."""
+    """An instant of a run: a state, and the step that led to it.
+
+    The first instant of a run has no step.
+    """
 
     state: int
     source: int = -1
@@ -59,11 +62,11 @@ class SequenceTests(Struct, frozen=True, kw_only=True):
 
 
 class StepCache:
-    """The steps of *table*, cached for each set of error codes that a property distinguishes.
+    """A cache of the steps of *table* for each set of error codes that a property distinguishes.
 
-    *like* is the cache of a machine that differs only in the state *but*, such as the original of a mutant; the steps
-    from all other states are shared with it.  *concluded* holds conclusions about tables with the same behaviour,
-    which need no new search.
+    *like* is the cache of a machine that differs only in the state *but*, such as the original of a mutant.  The
+    steps from all other states are shared with that cache.  *concluded* holds conclusions about tables with the same
+    behaviour, so that no new search is needed for them.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class StepCache:
         self.witnesses: dict[Sequence, Run | None] = {}
         self.distinguishing = cache(self._make_successors)
         self.known: dict[tuple[str, ...], object] = {}
-        """Maps distinguished error codes to data that searches derive from the steps."""
+        """The data that searches derive from the steps, by distinguished error codes."""
         self._tests: dict[tuple[Sequence, WrittenCondition | None], SequenceTests] = {}
         self._folded = cache(lambda orbits: StepCache(system_table(self.table).folded(orbits)))
 
@@ -107,7 +110,7 @@ class StepCache:
 
     @cached_property
     def left_out(self) -> tuple[bool, bool]:
-        """Whether searches leave out the beginning of a call, and whether they leave out an unspecified end."""
+        """Whether searches leave out the beginnings of calls, and whether they leave out unspecified ends."""
         if isinstance(table := self.table, InProgress):
             blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
@@ -139,9 +142,9 @@ class StepCache:
         return StepCache(self.table.beyond(), like=self.like.beyond if self.like else None, but=self.but)
 
     def folded(self, asked: Iterable[Condition] = ()) -> StepCache | None:
-        """Return the steps with interchangeable copies folded, except for copies that *asked* distinguishes.
+        """Return the steps with interchangeable copies folded, or ``None`` if no copies can be folded.
 
-        Return ``None`` if no copies can be folded.
+        Copies that *asked* distinguishes are not folded.
         """
         orbits = self._symmetry.orbits(asked) if self._symmetry else Orbits()
         return self._folded(orbits) if orbits.groups else None
@@ -167,7 +170,7 @@ class StepCache:
         found = self._tests.get((sequence, until))
         if found is None:
             every = [each.means for each in (*sequence, *([until] if until else []))]
-            # `SilentOn` tests the target state of a step.  Steps from unchanged states may therefore differ, too.
+            # `SilentOn` tests the target state of a step, so steps from unchanged states may differ, too.
             silent = any(isinstance(part, conditions.SilentOn) for each in every for part in atoms(each))
             found = self._tests[sequence, until] = SequenceTests(
                 codes=codes(every),
@@ -181,9 +184,9 @@ class StepCache:
 class Successors:
     """The steps of *table* from each state, computed on demand.
 
-    *codes* are the error codes that the property distinguishes: a reply ``error``, which means any error, may be each
-    of them.  If *plain*, the steps without such distinctions, is given, its steps are extended instead of being
-    computed again.
+    *codes* are the error codes that the property distinguishes.  The reply ``error`` means any error, so it may be
+    any of them.  If *plain* is given, it has the steps without these distinctions, which are extended instead of
+    being computed again.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Known defects: properties that fail in one profile and hold in another, both of which are verified.
+"""Known defects, which are properties that fail in one profile and hold in another.
 
-Either the model as shipped has the defect and the other profile has the fix, or the profile reproduces the upstream
-behaviour, and the property holds in the model itself.  A defect without a counterexample run is listed only if it is
-not :attr:`~KnownDefect.proved`.
+Both results are verified.  Either the model as shipped has the defect and the other profile has the fix, or the
+profile reproduces the upstream behaviour, and the property holds in the model itself.  A defect without a
+counterexample run is listed only if it is not :attr:`~KnownDefect.proved`.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,10 @@ MENDED: Final = "mended"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDefect:
-    """A property that fails under ``profile`` and should hold under ``mend``, where ``None`` means no profile."""
+    """A property that fails under ``profile`` and should hold under ``mend``.
+
+    ``None`` represents the model without a profile.
+    """
 
     of: Specification[Machine | System]
     stated: Property

@@ -1,10 +1,12 @@
-"""Decide leads-to claims under fairness: in every fair run, each source is followed by a target.
+"""Decide leads-to claims: in every fair run, each source is followed by a target.
 
 Consider a run that does not reach the target.  Either the run stops in a state in which the target is due, or it
 stays in a strongly connected component of such states.  The run is a counterexample if it is fair (Emerson and Lei,
-1987).  A weakly fair outcome must be taken in the component or be disabled somewhere in it.  A strongly fair outcome
-must be taken or be disabled everywhere in it.  If a strongly fair outcome is neither taken nor disabled everywhere,
-the states in which it is enabled are removed, and the rest of the component is searched again.
+1987).
+
+A weakly fair outcome must be taken in the component or be disabled somewhere in it.  A strongly fair outcome must be
+taken or be disabled everywhere in it.  If a strongly fair outcome is neither taken nor disabled everywhere, the
+states in which it is enabled are removed, and the rest of the component is searched again.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ class LeadsToGraph:
         self.source = holds(claim.source.means, table)
         self.target = holds(claim.target.means, table)
         self.steps = stepping.steps([claim.source.means, claim.target.means])
-        # Steps between two nodes in which the target is due.  The target holds at no instant of these steps.
+        # These steps connect nodes in which the target is due, and the target holds at none of their instants.
         self.links: dict[DueNode, list[_Link]] = {}
         self.transitions = 0
         self.source_met = False

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 from fsm.checker.breadth_first import Limit, reachable_size
 
 SMALL: Final = 500
-"""Systems of up to this many states are searched in less time than loading the libraries takes."""
+"""Number of states up to which a search takes less time than loading the libraries."""
 UNCOMPILED: Final = 5_000
-"""Systems of up to this many states are searched in less time than compiling the search code takes, about 10 s."""
+"""Number of states up to which a search takes less time than compiling its code, about 10 s."""
 FEW_STEPS: Final = 5_000
-"""Systems of up to this many steps are searched in less time than compiling or loading more code takes."""
+"""Number of steps up to which a search takes less time than compiling or loading more code."""
 ENGINE: Final = "fsm.checker.packed.packed_graph"
 FEW: Final = 100_000
-"""Up to this many joint states of the copies, it does not pay off to fold interchangeable copies."""
+"""Number of joint states of the copies up to which it does not pay off to fold interchangeable copies."""
 
 
 def packed(table: TransitionSystem) -> PackedGraph | None:

@@ -1,12 +1,14 @@
 """Refinement (trace inclusion): one machine allows every observation that another machine can cause.
 
-The observed machine is explored together with a *belief* about the other machine.  The belief is the set of
-situations that are possible for the other machine after the observations so far.  Observations update beliefs as in
-:mod:`fsm.monitor`.  Requests and replies of calls are observed, and calls may overlap.  A signal is observed if both
-machines have it.  The value that the state shows is observable at any time.  Everything else is unobservable.
+The observed machine is explored together with a *belief* about the other machine.  A belief is the set of situations
+in which the other machine may be after the observations so far.  Observations update beliefs as in
+:mod:`fsm.monitor`.
 
-If the machine reaches the same situation with two beliefs, only the belief that allows less is explored (antichains: De
-Wulf, Doyen, Henzinger and Raskin, 2006).
+Requests and replies of calls are observed, and calls may overlap.  A signal is observed if both machines have it.
+The value that the state shows is observable at any time.  Everything else is unobservable.
+
+If the machine reaches the same situation with two beliefs, only the belief that allows less is explored (antichains:
+De Wulf, Doyen, Henzinger and Raskin, 2006).
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ class Node(NamedTuple):
 
 
 def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that *other* allows every observation of *table*.
+    """Check that *other* allows everything that can be observed of *table*.
 
     Up to *overlap* calls may be in progress.  If *overlap* is 0, no other event happens while a call is in progress.
     """
@@ -53,9 +55,9 @@ def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tup
 
 
 def check_follows(table: TransitionSystem, listening: OutputListener, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that the other machine, about which *listening* has beliefs, can explain the outputs of *table*.
+    """Check that another machine can explain the outputs of *table*.
 
-    Outputs that are not events of that machine are ignored.
+    *listening* has the beliefs about the other machine.  Outputs that are not events of that machine are ignored.
     """
     steps = Successors(table)
 
@@ -100,7 +102,7 @@ def _conclude(found: SearchResult[Node], beliefs: BeliefTable, table: Transition
 
 
 SIGHT = ""
-"""Name of the event in a step in which only the state is observed."""
+"""Name of the event in a step that only observes the state."""
 
 
 def _observable_events(machine: Machine) -> Iterator[Event]:
@@ -108,9 +110,9 @@ def _observable_events(machine: Machine) -> Iterator[Event]:
 
 
 class BeliefTable:
-    """Numbered beliefs about the machine *other*.
+    """A numbered list of beliefs about the machine *other*.
 
-    If *whole* is true, all its events are observed, and otherwise only its calls and the shared signals.
+    If *whole* is true, all its events are observed.  Otherwise, only its calls and the shared signals are.
     """
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
@@ -132,7 +134,7 @@ class BeliefTable:
         return self._beliefs.numbers[self.dynamics.everything()]
 
     def called(self, event: Event) -> str:
-        """Return the RPC name of *event* if the other machine knows it, and otherwise the name of the event."""
+        """Return the RPC name of *event* if the other machine knows it, and the name of the event otherwise."""
         return event.rpc if event.rpc in self.dynamics.names else event.name
 
     def after(self, belief: int, seen: Key) -> int:
@@ -145,9 +147,9 @@ class BeliefTable:
         return found
 
     def least(self, belief: int, beside: list[int]) -> int:
-        """Return a belief in *beside* that allows no more than *belief*, or *belief* itself if there is none.
+        """Return a belief in *beside* that allows no more than *belief*, or add *belief* and return it.
 
-        A new belief is added to *beside*, which keeps only minimal beliefs.
+        *beside* keeps only minimal beliefs.
         """
         within = self._beliefs.within
         for known in beside:
@@ -167,8 +169,8 @@ class _Beliefs:
 
     def _belief_after(self, belief: int, seen: Key) -> int:
         left = self.dynamics.observed(self.numbers.listed[belief], seen).configurations
-        # Drop the deviations that a configuration relies on.  They do not matter here, and they would keep
-        # configurations apart that are otherwise equal.
+        # Drop the deviations that a configuration relies on, because they would only distinguish configurations that
+        # are otherwise equal.
         left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
         return self.numbers[left] if left else -1
 

@@ -1,7 +1,8 @@
-"""Decide always, never and reachable claims by a search of the product of a machine with a small automaton.
+"""Decide always, never and reachable claims.
 
-The automaton counts how many conditions of a sequence have held one after another.  The condition ``until`` resets
-the count.  It is enough to match each condition at the first instant at which it holds.
+The product of the machine with a small automaton is searched.  The automaton counts how many conditions of a sequence
+have held one after another, and the condition ``until`` resets the count.  It is enough to match each condition at
+the first instant at which it holds.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclu
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Check that some run goes through each sequence, and give shortest runs as witnesses.
 
-    If this machine differs from another one in only one state, the witness for the other machine is reused, unless it
-    takes a step from that state.
+    If this machine differs from another one in only one state, the witness of the other machine is reused.  It is not
+    reused if it takes a step from that state.
     """
     searched: list[Counts] = []
     witnesses = []
@@ -66,7 +67,7 @@ def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conc
 
 
 def needed(claim: Always | Never) -> list[WrittenCondition]:
-    """Return the conditions that make *claim* vacuous if one of them never holds."""
+    """Return the conditions that must hold at some instant, because *claim* is vacuous otherwise."""
     if isinstance(claim, Always):
         return [claim.when] if claim.when else []
     return [part for sequence in claim.sequences for part in _required_conditions(sequence)]
@@ -92,7 +93,10 @@ def sequences_of(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...
 
 
 def breaches(claim: Always) -> tuple[Sequence, ...]:
-    """Return one sequence for each condition of *claim*, which holds if none of these sequences can occur."""
+    """Return the sequences that break *claim*, one for each of its conditions.
+
+    The claim holds if none of these sequences can occur.
+    """
     when = (claim.when.means,) if claim.when else ()
     breaking = [(part.text, Not(of=part.means)) for part in claim.conditions]
     return tuple(
@@ -104,7 +108,7 @@ def breaches(claim: Always) -> tuple[Sequence, ...]:
 def _run_through(
     sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: Limit
 ) -> tuple[Run | None, Counts]:
-    until = until if len(sequence) > 1 else None  # if a sequence has only one condition, there is no count to reset
+    until = until if len(sequence) > 1 else None  # with a single condition, there is no count to reset
     conditions = [each.means for each in (*sequence, *([until] if until else []))]
     if (folded := stepping.folded(conditions)) is not None:
         run, counts = _run_through(sequence, until, folded, limit)
@@ -140,9 +144,9 @@ def retaken(
     alike: Callable[[RunStep, RunStep, int], bool],
     most: int = UNLIMITED,
 ) -> Run | None:
-    """Return a run from *start* to a ``found`` edge whose steps match those of *run*, or ``None`` if there is none.
+    """Return a run from *start* to a ``found`` edge that matches *run*, or ``None`` if there is none.
 
-    ``alike(step, taken, to)`` tells whether *taken*, which leads to *to*, matches *step*, a step of *run*.  At most
+    ``alike(step, taken, to)`` compares *step*, a step of *run*, with the step *taken*, which leads to *to*.  At most
     *most* nodes are tried.
     """
     going: list[tuple[N, tuple[RunStep, ...]]] = [(start, ())]
@@ -167,9 +171,10 @@ def retaken(
 
 
 def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
-    """Return a test for :func:`retaken` that matches steps to states which the cache *of* does not distinguish.
+    """Return a test for :func:`retaken` that compares only the target states of steps.
 
-    The test takes a step from *of* and one from *stepping*.
+    The test takes a step from *of* and one from *stepping*.  It passes if *of* does not distinguish their target
+    states.
     """
     seen_as, table = system_table(of.table), system_table(stepping.table)
     numbers = defaultdict[str, set[int]](set)
@@ -197,7 +202,7 @@ class SequenceAutomaton:
         self.steps = stepping.distinguishing(tests.codes)
         self.conditions = tests.conditions
         self.until = tests.until
-        self._shared = tests.edges if stepping.like else None  # edges that are shared with the cache ``like``
+        self._shared = tests.edges if stepping.like else None  # edges shared with the cache ``like``
 
     @property
     def start(self) -> SequenceNode:
@@ -240,7 +245,10 @@ def _required_conditions(sequence: Sequence) -> list[WrittenCondition]:
 
 
 def _without_negations(condition: Condition) -> Condition:
-    """Drop the negated parts of *condition*, which are tested anyway whenever the other parts hold."""
+    """Drop the negated parts of *condition*.
+
+    They are tested anyway whenever the other parts hold.
+    """
     if not isinstance(condition, All):
         return condition
     asked = tuple(part for part in condition.of if not isinstance(part, Not))
@@ -253,7 +261,7 @@ def _proved_or_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[Writt
 
 
 def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
-    """Return whether *condition* holds at any reachable instant, ignoring the limit on states."""
+    """Return whether *condition* holds at any reachable instant.  The limit on states is ignored."""
     if (folded := stepping.folded([condition])) is not None:
         return met(condition, folded, limit)
     if (instants := first_instants(stepping, condition)) is not None:
@@ -283,7 +291,7 @@ if TYPE_CHECKING:
 class CallPair(NamedTuple):
     """A node of the search for two successive calls.
 
-    ``calls`` is the number of calls that have replied, ``going`` tells whether the second call is in progress, and
+    ``calls`` is the number of calls that have replied.  ``going`` tells whether the second call is in progress.
     ``between`` is the state between the two calls.
     """
 

@@ -1,4 +1,4 @@
-"""The ``fsm`` command-line interface. It contains nothing that belongs in a library.
+"""The ``fsm`` command-line interface.
 
 Each command is a separate module that is loaded on demand, so that ``fsm --help`` does not load the engines.
 """
@@ -69,13 +69,13 @@ SHARED: Final[Mapping[str, str]] = {
     }.items()
     for name in names.split()
 }
-"""The modules of those commands that share one."""
+"""Command names mapped to their modules, for modules that define several commands."""
 
 CANNOT_WRITE: Final = 74
-"""The exit code for an I/O error such as a full disk, which leaves no verdict (``EX_IOERR`` in ``sysexits.h``)."""
+"""Exit code for I/O errors such as a full disk, as in ``sysexits.h`` (``EX_IOERR``). There is no verdict."""
 
 SECONDS: Final = 300
-"""Default limit of computing time of a command, in seconds."""
+"""Default CPU time limit of a command, in seconds."""
 LONG: Final[Mapping[str, int]] = {
     "judge": 86_400,
     "convert": 86_400,
@@ -84,15 +84,15 @@ LONG: Final[Mapping[str, int]] = {
     "test": 3_600,
     "mutate": 3_600,
 }
-"""The same for the commands that may take longer."""
+"""Default CPU time limits of commands that may take longer."""
 MEMORY: Final = 4_096
-"""Default limit of the memory of a command, in MiB."""
+"""Default memory limit of a command, in MiB."""
 
 WORDS: Final = "fsm.words"
-"""The key in :attr:`click.Context.meta` for the words that follow the name of the command."""
+"""The key in :attr:`click.Context.meta` for the command's arguments."""
 
 RARELY: Final = 100_000
-"""Number of new objects that triggers a garbage collection. It is large because reference cycles are rare."""
+"""Number of new objects that triggers a garbage collection. Reference cycles are rare, so it can be large."""
 
 
 def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:
@@ -116,10 +116,10 @@ def commands(*, foreign: bool = False) -> dict[str, str]:
 
 
 def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
-    """Add the examples and other contributions of fsm's domains to the help of *command*.
+    """Add the help texts contributed by fsm's domains, such as examples, to *command*.
 
-    With *foreign*, add those of other packages. Examples follow those of the command itself, and ``{rows}`` is
-    replaced by the result of ``rows()`` in the command's module.
+    If *foreign* is true, also add those of other packages. Examples are appended to those of the command. ``{rows}``
+    is replaced by the result of the function ``rows`` in the command's module.
     """
     lines = (line for domain in entry_points.domains(foreign=foreign) for line in domain.examples.get(name, ()))
     text: str = vars(command).setdefault("help as written", linked(cleandoc(command.help or "")))
@@ -248,26 +248,26 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
 def _warn(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
 ) -> None:
-    """Print a warning with its place in the code, unless it is about a plugin, whose code users did not write."""
+    """Print a warning. Its location in the code is omitted for warnings about plugins, which users did not write."""
     plain = issubclass(category, entry_points.PluginWarning)
     _report(f"warning: {visible(str(message))}" if plain else f"{filename}:{lineno}: {category.__name__}: {message}")
 
 
 def main() -> None:
     warnings.showwarning = _warn
-    # If the reader is gone, as with "| head", SIGPIPE should end this process like any filter.
+    # Let SIGPIPE end this process if the reader is gone, as with "| head".
     with suppress(AttributeError):  # Windows has no SIGPIPE
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     gc.set_threshold(RARELY)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _with_buffer(sys.stdout)
-        sys.stdout.reconfigure(errors="replace")  # A file name or a terminal may not use UTF-8.
+        sys.stdout.reconfigure(errors="replace")  # File names and terminals may not use UTF-8.
     try:
         answer = group.main(standalone_mode=False)
-        if sys.stdout is not None:  # The stream is None if the caller has closed it.
+        if sys.stdout is not None:  # The stream is None if the caller closed it.
             sys.stdout.flush()
         INTERRUPTION.settle(answer if isinstance(answer, int) else 0)
-    except click.Abort as error:  # This is click's exception for an interrupt.
+    except click.Abort as error:  # click raises this for an interrupt.
         raise KeyboardInterrupt from error
     except Exception as error:  # noqa: BLE001  (an error in fsm must not look like a verdict)
         _exit_with_error(error)
@@ -275,7 +275,7 @@ def main() -> None:
 
 
 def _with_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    """Return *stream* with a buffer even under PYTHONUNBUFFERED. A raw file loses data when the disk is full."""
+    """Add a buffer to *stream* if PYTHONUNBUFFERED removed it. A raw file loses data when the disk is full."""
     if not isinstance(stream.buffer, io.RawIOBase):
         return stream
     whole = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115  (it stays open to the end)
@@ -295,7 +295,7 @@ def _with_links(error: InputError) -> str:
 
 
 def _exit_with_error(error: Exception) -> NoReturn:
-    for each in (error, error.__cause__):  # A read may also fail because memory has run out.
+    for each in (error, error.__cause__):  # Running out of memory during a read also gets here.
         if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:
@@ -305,10 +305,10 @@ def _exit_with_error(error: Exception) -> NoReturn:
         case click.ClickException():
             # The message of NoArgsIsHelpError is the help. Older versions of click do not have this exception.
             if type(error).__name__ != "NoArgsIsHelpError":
-                vars(error).update(message=printable(error.message))  # it may quote what the user typed
+                vars(error).update(message=printable(error.message))  # The message may quote user input.
             _report(error.show)
             sys.exit(WRONG_INPUT)
-        case OSError(errno=int()):  # Any other OSError comes from a library that cannot be loaded.
+        case OSError(errno=int()):  # Other OSErrors come from a library that cannot be loaded.
             _fail(f"could not write: {reason(error)}", CANNOT_WRITE)
         case _:
             _fail(internal(error), INTERNAL_ERROR)

@@ -1,4 +1,4 @@
-"""``fsm check`` and ``fsm findings``: prove or refute properties of the models, and list their known defects."""
+"""``fsm check`` and ``fsm findings``: check properties of models, and list known defects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 PAIR: Final = 2
 FEW: Final = 9
-"""Search directly up to this number of copies of a part. For more, check first what holds for any number."""
+"""The largest number of copies to search directly. Above it, a proof for any number of copies is tried first."""
 
 _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"}
 
@@ -195,9 +195,9 @@ def command(
 
 
 def search_ending(bar: CommandProgress, excess: Callable[[], str]) -> Callable[[Explored], str]:
-    """Return a function that shows the progress of a search on *bar*.
+    """Return a callback that updates the progress *bar* during a search.
 
-    The function returns a reason to stop the search, or an empty string.
+    The callback returns a reason to stop the search, or an empty string.
     """
 
     def ending(covered: Explored) -> str:

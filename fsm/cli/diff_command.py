@@ -1,4 +1,4 @@
-"""``fsm diff``: show the differences between two lifecycles, which are models or drawings."""
+"""``fsm diff``: compare two lifecycles, which may be models or drawings."""
 
 from __future__ import annotations
 

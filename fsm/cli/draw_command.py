@@ -1,4 +1,4 @@
-"""The command ``fsm draw``: draw models as pictures, or write them as tables."""
+"""``fsm draw``: draw models as pictures or tables."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -40,7 +40,7 @@ from fsm.report.lanes import marks as chart_marks
 def formats(
     forms: tuple[str, ...], output: Path | None, suffixes: Mapping[str, str], *, pictures: int
 ) -> tuple[str, ...]:
-    """Return the formats in which to draw *pictures* pictures: *forms*, or else those that *output* implies."""
+    """Return *forms*, or the formats that *output* implies if *forms* is empty."""
     if output is None:
         if pictures > 1 or len(forms) > 1:
             raise click.UsageError("several pictures cannot be written to standard output; use --output FOLDER")
@@ -57,9 +57,9 @@ def formats(
 
 
 def picture_file(output: Path | None, name: str, suffix: str) -> Path | None:
-    """Return the file for the picture *name*, or ``None`` for standard output.
+    """Return the path of the picture *name*, or ``None`` for standard output.
 
-    It is *output* itself, or a file in *output* if that is a folder.
+    If *output* is a folder, the picture is a file in it. Otherwise, *output* is the picture.
     """
     return output / f"{name}.{suffix}" if output is not None and _is_folder(output) else output
 
@@ -112,9 +112,9 @@ def draw_chart(
 
 
 def _judge_together(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
-    """Judge the recording *name* together with *calls*, and *calls* alone.
+    """Judge the recording *name* together with *calls*, and then *calls* alone.
 
-    Return ``None`` if neither names a machine. Raise :class:`InputError` if no machine of either recording has
+    Return ``None`` if neither recording names a machine. Raise :class:`InputError` if none of their machines has
     *profile*.
     """
     found, problems = [], []

@@ -1,4 +1,4 @@
-"""The commands ``fsm export``, ``import`` and ``init``: convert models, or create the first files of a project."""
+"""``fsm export``, ``fsm import`` and ``fsm init``: convert models and create new ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fsm explore``: make an HTML page of a model or a recording."""
+"""``fsm explore``: write an HTML page about a model or a recording."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
 
 
 def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
-    """Return the page and the exit code, which is 3 if time or memory ran out before all properties were checked."""
+    """Return the page and the exit code. The code is 3 if a limit was reached before all properties were checked."""
     if names_a_model(name):
         return _model(name, profile, properties=properties)
     if name == STDIN or Path(name).exists() or "/" in name or "." in name:
         return _recording(name, profile), 0
-    return _model(name, profile, properties=properties)  # raises an error that suggests a name
+    return _model(name, profile, properties=properties)  # An unknown name is an error that suggests similar names.
 
 
 def _recording(name: str, profile: str | None) -> str:
@@ -86,7 +86,7 @@ def _recording(name: str, profile: str | None) -> str:
 def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
     model = load_any(name)
     require_profiles([profile], [model.profiles])
-    model.under(profile)  # This refuses profiles that contradict each other.
+    model.under(profile)  # Contradictory profiles are an error.
     examined, code = _examine_model(model, profile) if properties else ([], 0)
     if isinstance(model, System):
         return system_page(model, examined, profile=profile), code

@@ -1,4 +1,4 @@
-"""The commands ``fsm help`` and ``fsm explain``. They show the help of commands and explain codes."""
+"""``fsm help`` and ``fsm explain``: show the help of commands, and explain error codes."""
 
 import difflib
 import textwrap
@@ -53,7 +53,7 @@ def explain_command(codes: tuple[str, ...]) -> int:
 
 
 def _text(code: str, rule: Rule, layout: Layout) -> str:
-    """Return an explanation of the rule *code*, with an example before and after. The text ends in a newline.
+    """Return an explanation of the rule *code*, with an example before and after the fix.
 
     >>> print(_text("FSM004", RULES["FSM004"], Layout()), end="")
     FSM004: text that is not TOML

@@ -257,7 +257,7 @@ def _judge_all(
         except InputError as error:
             problems[trace] = error.problems
     for trace in traces:
-        # The property belongs to a machine of another recording. Judge this recording without the property.
+        # The property belongs to a machine of another recording, so leave it out for this one.
         if judged and trace != STDIN and {problem.code for problem in problems.get(trace, ())} == {"FSM211"}:
             del problems[trace]
             judged[trace] = judge_trace(trace)

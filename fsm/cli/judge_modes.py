@@ -1,7 +1,7 @@
-"""Two modes of ``fsm judge``: judge a recording while it is being written, or judge recordings on a cluster.
+"""The ``--follow`` and ``--engine spark`` modes of ``fsm judge``.
 
-The option ``--follow`` selects the first. With ``--engine spark``, each recording is judged in a task of the cluster,
-and the results are combined.
+``--follow`` judges a recording while it is being written. ``--engine spark`` judges each recording in a task of a
+cluster and combines the results.
 """
 
 from __future__ import annotations
@@ -37,12 +37,15 @@ if TYPE_CHECKING:
     from fsm.trace import Batch
 
 _BETWEEN: Final = 1_000
-"""Number of batches to judge before dropping data that is no longer needed."""
+"""Number of batches between clean-ups of data that is no longer needed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Printed:
-    """Prints violations, in full if they are the first of their cause. With ``json``, each is one line of JSON."""
+    """Prints violations as they are found. The first violation of each cause is printed in full.
+
+    If ``json`` is true, each violation is printed as one line of JSON.
+    """
 
     fail_on: Level
     json: bool
@@ -71,7 +74,7 @@ class Printed:
 
 @dataclass(slots=True, kw_only=True)
 class _Following:
-    """The recording that is being followed. With profile ``auto``, a new runtime version begins a new judgement."""
+    """A recording that is being followed. With the profile ``auto``, a new version starts a new judgement."""
 
     begin: Callable[..., Judging]
     auto: bool
@@ -98,17 +101,17 @@ class _Following:
             self.counted.taken(self.judging, batch)
 
     def end(self) -> int:
-        """Print the last summary and return the exit code, which a signal can no longer change."""
+        """Print the final summary and return the exit code. Later signals do not change the code."""
         code = worst([*self.before, self.printed.summary(self.judging, over=True)]).value
         INTERRUPTION.settle(code)
         return code
 
 
 def follow(given: Mapping[str, Any], part: Part) -> int:
-    """Judge a recording until a signal or the end of the pipe, and return the exit code of the verdict.
+    """Judge a recording until a signal arrives or the pipe ends, and return the exit code.
 
-    *given* maps the parameters of ``fsm judge`` to their values. A recorded call is judged ``settle`` seconds after
-    it began, when all earlier calls must have been recorded.
+    *given* contains the parameters of ``fsm judge``. Each recorded call is judged ``settle`` seconds after it began,
+    so that earlier calls have time to be recorded.
     """
     (name, *others) = dict.fromkeys(given["traces"])
     whole = next((parameter for parameter in ("calls", "properties", "only") if given[parameter]), "")
@@ -199,7 +202,7 @@ _WHOLE: Final = (
 )
 """Options of ``fsm judge`` that do not work on a cluster.
 
-They need the whole recording in one place, or report more than a summary.
+They need a whole recording in one place, or report more than a summary.
 """
 
 

@@ -1,7 +1,4 @@
-"""The commands ``fsm list``, ``show``, ``schema`` and ``simulate``.
-
-They list the shipped models, show one model, print the schema of its language, and simulate traces of a model.
-"""
+"""``fsm list``, ``fsm show``, ``fsm schema`` and ``fsm simulate``."""
 
 import warnings
 from collections.abc import Mapping
@@ -163,7 +160,7 @@ def schema_command(form: str) -> int:
 
 
 _TOGETHER: Final = 1_000
-"""Number of lines to write at once. System calls for single lines would take most of the time."""
+"""Number of lines to write at once. Writing each line separately would be slow."""
 
 
 @click.command("simulate")

@@ -1,8 +1,4 @@
-"""The command ``fsm mutate``.
-
-It finds out which errors in a model are detected by properties, or which errors in a recording are detected by the
-judge.
-"""
+"""``fsm mutate``: find errors in models or recordings that would not be detected."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -41,7 +37,7 @@ from fsm.recordings.time_order import Assume
 from fsm.report import mutation_report as report
 
 FEW: Final = 8
-"""Up to this number of copies, a system is mutated as it is. A larger one is first tried with single copies."""
+"""Maximum number of copies in a system that is mutated unchanged. Larger ones are first tried with single copies."""
 
 
 @click.command("mutate")

@@ -80,7 +80,7 @@ text_option = partial(click.option, default="", show_default=False)
 
 
 def choice_option(choices: Iterable[str], about: str = "Output format.") -> Callable[[FC], FC]:
-    """Return the option ``--format``, passed as ``form``, with the first of *choices* as its default."""
+    """Return an option ``--format``, which is passed as ``form``. The first of *choices* is the default."""
     names = [*choices]
     return click.option("--format", "form", type=click.Choice(names), default=names[0], help=about)
 
@@ -96,7 +96,7 @@ cases_format_option: Final = choice_option(
 
 
 def print_report(form: str, *, text: Callable[[], str], json: Callable[[], str], cases: Callable[[], Cases]) -> None:
-    """Print a report in the format *form*, calling only the function that makes it."""
+    """Print a report in the format *form*. Only the function for this format is called."""
     report = case_report(form, cases()) if form in CASE_FORMATS else json() if form == "json" else text()
     click.echo(report, nl=False)
 
@@ -122,7 +122,7 @@ at_least_option: Final = click.option(
 
 
 def listening(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, int] | None:
-    """Parse an address and a port. Without an address, it is 127.0.0.1."""
+    """Parse an address and a port. The address defaults to 127.0.0.1."""
     if value is None:
         return None
     address, colon, port = value.rpartition(":")
@@ -136,7 +136,10 @@ _AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?
 
 
 def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
-    """Parse a time, or a duration before now, to nanoseconds since the epoch. A time without an offset is local."""
+    """Parse a time, or a duration before now, and return it in nanoseconds since the epoch.
+
+    A time without an offset is in local time.
+    """
     if value is None:
         return None
     if ago := _AGO.fullmatch(value):
@@ -161,7 +164,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
 
 
 def file_and_line(name: str) -> tuple[str, int]:
-    """Split FILE:LINE. The line is 0 if *name* has none, or if there is a file with the whole *name*."""
+    """Split FILE:LINE. The line is 0 if *name* does not have one, or if *name* as a whole is an existing file."""
     path, _, number = name.rpartition(":")
     if not (path and number.isascii() and number.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (never raises)
         return name, 0
@@ -169,7 +172,7 @@ def file_and_line(name: str) -> tuple[str, int]:
 
 
 def engine(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
-    """Return the Spark master that *value* names, or an empty string for this process.
+    """Return the URL of the Spark master, or an empty string to judge without Spark.
 
     >>> engine(None, None, "spark"), engine(None, None, "spark[2]"), engine(None, None, "spark://head:7077")
     ('local[*]', 'local[2]', 'spark://head:7077')
@@ -222,7 +225,7 @@ def recording_option(about: str) -> Callable[[FC], FC]:
 
 
 JUDGE_OPTIONS: Final[Mapping[str, str]] = {"calls": "--with", "only": "--property", "every": "--all"}
-"""The options of ``fsm judge`` whose names differ from those of their parameters."""
+"""Parameters of ``fsm judge`` mapped to their options, where the names differ."""
 
 ANY_NUMBER: Final = -1
 
@@ -282,7 +285,7 @@ def _style(value: str, how: str) -> str:
 
 
 def sizes(names: Iterable[str]) -> int:
-    """Return the total size of the files in bytes, or 0 if it is too small to need a progress bar."""
+    """Return the total size of the files in bytes, or 0 if they are too small for a progress bar."""
     size = sum(os.path.getsize(name) for name in names if is_file(name))  # noqa: PTH202
     return size if size >= 1 << 22 else 0
 

@@ -1,6 +1,6 @@
-"""The output of commands: files, each written completely or not at all, and progress on standard error.
+"""Write files, and show the progress of commands on standard error.
 
-Progress is a bar on a terminal, and elsewhere a line every ten seconds.
+Files are written completely or not at all. Progress is a bar on a terminal, and elsewhere a line every ten seconds.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ ORDINARY = 0o666
 
 @contextmanager
 def remove_on_failure() -> Iterator[Callable[[Path], None]]:
-    """Remove all new files and folders if the block fails.
+    """Remove new files and folders if the block raises an exception.
 
-    The block must announce each path, before writing to it, by calling the yielded function.
+    The block calls the yielded function with each path before it writes to the path.
     """
     made: list[Path] = []
 
@@ -60,7 +60,7 @@ def remove_on_failure() -> Iterator[Callable[[Path], None]]:
 
 
 def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] = lambda _: None) -> None:
-    """Write to the file at *path*, calling *begin* first, or to standard output if *path* is ``None``."""
+    """Write to the file at *path*, after calling *begin*, or to standard output if *path* is ``None``."""
     if path is None:
         if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout and sys.stdout.isatty():
             raise click.UsageError("a terminal cannot show a PNG picture; use --output FILE.png, or > FILE.png")
@@ -82,31 +82,30 @@ def same(name: str, path: Path | None) -> bool:
 
 
 def failed(path: Path, error: OSError) -> Exception:
-    """Return the exception to raise for an *error* in writing to *path*. A fault of the disk is raised as it is."""
+    """Convert an *error* in writing *path* for the command line. Disk errors are returned unchanged."""
     full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
     return error if full else click.FileError(str(path), reason(error))
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Replace the content of the file at *path* as :func:`replacing` does. Raise ``OSError`` if that fails."""
+    """Replace the content of the file at *path* atomically. Raise ``OSError`` if that fails."""
     with replacing(path) as file:
         file.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open the file at *path* for new content. Readers see the whole old content or the whole new content.
+    """Open *path* so that its content is replaced atomically. Readers see the old content or the new content.
 
     Until it is complete, the new file has no name or a temporary one, so that an interrupted command leaves nothing
-    behind. A command that is killed may leave a file if the file system does not support unnamed files, or if it is
-    killed just before the rename. Anything but a regular file, such as a pipe, is written directly. Raise ``OSError``
-    if writing fails.
+    behind. A killed command may leave a temporary file, depending on the file system. Special files such as pipes are
+    written directly. Raise ``OSError`` if writing fails.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
-    path = Path(os.path.realpath(path))  # not earlier: the real path of a pipe such as /dev/stdout is not a file
+    path = Path(os.path.realpath(path))  # late, because a pipe such as /dev/stdout has no file as its real path
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         handle, opened = _new_file(temporary)
@@ -116,7 +115,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             if opened != temporary:
-                os.link(opened, temporary, src_dir_fd=handle)  # With any src_dir_fd, the function follows the link.
+                os.link(opened, temporary, src_dir_fd=handle)  # The link is followed only if src_dir_fd is given.
             temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -124,7 +123,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _new_file(temporary: Path) -> tuple[int, Path]:
-    """Open a new file that has no name or, where the file system does not support this, the name *temporary*."""
+    """Open a new unnamed file. If the file system does not support these, the file is called *temporary*."""
     with suppress(AttributeError, OSError):
         handle = os.open(temporary.parent, os.O_WRONLY | os.O_TMPFILE, ORDINARY)
         unnamed = Path(f"/proc/self/fd/{handle}")
@@ -136,7 +135,7 @@ def _new_file(temporary: Path) -> tuple[int, Path]:
 
 @contextmanager
 def drawing(what: str = "a page", advice: str = "") -> Iterator[None]:
-    """Turn a missing or failing Graphviz, which *what* needs, into an error of the command line."""
+    """Report a missing or failing Graphviz as a command-line error. *what* is the feature that needs it."""
     from fsm.diagrams.draw.dot import HOW_TO_GET_DOT, DotFailedError, NoDotError  # noqa: PLC0415  (commands that draw)
 
     try:
@@ -150,7 +149,7 @@ def drawing(what: str = "a page", advice: str = "") -> Iterator[None]:
 
 @contextmanager
 def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
-    """Yield a function that rewinds standard input if *names* includes it, and otherwise does nothing."""
+    """Yield a function that rewinds standard input if *names* includes it. Otherwise, the function does nothing."""
     before = sys.stdin
     if STDIN not in names or before is None:
         yield lambda: None
@@ -184,14 +183,14 @@ def judge_with_stories(judged: Judged, rewind: Callable[[], None], judge: Callab
 
 
 PAUSE: Final = 0.2
-"""Seconds between updates of the bar during a search, at least."""
+"""Minimum number of seconds between updates of the progress bar."""
 
 REPORTING: Final = 10.0
-"""Seconds between progress reports."""
+"""Number of seconds between progress reports."""
 
 
 class CommandProgress:
-    """Progress through *size* units of work, which is shown unless *size* is 0."""
+    """Shows progress towards *size* units of work. Nothing is shown if *size* is 0."""
 
     def __init__(
         self,
@@ -227,7 +226,7 @@ class CommandProgress:
         if self._terminal:
             self._relabel(spent)
         else:
-            with suppress(OSError, ValueError):  # The reader is gone, or stderr is closed.
+            with suppress(OSError, ValueError):  # The reader may be gone, or stderr may be closed.
                 click.echo(f"{self._label}: {self.bar.pos:,} of {self.bar.length or 0:,} after {spent}", err=True)
 
     def _relabel(self, about: str) -> None:
@@ -237,7 +236,7 @@ class CommandProgress:
 
 @contextmanager
 def progress(label: str, size: int) -> Iterator[CommandProgress]:
-    """Show progress through *size* units of work, and how much was done if time or memory runs out."""
+    """Show progress towards *size* units of work. If time or memory runs out, report how much was done."""
     shown, over = CommandProgress(label, size), Event()
 
     def report() -> None:
@@ -247,11 +246,11 @@ def progress(label: str, size: int) -> Iterator[CommandProgress]:
     try:
         with shown.bar:
             if size:
-                with suppress(RuntimeError):  # There is no memory for a thread.
+                with suppress(RuntimeError):  # There may be no memory for a thread.
                     Thread(target=report, daemon=True).start()
             yield shown
     except (KeyboardInterrupt, MemoryError) as error:
-        if size and (error.args or isinstance(error, MemoryError)):  # not if the user interrupted it
+        if size and (error.args or isinstance(error, MemoryError)):  # A user's interrupt is not reported.
             click.echo(f"{label}: {shown.bar.pos:,} of {size:,} done", err=True)
         raise
     finally:

@@ -1,4 +1,4 @@
-"""``fsm cover``, ``convert`` and ``merge``: coverage, recordings as tables, and combined results of many nodes."""
+"""``fsm cover``, ``fsm convert`` and ``fsm merge``: work with recordings and their results."""
 
 from __future__ import annotations
 

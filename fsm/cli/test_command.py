@@ -74,7 +74,7 @@ def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
             message = f"{step.event} takes no time, so it has no separate begin and end; leave out '{step.stage}'"
             raise click.BadParameter(message, param_hint="--replay")
         outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
-        # The last expected outcome of a crash is the outcome of the restart.
+        # The last expected outcome of a crash belongs to the restart.
         expected = step.expected[:-1] if step.stage == "crash" else step.expected
         require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
     return found
@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 _FOREIGN: Final = "fsm.foreign schemes"
 
 _DELAY: Final = 0.05
-"""The longest random delay, in seconds, before a thread calls a runtime. Most calls take about as long."""
+"""Maximum random delay in seconds before a call. Most calls take about as long."""
 
 
 class _TestCommand(click.Command):
@@ -350,7 +350,7 @@ def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _planning_machine(scheme: Scheme | None, request: PlanRequest) -> tuple[Machine, str | None]:
-    """Return the machine for planning tests, and the profile to tolerate unless the machine already has it."""
+    """Return the machine to plan tests with, and the profile to tolerate if the machine does not include it."""
     name, profile, parts = request.model, request.profile, dict(request.parts)
     try:
         machine = scheme.machine(request) if scheme else None
@@ -363,7 +363,7 @@ def _planning_machine(scheme: Scheme | None, request: PlanRequest) -> tuple[Mach
     if parts:
         raise click.UsageError(f"--parts can be used only with a system, but {name} is a machine")
     machine = load(name)
-    under(machine, profile)  # This refuses an unknown profile.
+    under(machine, profile)  # An unknown profile is an error.
     return machine, profile
 
 
@@ -377,7 +377,7 @@ def _scheme_context(scheme: Scheme) -> Iterator[None]:
 
 @contextmanager
 def _temporary_hypothesis_home() -> Iterator[None]:
-    """Make Hypothesis keep its examples in a temporary folder rather than in the current one."""
+    """Make Hypothesis store its examples in a temporary folder instead of the current folder."""
     with ScratchFolder() as folder:
         configuration.set_hypothesis_home_dir(folder)
         try:

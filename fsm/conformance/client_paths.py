@@ -1,7 +1,7 @@
 """Find the shortest steps by which a client can exercise each cell of a machine.
 
-A client makes calls one at a time and waits for events that happen by themselves. Anything else that a path requires
-is one of its needs. Paths with milder needs are preferred.
+A client makes calls one at a time and waits for events that happen by themselves. If a path requires anything else,
+this is called a need. Paths with milder needs are preferred.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fsm.trace import Observation
 
 
 class Need(IntEnum):
-    """The needs of a path besides calls and events that happen by themselves, from the mildest to the hardest."""
+    """Things that a path may require besides calls and events that happen by themselves, from mild to hard."""
 
     FAILURE = 1  # a call fails in a way that a client can arrange
     OVERLAP = 2  # a call arrives while another call is in progress
@@ -43,14 +43,14 @@ _ALLOWED: Final = sorted(
     (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),
     key=lambda some: (max(some, default=0), len(some), sorted(some)),
 )
-"""The combinations of needs to try, mildest first."""
+"""The combinations of needs to try. Milder ones come first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPath:
-    """The shortest ``steps`` from the initial state that exercise a cell, and their ``needs``.
+    """The shortest ``steps`` from the initial state that exercise a cell, and the ``needs`` of this path.
 
-    If nothing exercises the cell, ``steps`` is empty.
+    If no steps exercise the cell, ``steps`` is empty.
     """
 
     steps: tuple[Stimulus, ...]
@@ -62,7 +62,10 @@ class ClientPath:
 
 
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
-    """Map each (event, state) pair to its path, in model order. The end of a call is the event ``…EVENT``."""
+    """Map each (event, state) pair to the path that exercises it.
+
+    Pairs are in model order. The end of a call is the event ``…EVENT``.
+    """
     plan, client = Plan(tabulate(machine)), client_of(machine)
     table = plan.table
     leaving = cache(lambda point: [(edge, needs(table, edge, client)) for edge in plan.leaving(point)])
@@ -111,7 +114,7 @@ def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
 
 
 def usual(ways: Sequence[Way]) -> Way | None:
-    """Return the outcome to expect from a call: the first in model order that is not a deviation."""
+    """Return the expected outcome of a call: the first outcome in model order that is not a deviation."""
     return next((way for way in ways if way.deviation is None), None)
 
 
@@ -126,8 +129,8 @@ _ENTITY: Final = "it"
 class EvidentPaths:
     """Finds steps whose recording proves that they exercised a given cell of *machine*.
 
-    *seen* lists the signals that cannot have happened unless the recording shows them; ``None`` means all signals.
-    *unseen* lists the signals that a recording never shows.
+    *seen* lists the signals that always appear in a recording if they happen; ``None`` means all signals. *unseen*
+    lists the signals that never appear in a recording.
     """
 
     def __init__(self, machine: Machine, *, seen: frozenset[str] | None, unseen: frozenset[str] = frozenset()) -> None:

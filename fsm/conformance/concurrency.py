@@ -1,11 +1,11 @@
 """Search for races. Several threads call one SUT concurrently, and the history must be linearizable.
 
-Hypothesis draws a *programme*: the events to do first, the events of each thread, and the events to do last. The
-outcome depends on scheduling, so each programme runs several times on real threads. In two of three runs the threads
-take turns at lines of the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is remote. Tests do not ask the
-SUT for particular outcomes. If the SUT judges itself, programmes are drawn at random, each programme runs once, and
-the search continues after a race. Hypothesis does not shrink flaky failures such as races, so this package shrinks
-them itself.
+Hypothesis draws a *programme*: the events to do first, the events of each thread, and the events to do last. The result
+depends on scheduling, so each programme runs several times on real threads. In two of three runs the threads take turns
+at lines of the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is remote. Outcomes are not arranged.
+
+If the SUT judges itself, programmes are drawn at random, each programme runs once, and the search continues after a
+race. Hypothesis does not shrink flaky failures such as races, so this package shrinks them itself.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Limited, Serial
 
 Ways: TypeAlias = dict[tuple[str, ...], set[str]]
-"""A shortest run to each reachable state, with the events that have an effect in that state."""
+"""The reachable states. Each is given by a shortest run to it, and mapped to the events that have an effect there."""
 
 TRIES: Final = 5
-"""Pairs of events and candidates for shrinking run this many times as often as other programmes."""
+"""Factor by which pairs of events and candidates for shrinking run more often than other programmes."""
 
 _LONG: Final = 4  # maximum number of events of each thread in programmes for a SUT that judges itself
 MOST: Final = 25  # maximum number of kinds of races to find in a SUT that judges itself
@@ -60,14 +60,15 @@ def concurrently(
 ) -> RaceSearch:
     """Search for races in the SUT that *factory* makes, and shrink each race.
 
-    A programme brings the SUT to one of the states that *events* can reach, whereupon two to *threads* threads call
-    ``do`` concurrently, at most *each* times per thread. By default, *events* are all calls, together with the
-    signals that can happen in every state and do not interrupt, or only the calls if the SUT judges itself. The
-    search ends at the first race or, if the SUT judges itself, after *most* races whose kinds are not in *known*.
+    A programme brings the SUT to one of the states that *events* can reach. Up to *threads* threads, and at least
+    two, then call ``do`` concurrently, at most *each* times per thread. By default, *events* are all calls, and the
+    signals that can happen in every state and do not interrupt. If the SUT judges itself, they are only the calls.
+    The search ends at the first race. If the SUT judges itself, it ends after *most* races whose kinds are not in
+    *known*.
 
     There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs
-    test a pair, which consists of two concurrent events that can both change the state or emit an output. Threads
-    that have not returned after *patience* seconds count as hanging. *pace* is for a remote SUT.
+    test a pair of concurrent events that can both change the state or emit an output. Threads that have not
+    returned after *patience* seconds count as hanging. *pace* is for a remote SUT.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.lookup import Simulated
@@ -151,7 +152,7 @@ class _RaceHunt:
             test()
 
     def _record_race(self) -> bool:
-        """Keep the last race if it needs threads, and return whether the search is over."""
+        """Keep the last race if it needs threads. Return whether the search is over."""
         race, self.runs.race = self.runs.race, None
         if race is None:
             return False
@@ -162,7 +163,10 @@ class _RaceHunt:
 
 
 def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pace) -> Race:
-    """Run the programme of *race* again and count how often it races. *machine* already has the profile applied."""
+    """Run the programme of *race* again and count the races.
+
+    The profile must have been applied to *machine*.
+    """
     sut = factory()
     runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
     raced = sum(runs.shows_race(race.programme, number) for number in range(AGAIN))
@@ -172,7 +176,7 @@ def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pac
 
 
 def refuse_serial(sut: SUT) -> None:
-    """Raise :class:`InputError`, and close *sut*, if *sut* cannot be called by several threads at once."""
+    """Raise :class:`InputError` and close *sut* if several threads cannot call it at once."""
     if isinstance(sut, Serial):
         sut.close()
         what = "the system answers one request at a time, so several threads would only wait for each other"
@@ -188,7 +192,7 @@ def _events_in_any_state(machine: Machine, *, signals: bool) -> Iterator[str]:
 
 
 def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
-    """Return a strategy for programmes that start with one of *ways*.
+    """Return a strategy for programmes that start with one of the runs in *ways*.
 
     About half of the drawn events have an effect.
     """
@@ -204,9 +208,9 @@ def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) ->
 
 
 def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
-    """Yield long random programmes, which may reveal several races with different causes.
+    """Yield long random programmes, which can reveal several races with different causes.
 
-    About half of the events would have an effect in the state in which the threads start.
+    About half of the events have an effect in the state in which the threads start.
     """
     every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
     while True:
@@ -222,7 +226,7 @@ def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.
 def _ways_to_states(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
     never = {"never": sut.never} if isinstance(sut, Limited) else {}
     plan = Plan(table=tabulate(machine), overlaps=False, **never)
-    judging = isinstance(sut, RaceJudging)  # then calls must succeed, because outcomes cannot be requested
+    judging = isinstance(sut, RaceJudging)  # Its calls must succeed, because outcomes cannot be requested.
 
     def succeeds(edge: Edge) -> bool:
         return all(not way.reply or way.replies("ok") for way in edge.ways)

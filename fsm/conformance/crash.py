@@ -1,7 +1,8 @@
-"""Check a SUT after a crash partway through an event, which may or may not have taken effect.
+"""Crash a SUT partway through an event, and check it after the restart.
 
-After the restart, the SUT may show any state to which a restart can lead from a state that the event passes. The
-record of the SUT must be either its record before the event or its record after the event.
+The event may or may not have taken effect. After the restart, the SUT may show any state to which a restart can lead
+from a state that the event passes. The record of the SUT must be either its record before the event or its record after
+the event.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, MutableSet
@@ -19,14 +20,17 @@ SCRIBBLE: Final = "scribbled over by the test"
 
 @dataclass(slots=True)
 class RecordSnapshot:
-    """The record of ``sut`` before a step. ``sut`` is ``None`` if the SUT has no record."""
+    """The record of a SUT before a step. ``sut`` is ``None`` if the SUT keeps no record."""
 
     sut: Remembering | None
     record: Any = None
     writing: str = ""
 
     def look(self) -> None:
-        """Read the record, and then scribble over what was read, which must not change the SUT's own record."""
+        """Read the record, and then overwrite the copy that was read.
+
+        The SUT must not notice this. Otherwise, callers could change its own record by accident.
+        """
         self.writing = ""
         if self.sut is None:
             return
@@ -78,7 +82,7 @@ def difference(before: Any, after: Any, at: str = "") -> str:  # noqa: ANN401  (
 
 
 def scribble(given: Any) -> bool:  # noqa: ANN401  (records are anything)
-    """Overwrite everything in *given* that is mutable. Return whether anything was mutable.
+    """Overwrite everything mutable in *given*. Return whether there was anything mutable.
 
     >>> record = {"names": ["a"], "pid": 7}
     >>> scribble(record), record["names"][0] == SCRIBBLE
@@ -141,11 +145,11 @@ class Ended(NamedTuple):
 def crashed(
     plan: Plan, sut: Crashing, edge: Edge, step: Stimulus, again: Callable[[], None], whole: Ended | None
 ) -> tuple[bool, str, str, Ended]:
-    """Crash *sut* partway through *edge*, and check what it shows after the restart.
+    """Crash *sut* partway through *edge*, and check its state after the restart.
 
-    *sut* must be at the source of *edge*, and *again* brings it back there. *whole* is what it shows if it restarts
-    after the complete event, or ``None`` if that has not been tried yet. Return whether the SUT crashed, the state
-    that it shows, the fault or an empty string, and *whole*.
+    *sut* must be at the source of *edge*, and *again* brings it back there. *whole* is the state and record of the
+    SUT if it restarts after the whole event, or ``None`` if that has not been tried yet. Return whether the SUT
+    crashed, the state that it shows, the fault or an empty string, and *whole*.
     """
     if whole is None:
         by_itself, whole, *_ = _crash_once(plan, sut, edge, step._replace(point=WHOLE))
@@ -173,9 +177,9 @@ def crashed(
 
 
 def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
-    """Crash *sut* during *edge*, and return whether it crashed and how it ended up.
+    """Crash *sut* during *edge*. Return whether it crashed, and its state and record afterwards.
 
-    The last two results tell whether the SUT arranged the outcomes of *edge* and the outcome of the restart.
+    The last two results say whether the SUT arranged the outcomes of *edge*, and the outcome of the restart.
     """
     goes, restarts = not any(edge.choice), False
     if (arrange := arranger(sut)) is not None:

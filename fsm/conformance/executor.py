@@ -32,7 +32,9 @@ PATIENCE: Final = 3  # number of attempts at a step if its outcome cannot be arr
 
 
 class Execution:
-    """Takes steps on one SUT and judges them with *oracle*, or only by the property of *watch* if it is given.
+    """Takes steps on one SUT and judges them.
+
+    The steps are judged by *oracle*. If *watch* is given, they are judged only by its property.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.oracle import oracle
@@ -91,9 +93,10 @@ class Execution:
             )
 
     def take(self, step: Stimulus) -> None:
-        """Take *step* if it applies and is supported, and raise :class:`FailedError` if the response is not legal.
+        """Take *step* if it applies and is supported.
 
-        Raise :class:`InputError` if the SUT shows a field that the model does not have.
+        Raise :class:`FailedError` if the response is not legal, and :class:`InputError` if the SUT shows a
+        field that the model does not have.
         """
         if step.stage == "crash":
             self._crash(step)
@@ -178,9 +181,10 @@ class Execution:
     def _update(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Update the belief and the point after a legal step that was to take *wanted*.
+        """Update the belief and the point after a legal step.
 
-        Of the edges in *fit*, which explain the response, the first is the most likely one.
+        The step was an attempt to take *wanted*. The edges in *fit* explain the response; the most likely one
+        comes first.
         """
         went = fit[0] if fit else None
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
@@ -216,7 +220,7 @@ class Execution:
         self.point = known or (points.pop() if len(points) == 1 else None)
 
     def finish(self) -> None:
-        """End the test: take the steps that fairness requires, and then check the property."""
+        """End the test. First take the steps that fairness requires, and then check the property."""
         if self.watch is None:
             return
         for _ in range(self.watch.patience + 1):
@@ -300,7 +304,10 @@ class Execution:
         return all(table.step(each.state, table.row[event]) is None for each in self.belief)
 
     def aim(self, edge: Edge) -> bool:
-        """Take *edge*, by a shortest supported path to it, and return whether it went as expected."""
+        """Go to the source of *edge* by a shortest supported path, and take *edge*.
+
+        Return whether the edge had the expected outcome.
+        """
         unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):

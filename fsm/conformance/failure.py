@@ -1,4 +1,4 @@
-"""Describe failed tests: their steps, the response to each step, and the reason for the failure."""
+"""Describe failed tests: the steps, the responses, and the reason for the failure."""
 
 import difflib
 import inspect
@@ -22,15 +22,14 @@ from fsm.monitor.property_watch import Violated
 from fsm.sut import SUT, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
 
 WITHOUT_STATES: Final = 4
-"""Length of the beginning of :attr:`Failure.kind` that does not depend on the states before the failed step."""
+"""The number of leading items of :attr:`Failure.kind` that do not depend on the states before the failed step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step of a test, the response, and the point before the step.
+    """A step of a test, its response, and the point before it.
 
-    If the step had an outcome other than the one that was asked for, ``came`` is the step with the outcome that
-    occurred.
+    If the step had another outcome than the requested one, ``came`` is the step with the actual outcome.
     """
 
     step: Stimulus
@@ -41,12 +40,12 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A test that failed at its last step, and why.
+    """A test that failed at its last step, and the reason.
 
-    ``repeated`` is set if the failure does not always recur: how many repetitions failed, and how many there were.
-    ``broken`` describes a promise that the SUT has broken, and ``clause`` is then the clause for the event in that
-    state. ``hint`` suggests a fix if the adapter is probably at fault. ``also`` lists other states from which tests
-    failed for the same cause.
+    If the failure does not always recur, ``repeated`` holds the number of repetitions that failed and the number of
+    all repetitions. ``broken`` describes a promise that the SUT has broken, and ``clause`` is then the clause for
+    the event in that state. ``hint`` suggests a fix if the adapter is probably at fault. ``also`` lists other
+    states from which tests failed for the same cause.
     """
 
     trace: tuple[Taken, ...] = ()
@@ -64,12 +63,12 @@ class Failure:
 
     @property
     def began(self) -> tuple[tuple[str, ...], ...]:
-        """The states possible before the last step, wrapped in a tuple that is empty if they are unknown."""
+        """The possible states before the last step, as a tuple of one item. It is empty if they are unknown."""
         return () if self.violation is None else (self.violation.before,)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """A key that is the same for failures with the same cause."""
+        """A key that failures with the same cause share."""
         where = self.trace[-1].step[:2] if self.trace else ()  # the event and its stage
         if self.breaks is not None:
             return ("breaks", self.breaks.of.name)
@@ -80,7 +79,7 @@ class Failure:
 
 @dataclass(slots=True, kw_only=True)
 class Causes:
-    """Collects the shortest failure of each cause, shrinking it with ``shrunk``, until there are ``most`` causes."""
+    """The shortest failure of each cause, for at most ``most`` causes. The function ``shrunk`` shrinks a failure."""
 
     most: int
     shrunk: Callable[[Failure], Failure] = lambda failure: failure
@@ -109,12 +108,12 @@ class FailedError(Exception):
 class Cover:
     """The coverage of the tests of a SUT so far, and the limits of the SUT that they have found.
 
-    A (row, state) pair counts in ``cells`` if the state was certain when the event was applied, and in ``ambiguous``
-    if other states were possible too. ``compared`` counts how often its outputs were seen. ``arranged`` holds the
-    steps whose outcome the SUT has promised, and ``unarranged`` the outcomes that it cannot arrange. ``unsupported``
-    holds the SUT's reasons for not taking an event at a point. ``hopeless`` holds steps that never occurred in many
-    attempts. ``whole`` remembers, for each test that ends in a crash, what the SUT shows if it restarts after the
-    completed last event.
+    A (row, state) pair counts in ``cells`` if the state was certain when the event was applied, and in
+    ``ambiguous`` if other states were also possible. ``compared`` counts how often the outputs of a pair were seen.
+    ``arranged`` holds the steps whose outcome the SUT has promised, and ``unarranged`` the outcomes that it cannot
+    arrange. ``unsupported`` holds the reasons that the SUT gave for not taking an event at a point. ``hopeless``
+    holds steps that never occurred in many attempts. ``whole`` maps each test that ends in a crash to the state and
+    record that the SUT has if it restarts after the whole last event.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -135,7 +134,7 @@ class Cover:
     _taken: set[tuple[Point, Stimulus]] = field(default_factory=set)
 
     def give_up(self, edge: Edge) -> None:
-        """Stop trying to take *edge*, after repeated failures, unless a test has taken it before."""
+        """Stop trying to take *edge*. If a test has taken it before, keep trying."""
         if (edge.source, edge.step) not in self._taken:
             self.hopeless.add((edge.source, edge.step))
 
@@ -158,7 +157,7 @@ METHODS: Final = (
     *("never", "unasked", "costly"),
 )
 
-_NEAR: Final = 0.75  # minimum similarity, from 0 to 1, of a misspelled method name to the right one
+_NEAR: Final = 0.75  # minimum similarity, from 0 to 1, of a misspelled method name and the right name
 
 
 def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
@@ -173,7 +172,9 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
 
 
 def misnamed(sut: SUT) -> Mapping[str, str]:
-    """Map each public method of *sut* that no protocol defines to a missing method with a similar name.
+    """Map each misspelled method of *sut* to the method that its author probably meant.
+
+    Public methods count as misspelled if no protocol defines them and a missing method has a similar name.
 
     >>> from types import SimpleNamespace
     >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))
@@ -189,7 +190,7 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def raised(error: BaseException) -> str:
-    """Describe *error* and where it was raised, which is the innermost frame, preferably in the user's code.
+    """Describe *error* and the place where it was raised. The innermost line of the user's code is preferred.
 
     >>> try:
     ...     {}["boom"]

@@ -1,4 +1,4 @@
-"""Find the system under test that a user names. It is a reference, Python code, a command or another model."""
+"""Find the system under test that a user names: a reference, Python code, a command or another model."""
 
 import signal
 import sys
@@ -26,9 +26,9 @@ from fsm.sut import SUT, BrokenError, UnsupportedError
 
 
 class Simulated:
-    """A SUT that behaves like *machine*, by default with the first outcome of each event.
+    """A SUT that behaves like *machine*. By default, each event has its first outcome.
 
-    It replies ok to calls that the machine does not specify.
+    Calls that the machine does not specify are answered with ok.
 
     >>> from fsm.language.library import load
     >>> washer = Simulated(load("examples/models/washer.toml"))
@@ -63,7 +63,7 @@ class Simulated:
         if row is None:
             return False
         end = self._table.end.get(row, row)
-        if self._wanted:  # This is for a later stage, whose state is not known yet.
+        if self._wanted:  # The outcome is for a later stage, whose state is not known yet.
             cells = [(end, state) for state in range(len(self._table.states))]
         else:
             cells = [(each, self._state) for each in {row, end if row in self._calls else row}]
@@ -103,7 +103,10 @@ class Simulated:
         return self._table.row[event]
 
     def _take(self, row: int, stage: int = ASKED) -> Way | None:
-        """Move a call or event of *row* on by one stage. Return ``None`` if the model does not specify the step."""
+        """Take the next stage of a call or event.
+
+        Return ``None`` if the model does not specify the step.
+        """
         if stage == ASKED and self._table.step(self._state, row) == ():
             message = f"{self._table.rows[row].name} cannot happen in state {self._table.states[self._state]}"
             raise UnsupportedError(message)
@@ -149,11 +152,11 @@ def find(
 ) -> Callable[[], SUT]:
     """Return a factory for the SUT called *name*, which is to be tested against *machine*.
 
-    *name* has one of the forms in :data:`OWN` or the form of a scheme (:mod:`fsm.conformance.scheme`), whose
-    *options* are passed on; otherwise, raise :class:`InputError`. A reference or model is used under *profile*, and
+    *name* has one of the forms in :data:`OWN` or the form of a scheme (:mod:`fsm.conformance.scheme`), which
+    receives *options*. Otherwise, raise :class:`InputError`. A reference or model is used under *profile*, and
     *counts* is the number of copies of each part of a system. A process must send each answer within *timeout*
-    seconds, and so must a method of a Python SUT if the main thread calls it. *model* is the name of the judging
-    model if it differs from that of *machine*.
+    seconds. The same limit applies to the methods of a Python SUT that the main thread calls. *model* is the name
+    of the judging model if it differs from that of *machine*.
 
     >>> from fsm.language.library import load
     >>> door = load("examples/models/door.toml")
@@ -206,9 +209,9 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
 
 
 def _call_within(method: Callable[..., object], timeout: float, *arguments: object) -> object:
-    """Call *method*, interrupting it with :class:`BrokenError` after *timeout* seconds.
+    """Call *method*. After *timeout* seconds, raise :class:`BrokenError` in it.
 
-    If the method swallows the exception, it is interrupted again after the same time.
+    If the method catches the exception, it is raised again after the same time.
     """
     if current_thread() is not main_thread():
         return method(*arguments)  # The search for races handles hanging threads itself.

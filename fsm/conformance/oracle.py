@@ -1,6 +1,7 @@
 """Judge the behaviour of a SUT step by step.
 
-Update the belief after each step, and explain steps that leave it empty.
+The belief is the set of configurations that are possible after the steps so far. A step that leaves none is a
+violation, and is explained.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +35,7 @@ def point(here: Configuration) -> Point:
 class Oracle:
     """Judges steps against the machine of ``plan``.
 
-    A violation may be explained by deviations of other profiles, whose tables are ``others``.
+    ``others`` are the tables of other profiles. Their deviations may explain a violation.
     """
 
     plan: Plan
@@ -52,7 +53,7 @@ class Oracle:
         return self.stepped(before, Stimulus(step.event, step.stage), seen)
 
     def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        """Return the belief after an illegal step: every state that is consistent with *seen*."""
+        """Return the belief after an illegal step. It contains every configuration that is consistent with *seen*."""
         row = self.plan.table.row[step.event]
         left = {IDLE} if step.stage == "end" else {point(each).call for each in before}
         calls = {row} if seen.reply is None else left
@@ -66,7 +67,7 @@ class Oracle:
         return replace(self.dynamics, coming=()).closed([Configuration(here.state, pending)])
 
     def sure(self, here: Point) -> bool:
-        """Check whether an entity at the point *here* stays there until the test does something."""
+        """Check whether an entity at the point *here* can leave it only by a step of the test."""
         return {point(each) for each in self.at(here)} == {here}
 
     def expected_response(self, edge: Edge, *, shown: bool, emitted: bool) -> Response:
@@ -86,12 +87,12 @@ class Oracle:
         return {point(each) for each in self.legal(self.at(edge.source), edge.step, seen)} == {edge.to}
 
     def overtaken(self, edge: Edge) -> bool:
-        """Check whether a signal that the test does not cause may occur before *edge*."""
+        """Check whether a signal that the test does not send may arrive before *edge* is taken."""
         rows = (row for row in self.dynamics.unseen if self.plan.table.rows[row].event.kind == "signal")
         return any(self.plan.table.step(edge.source.state, row) for row in rows)
 
     def fits(self, edge: Edge, seen: Response) -> bool:
-        """Check whether *seen* is a correct response to *edge*, assuming that nothing else happened."""
+        """Check whether *seen* is a correct response to *edge* if nothing else happened."""
         if edge.to is None:
             return True
         emits = tuple(output for way in edge.ways for output in way.emits)
@@ -116,8 +117,8 @@ class Oracle:
         here = before
         begun = self.legal(before, step, replace(seen, shows="")) if seen.reply is None else None
         if begun:
-            # The call may be in progress. In that case, the illegal part is that the SUT shows this state in the
-            # meantime.
+            # The call may still be in progress. The violation is then that the SUT shows this state before the
+            # call has returned.
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
         elif step.stage == "end":
             here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)
@@ -148,10 +149,10 @@ class Oracle:
 
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True, sut: SUT | None = None) -> Oracle:
-    """Return the oracle for *machine*, under *profile* if one is given.
+    """Return the oracle for *machine* under *profile*, or without a profile.
 
-    Without *overlaps*, no call is left in progress. *sut* may limit the plan: outcomes that it never has are skipped,
-    and signals that it may send unprompted are expected.
+    If *overlaps* is false, no call is left in progress. *sut* may limit the plan: outcomes that it never has are
+    skipped, and signals that it may send unprompted are expected.
     """
     table = tabulate(machine.under(profile))
     if isinstance(sut, Limited):
@@ -171,7 +172,7 @@ def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = Tru
 
 @runtime_checkable
 class SelfJudging(Protocol):
-    """A SUT whose tests are judged by *model*. Another machine plans the tests."""
+    """A SUT whose tests are judged by *model*. They are planned from another machine."""
 
     model: str
 
@@ -182,7 +183,7 @@ class SelfJudging(Protocol):
         """
 
     def covered(self) -> Sequence[Covered]:
-        """Return the coverage of the machines of ``model`` by all tests together."""
+        """Return the coverage of the machines of ``model`` by all tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +194,7 @@ class ToldEvents:
 
 @runtime_checkable
 class Telling(Protocol):
-    """A SUT that sends events about its actions. The events are checked against the steps of the tests."""
+    """A SUT that sends events about its actions. These events are compared with the steps of the tests."""
 
     def events(self) -> ToldEvents:
         """Return the events that the SUT sent in all tests. This method is called once, after the last test."""

@@ -1,7 +1,7 @@
-"""The steps that a test can take at each point, and the shortest path to each of them.
+"""Enumerate the steps that a test can take, and find the shortest path to each of them.
 
-A *point* is where an entity can be in a test: its state, and the call left in progress, if there is one. A *step* is
-a whole event, or one stage of a call that takes time, together with the outcomes that the test expects.
+A *point* is where an entity can be in a test: its state, and the call left in progress, if there is one. A *step* is a
+whole event, or one stage of a call that takes time, together with the outcomes that the test expects.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ IDLE: Final = -1  # value of :attr:`Point.call` if no call is in progress
 
 
 class Point(NamedTuple):
-    """The index of the state of an entity in a test, and the row of the call in progress or :data:`IDLE`."""
+    """A point in a test: the index of the state of the entity, and the row of the call in progress or :data:`IDLE`."""
 
     state: int
     call: int = IDLE
 
 
 def steps(text: str) -> tuple[Stimulus, ...]:
-    """Parse printed steps that are separated by ``;``. Raise :class:`ValueError` if *text* contains anything else.
+    """Parse steps that are separated by ``;``. Raise :class:`ValueError` if *text* contains anything else.
 
     >>> [each.stage for each in steps("create; begin start=begins; crash@2 stop=stopped,kept")]
     ['do', 'begin', 'crash']
@@ -48,14 +48,15 @@ def steps(text: str) -> tuple[Stimulus, ...]:
     return tuple(found)
 
 
-Doing: TypeAlias = tuple[Point, str, StimulusStage]  # an event, or one stage of it, at a point
+Doing: TypeAlias = tuple[Point, str, StimulusStage]  # the point, the event, and the stage of the event
 
 
 class Edge(NamedTuple):
-    """A step from the point ``source`` to the point ``to``, which is ``None`` if the model does not specify the step.
+    """A step from one point to another.
 
-    The other fields have one element for each stage of the step: the outcome in the table, the (row, state) pair that
-    the stage exercises, and whether it has several outcomes to choose from.
+    ``to`` is ``None`` if the model does not specify the step. The tuples have one element for each stage of the
+    step: the outcome in the table, the (row, state) pair that the stage exercises, and whether there are several
+    outcomes to choose from.
     """
 
     source: Point
@@ -116,11 +117,11 @@ class Plan:
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """All reachable edges, those nearest to the start first."""
+        """All reachable edges. Edges nearer to the start come first."""
         return tuple(edge for point in self._from(self.start).depth for edge in self.leaving(point))
 
     def wanted(self, point: Point, step: Stimulus) -> Edge | None:
-        """Return the edge that *step* names at *point*. Without a choice of outcomes, the step's own are ignored."""
+        """Return the edge for *step* at *point*. If there is only one outcome, the outcomes in *step* are ignored."""
         edges = self.by_step(point)
         return edges.get(step) or edges.get(Stimulus(*step[:2]))
 

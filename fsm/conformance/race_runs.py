@@ -1,8 +1,7 @@
-"""Run the events of a programme concurrently in several threads, and judge the recorded history.
+"""Run a test in several threads and judge the recorded history.
 
-If a SUT judges itself, its violations replace the verdict on the history. A violation is not a race if it also occurs
-when the same operations run one after another. Nor is it a race if the tests with a single thread have already found
-it.
+A SUT may judge itself. Its violations then replace the verdict on the history. A violation is not a race if it also
+occurs when the same operations run one after another, or if the tests with a single thread have already found it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,11 @@ PATIENCE: Final = 10.0  # number of seconds after which a thread that has not re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """The events of one test: ``before`` and ``after`` happen one by one, ``threads`` concurrently in between."""
+    """The events of one test.
+
+    The events in ``before`` and ``after`` happen one by one. The events in ``threads`` happen concurrently, between
+    the two.
+    """
 
     before: tuple[str, ...] = ()
     threads: tuple[tuple[str, ...], ...] = ()
@@ -57,8 +60,8 @@ class Programme:
 class Witness:
     """The evidence of a race.
 
-    ``told`` lists the events that the SUT sent, timed by the monotonic clock. ``files`` holds the files of the
-    recording, keyed by the suffix of their names.
+    ``told`` lists the events that the SUT sent, timed by the monotonic clock. ``files`` maps the suffix of each
+    file of the recording to its contents.
     """
 
     told: tuple[Operation, ...]
@@ -69,28 +72,29 @@ class Witness:
 class RaceJudging(Protocol):
     """A SUT that judges races.
 
-    Programmes begin with ``before``, and threads may also make the calls in ``beside``.
+    Every test begins with the events in ``before``. Its threads may also make the calls in ``beside``.
     """
 
     before: Sequence[str]
     beside: Sequence[str]
 
     def race_violations(self) -> Sequence[Violation]:
-        """Return the violations since the last reset, one for each cause."""
+        """Return the violations since the last reset. Each has a different cause."""
 
     def witness(self) -> Witness:
         """Return the evidence that was gathered since the last reset."""
 
     def mended(self) -> bool:
-        """Return whether the SUT can be tested further, although it broke."""
+        """Return whether the SUT can be tested further after it broke."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """A programme, the history of a run, and the reason why that history is not legal.
+    """A test whose history is not legal.
 
-    The reason is ``verdict``, ``broken`` if the run could not be judged, or ``violation`` if the SUT judges itself.
-    ``repeated`` is set if the programme was run again: how many runs raced, and how many there were.
+    The reason is ``verdict``. If the run could not be judged, the reason is ``broken``, and if the SUT judges
+    itself, it is ``violation``. If the test was run again, ``repeated`` holds the number of races and the number of
+    runs.
     """
 
     programme: Programme
@@ -103,7 +107,7 @@ class Race:
 
     @property
     def kind(self) -> RaceKind:
-        """A key that is the same for races with the same cause, and empty unless the SUT judges itself."""
+        """A key that races with the same cause share. It is empty unless the SUT judges itself."""
         if self.witness is None:
             return ()
         return ("broken",) if self.violation is None else kind_of(self.violation)
@@ -116,7 +120,10 @@ def kind_of(violation: Violation) -> RaceKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSearch:
-    """The races that a search found. ``cut`` is true if time ran out or the SUT was ``gone``."""
+    """The races that a search found.
+
+    ``cut`` is true if the search ended early, because time ran out or the SUT was ``gone``.
+    """
 
     found: tuple[Race, ...]
     programmes: int
@@ -132,10 +139,10 @@ class RaceSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The times to wait for a remote SUT.
+    """The timing of tests on a remote SUT.
 
-    Threads wait up to ``delay`` seconds before each event. A search for races, or the shrinking of one, may take
-    ``seconds``.
+    Threads wait up to ``delay`` seconds before each event. The search for races may take ``seconds``, and so may
+    the shrinking of a race.
     """
 
     delay: float
@@ -146,9 +153,9 @@ class Pace:
 class Runs:
     """Runs programmes on one SUT, and remembers the last ``race``.
 
-    A violation whose kind is in ``known`` is not a race. If ``wanted`` is set, only violations of that kind are.
-    ``lines`` is false if the SUT runs no Python code, so that threads cannot take turns at its lines. ``stuck`` is
-    true once threads hang.
+    A violation whose kind is in ``known`` is not a race. If ``wanted`` is set, other kinds of violations are
+    ignored too. ``lines`` is false if the SUT runs no Python code, so that threads cannot take turns at its lines.
+    ``stuck`` is true once threads hang.
     """
 
     machine: Machine
@@ -225,7 +232,7 @@ class Runs:
     def needs_threads(self, race: Race) -> bool:
         """Check that *race* does not recur when its events run one by one.
 
-        They run both in the order in which the calls began and in the order in which they returned.
+        The events are tried in the order in which the calls began and in the order in which they returned.
         """
         if race.witness is None or self.stuck or self.gone:
             return True

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemeOption:
-    """An option, such as ``--queue``, that ``fsm test`` has for the systems under test of one scheme.
+    """An option of ``fsm test``, such as ``--queue``, for the systems under test of one scheme.
 
     Its value is a string.
     """
@@ -32,7 +32,7 @@ class SchemeOption:
 
     @property
     def key(self) -> str:
-        """The key of the option's value in :attr:`SutRequest.options`."""
+        """The key under which :attr:`SutRequest.options` holds the value of the option."""
         return self.name.lstrip("-").replace("-", "_")
 
 
@@ -40,9 +40,9 @@ class SchemeOption:
 class SutRequest:
     """A request for a system under test.
 
-    ``rest`` is the text after the scheme's name and the colon. Tests are planned from ``machine``; ``model`` is only
-    the name of the model. ``options`` contains those options of the scheme that the user gave. If ``record`` is set,
-    the calls of failed tests are to be written to this file.
+    ``rest`` is the part of the name after the scheme and the colon. Tests are planned from ``machine``; ``model``
+    is only the name of the model. ``options`` contains the options of the scheme that the user gave. If ``record``
+    is set, the calls of failed tests are written to this file.
     """
 
     rest: str
@@ -56,7 +56,7 @@ class SutRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """A request of ``fsm test`` for a machine from which to plan the tests."""
+    """A request for the machine from which ``fsm test`` plans the tests."""
 
     model: str
     profile: str | None
@@ -120,7 +120,7 @@ def scheme_of(name: str) -> Scheme | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainClient:
-    """The abilities of a domain's client. Calls have the names that the protocol uses for them.
+    """The abilities of a domain's client. Calls have the names that the protocol gives them.
 
     Attributes:
         creates: Maps each kind of entity to the call that creates such an entity.

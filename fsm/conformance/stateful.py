@@ -54,9 +54,10 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives *sut*, judging only the property of *watch* if it is given.
+    """Return a Hypothesis state machine that drives *sut*.
 
-    ``failing(failure)`` returns the exception to raise for a failure.
+    If *watch* is given, only its property is judged. ``failing(failure)`` returns the exception to raise for a
+    failure.
     """
     # Both rules draw exactly one number, so that the rest of a test keeps its meaning when Hypothesis shrinks it.
     plan = oracle.plan
@@ -117,10 +118,10 @@ REPEATS = 20
 
 
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
-    """Search for the shortest failure of the same kind as *failure*, running each test on a new *walk*.
+    """Search for the shortest failure of the same kind as *failure*. Each test runs on a new *walk*.
 
-    First, everything before some point of the test is replaced by a shortest path to that point; then steps are
-    removed. A failure that does not recur is repeated to count how often the test fails.
+    First, the beginning of the test is replaced by a shorter path to the same point; then steps are removed. A
+    failure that does not recur is repeated to count how often the test fails.
     """
     search = _Search(walk, failure)
     if any(search.tried(steps) for steps in search.sparse_shortcuts()) or _same_failure(walk, failure, failure.steps):
@@ -169,7 +170,7 @@ class _Search:
             kept *= 2
 
     def shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield the test with a shorter path to each point that it passed, beginning with the latest point."""
+        """Yield tests that reach some point of the failed test by a shorter path. The latest point comes first."""
         for index in range(len(self.best.trace) - 1, 0, -1):
             yield from self._shortcut(index)
 

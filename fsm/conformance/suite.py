@@ -1,4 +1,4 @@
-"""Test one implementation from beginning to end. Return the coverage of the tests and their failures."""
+"""Test one implementation from beginning to end."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -34,7 +34,7 @@ from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimu
 
 KINDS: Final = 25  # number of different kinds of failures at which testing ends
 REPEATS: Final = 10  # number of runs of each programme that uses threads
-REMOTE_REPEATS: Final = 3  # the same number for a remote SUT, which is smaller to leave time for more programmes
+REMOTE_REPEATS: Final = 3  # number of runs on a remote SUT; it is smaller to leave time for more programmes
 
 
 def conform(
@@ -56,14 +56,14 @@ def conform(
 
     *sut* is a function or class that makes the SUT, or a string that names it (:mod:`fsm.conformance.lookup`).
 
-    First, tests take every step of the machine for which *aimed* is true, by a shortest path, and crash the SUT at
-    every effect of every event if it can crash. If all of that is legal, Hypothesis runs *examples* random tests of
-    up to *steps* steps each, with the seed *seed*. A failure is shrunk. Finally, if *threads* is 2 or more, up to
-    this number of threads call ``do`` concurrently, to find races. *pace* is for a remote SUT. Testing ends after
-    *most* failures of different kinds.
+    First, tests take every step of the machine for which *aimed* is true, by a shortest path. If the SUT can crash,
+    they also crash it at every effect of every event. If this finds no failure, Hypothesis runs *examples* random
+    tests of up to *steps* steps each, with the seed *seed*. A failure is shrunk. Finally, if *threads* is 2 or
+    more, up to this number of threads call ``do`` concurrently, to find races. *pace* is for a remote SUT. Testing
+    ends after *most* failures of different kinds.
 
-    *name* is the SUT's name in reports. ``advanced(done, whole)`` is called with the number of tests done and the
-    number of all tests. Raise :class:`InputError` if *sut* does not name something that can be tested.
+    *name* is the name of the SUT in reports. ``advanced(done, whole)`` is called with the number of tests done and
+    the number of all tests. Raise :class:`InputError` if *sut* does not name something that can be tested.
 
     >>> from fsm.language.library import load
     >>> tested = conform(load("examples/models/door.toml"), "model:examples/models/door.toml", examples=5)
@@ -132,7 +132,7 @@ def replay(
     profile: str | None = None,
     name: str = "",
 ) -> Tested:
-    """Take *steps* on the SUT that *factory* makes, and judge them, skipping those that cannot be taken."""
+    """Take *steps* on the SUT that *factory* makes, and judge them. Steps that cannot be taken are skipped."""
     sut = factory()
     try:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping), sut=sut)
@@ -244,7 +244,7 @@ def _test_crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: boo
     avoided = cover.avoided if far else lambda _: False
     for edge, step in crashes(oracle.plan):
         path = oracle.plan.path(oracle.plan.start, edge.source, without=avoided)
-        # A remote SUT does not arrange the outcome of a restart. One crash at each effect is therefore enough.
+        # A remote SUT does not arrange the outcome of a restart, so one crash at each effect is enough.
         if far and (path is None or edge in tried or avoided(edge)):
             continue
         tried.add(edge)
@@ -263,11 +263,11 @@ def _test_crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: boo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTestResult:
-    """The result of testing a property: a ``failure``, or reasons why the tests are inconclusive.
+    """The result of testing a property: a ``failure``, or the reasons why the tests are inconclusive.
 
-    ``untested`` says why the tests did not exercise the property, and ``unwatchable`` is true if none could.
-    ``unmet`` lists what should be reachable but was not reached. ``unseen`` names the method, ``outputs`` or
-    ``fields``, that the property needs and the SUT lacks.
+    ``untested`` says why the tests did not exercise the property. ``unwatchable`` is true if no test could.
+    ``unmet`` lists what should be reachable but was not reached. If the property needs a method that the SUT lacks,
+    ``unseen`` is its name (``outputs`` or ``fields``).
     """
 
     of: Property
@@ -289,7 +289,7 @@ def run_property_test(
     steps: int = 30,
     chance: int = 0,
 ) -> PropertyTestResult:
-    """Test whether the SUT that *factory* makes has the property *stated* of *machine*.
+    """Test whether the SUT that *factory* makes has the property *stated*, which belongs to *machine*.
 
     >>> from fsm.language.library import specification
     >>> from fsm.conformance.lookup import Simulated

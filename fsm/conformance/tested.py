@@ -17,7 +17,7 @@ from fsm.verdict import Fails, Holds, Unknown
 
 
 class Obstacle(IntEnum):
-    """A reason why a plan cannot force a pair. The smaller, the easier to remove."""
+    """A reason why a plan cannot force a pair to occur. Reasons that are easier to remove have smaller values."""
 
     NONE = 0
     CHOICE = 1  # The environment chooses the outcome.
@@ -71,7 +71,10 @@ def _find_obstacle(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nonconforming(Fails):
-    """The verdict that a SUT does not conform, because of ``failures`` (one for each cause) or a ``race``."""
+    """The verdict that a SUT does not conform.
+
+    ``failures`` has one failure for each cause. It is empty if the reason is a ``race``.
+    """
 
     failures: tuple[Failure, ...]
     race: Race | None
@@ -89,15 +92,16 @@ class LeftOut:
 class Tested:
     """The results of testing a SUT: its coverage, and the shortest failure of each cause.
 
-    ``reachable`` holds the (row, state) pairs that some run can exercise, and ``obstacles`` says why the plan cannot
-    force some of them. ``ways`` lists all outcomes; it is empty after a replay.
+    ``reachable`` holds the (row, state) pairs that some run can exercise. ``obstacles`` gives the reasons why the
+    plan cannot force some of them. ``ways`` lists all outcomes; it is empty after a replay.
 
-    Testing may have been partial: ``shortened`` if only a part of the plan was requested, ``skipped`` if failures
-    prevented the random tests, ``stopped`` if the maximum number of failures was reached. ``methods`` lists methods
-    that the machine needs and the SUT lacks, and ``misnamed`` those that look misspelled, with the right names.
+    Testing may have been partial. ``shortened`` is true if only a part of the plan was requested, ``skipped`` if
+    failures prevented the random tests, and ``stopped`` if the maximum number of failures was reached. ``methods``
+    lists methods that the machine needs and the SUT lacks. ``misnamed`` maps methods that look misspelled to the
+    right names.
 
-    If another model judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` counts the events
-    that the SUT sent, or is ``None`` if they were not checked.
+    If another model judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` counts the
+    events that the SUT sent, or is ``None`` if they were not checked.
     """
 
     sut: str
@@ -123,14 +127,21 @@ class Tested:
 
     @property
     def verdict(self) -> Holds | Nonconforming | Unknown:
-        """Nonconforming after a failure or race, and holds if the tests exercised every pair that they can force."""
+        """The verdict on the SUT.
+
+        The SUT is nonconforming after a failure or race. The verdict is *holds* if the tests also exercised
+        every pair that the plan can force.
+        """
         if self.failures or self.race is not None:
             return Nonconforming(failures=self.failures, race=self.race)
         return Unknown(why=self.unknown) if self.unknown else Holds()
 
     @property
     def unknown(self) -> str:
-        """The reason why legal tests do not prove that the SUT conforms. It is empty if they do."""
+        """The reason why the tests do not prove that the SUT conforms, although they found no failure.
+
+        It is empty if they do prove it.
+        """
         if not (self.cover.cells or self.cover.ambiguous):
             return "nothing could be tested"
         if self.shortened:
@@ -143,28 +154,37 @@ class Tested:
 
     @property
     def reached(self) -> tuple[tuple[int, int], ...]:
-        """The pairs that tests exercised while the state was certain."""
+        """The pairs that the tests exercised in a known state."""
         return tuple(pair for pair in self.reachable if self.cover.cells[pair])
 
     @property
     def share(self) -> float:
-        """The percentage of the reachable pairs that were reached."""
+        """The percentage of reachable pairs that the tests exercised."""
         return 100 * len(self.reached) / max(len(self.reachable), 1)
 
     @property
     def uncompared(self) -> tuple[tuple[int, int], ...]:
-        """The reached pairs whose outputs were never seen. Without any outputs in machine and SUT, there are none."""
+        """The exercised pairs whose outputs were never compared.
+
+        There are none if the machine has no outputs or the SUT does not report outputs.
+        """
         emits = any(way.emits for way in self.oracle.plan.table.ways) and "outputs" not in self.methods
         return tuple(pair for pair in self.reached if emits and not self.cover.compared[pair])
 
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
-        """The unreached pairs that the plan could force. As long as there are any, the verdict is not *holds*."""
+        """The pairs that the plan could have forced but the tests did not exercise.
+
+        The verdict is *holds* only if there are no such pairs.
+        """
         return self.unreached.get(Obstacle.NONE, ())
 
     @property
     def unreached(self) -> Mapping[Obstacle, tuple[tuple[int, int], ...]]:
-        """The unreached pairs, by obstacle. Pairs exercised only while the state was uncertain count as ambiguous."""
+        """The pairs that the tests did not exercise, grouped by obstacle.
+
+        A pair counts as ambiguous if it was exercised only while the state was uncertain.
+        """
         found: dict[Obstacle, list[tuple[int, int]]] = {}
         for pair in (pair for pair in self.reachable if not self.cover.cells[pair]):
             obstacle = self.obstacles.get(pair, Obstacle.CALLS)
@@ -188,7 +208,7 @@ class Tested:
 
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
-        """The (row, state, name) of each outcome that never occurred, although others of its cell did.
+        """The outcomes that never occurred although other outcomes of the same cell did, as (row, state, name).
 
         Deviations are left out.
         """

@@ -1,9 +1,9 @@
-"""Choose the sequences of steps, called tours, with which tests exercise a plan.
+"""Choose the sequences of steps, called tours, that the tests of a plan take.
 
 Different states may look the same. A test therefore follows each step with a few short runs that only the right state
 answers correctly, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*, 1978).
 Outcomes that can be arranged count as inputs. A SUT that passes and has no more states than the machine is correct. A
-frugal tour takes only few of the steps that the SUT declares costly.
+frugal tour takes only a few of the steps that the SUT declares costly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fsm.sut import Stimulus
 _Pair: TypeAlias = "tuple[Point, Point]"
 
 _Next: TypeAlias = "tuple[Edge, Point | None]"
-"""An edge, and where a SUT at another point goes when it is told to take it, or ``None`` if it answers wrongly."""
+"""An edge, and the point that a SUT at the wrong point reaches by it, or ``None`` if its answer gives it away."""
 
 
 class _Predecessor(NamedTuple):
@@ -36,7 +36,7 @@ class _Predecessor(NamedTuple):
 class DistinguishingSequences:
     """Short runs that distinguish the points of a plan.
 
-    They always compare replies, and also states if ``shown`` is true, and outputs if ``emitted`` is true.
+    Replies are always compared. States are compared if ``shown`` is true, and outputs if ``emitted`` is true.
     """
 
     oracle: Oracle
@@ -45,7 +45,7 @@ class DistinguishingSequences:
     _runs: dict[Point, tuple[tuple[Edge, ...], ...]] = field(default_factory=dict)
 
     def runs(self, point: Point) -> tuple[tuple[Edge, ...], ...]:
-        """Return runs from *point* that together rule out every other point that can be told apart from it."""
+        """Return runs from *point* that rule out every other point that can be distinguished from it."""
         if point not in self._runs:
             found = []
             others = {other for other in self._points() if (point, other) in self._first_steps}
@@ -108,23 +108,27 @@ class DistinguishingSequences:
                 leads.setdefault((edge.to, min(answers)), []).append(_Predecessor(pair, edge))
 
 
-MOST_FAILURES: Final = 3  # number of failures of one kind after which their event is no longer tested
+MOST_FAILURES: Final = 3  # number of failures of one kind after which their event is avoided
 
 
 _Edges: TypeAlias = dict[Point, tuple[Edge, ...]]
 
 
 class Route(NamedTuple):
-    """Edges to take in order, from the start if ``anew`` is true, or else from the current point."""
+    """The next edges to take.
+
+    They begin at the start of the plan if ``anew`` is true, and otherwise at the current point.
+    """
 
     anew: bool
     edges: tuple[Edge, ...]
 
 
 class FrugalTour:
-    """Finds routes that together take all *edges* of *plan*, with few costly events and no avoided edges.
+    """Finds routes that take all given edges with few costly events.
 
-    One outcome of a costly event is enough at each point, provided that its other outcomes occur at other points.
+    At each point, one outcome of a costly event is enough if the other outcomes occur at other points. Edges that
+    have failed are avoided.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -185,7 +189,10 @@ class FrugalTour:
             self._dear[point] = tuple(edge for edge in edges if self._costly(edge.step.event))
 
     def failed(self, edge: Edge, failure: Failure) -> None:
-        """Avoid *edge*, which led to *failure*. After repeated failures of this kind, avoid its event altogether."""
+        """Avoid *edge*, which led to *failure*.
+
+        If this kind of failure has occurred several times, avoid the event of the edge at every point.
+        """
         self._failed.add((edge.source, edge.step))
         self._failures[failure.kind] += 1
         if self._failures[failure.kind] >= MOST_FAILURES:
@@ -252,9 +259,10 @@ class FrugalTour:
         return tuple(path)
 
     def _costly_path(self, start: Point) -> tuple[Edge, ...]:
-        """Return a path to the point with the most untested edges ahead, through costly steps, including those edges.
+        """Return a path with costly steps to the point from which most untested edges can be reached.
 
-        It takes the nearest costly step that leads there, and prefers steps that have not been tested.
+        The path includes these edges. It takes the nearest costly step that leads there, and prefers steps that
+        have not been tested.
         """
         worth = self._untested_ahead(self._points)
         leads = self._best_targets(

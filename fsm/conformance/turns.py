@@ -1,4 +1,7 @@
-"""Let threads take turns at lines of the tested code, so that other threads can run between adjacent lines."""
+"""Let threads take turns at lines of the tested code.
+
+Other threads can then run between any two adjacent lines.
+"""
 
 import random
 import sys
@@ -17,22 +20,25 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 SHARES: Final = (1.0, 0.7, 0.5, 0.35, 0.25)
-"""Fractions of the lines at which turns end. With a large one, threads in the same code advance in step."""
+"""Fractions of the lines at which turns end. With a large fraction, threads in the same code advance in step."""
 
 BLOCKED: Final = 1e-3  # number of seconds without a new line after which the running thread counts as blocked
 
 LONGEST: Final = 1000
-"""The maximum number of lines in a turn, which must end because a thread may loop while it waits for another."""
+"""The maximum number of lines in a turn.
+
+Without a limit, a thread could loop forever while it waits for another thread.
+"""
 
 _FOLDERS: Final = (sysconfig.get_path("stdlib"), *(str(Path(file).parent) for file in (hypothesis.__file__, __file__)))
 _UNTESTED: Final = ("<", *(folder + sep for folder in _FOLDERS))
 
 
 class Turns:
-    """Runs the threads 1 to *threads* one at a time, each until its turn ends, it returns, or it blocks.
+    """Runs the threads 1 to *threads* one at a time.
 
-    A turn ends when a thread reaches one of certain lines for the first time. *chance* chooses these lines, which are
-    the same for all threads.
+    A thread runs until its turn ends, it returns, or it blocks. A turn ends when the thread reaches one of certain
+    lines for the first time. *chance* chooses these lines, which are the same for all threads.
     """
 
     def __init__(self, threads: int, chance: random.Random) -> None:
@@ -45,7 +51,10 @@ class Turns:
 
     @contextmanager
     def taken(self, thread: int) -> Iterator[None]:
-        """Let *thread*, the current one, take turns, and then restore its trace function (debugger, coverage)."""
+        """Run a block in which *thread*, the current thread, takes turns.
+
+        The trace function of a debugger or coverage tool is restored at the end.
+        """
         before = sys.gettrace()
         with self._changed:  # The function settrace() refuses to run in two threads simultaneously.
             sys.settrace(self._trace_function(thread))

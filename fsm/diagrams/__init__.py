@@ -1,1 +1,1 @@
-"""Lifecycle diagrams. They are read from text, drawn from machines, and compared with each other."""
+"""Lifecycle diagrams: reading them from text, drawing them from machines, and comparing them."""

@@ -1,13 +1,13 @@
-"""Lifecycles at the level of detail of a drawing, as data: those of machines, and those of drawings.
+"""Drawings of lifecycles, and machines at the same level of detail, as data.
 
-A machine has states under their drawn names, and the moves between them. If several states are drawn as one, events
-that only lead from one of them to another are invisible. A call that takes time is a move if it leads to a state that
-is drawn differently, whether or not the call has returned by then; a drawing may instead show where the call ends. An
-event that leaves the state unchanged is a move only if it has no other outcome. For example, a stop that may fail is
-not drawn as an arrow from a state to itself, but executing a process in a container is.
+In a drawing, the states of a machine have their drawn names, and arrows show the moves between them. If several states
+are drawn as one, events that only lead from one of them to another are invisible. A call that takes time is a move if
+it leads to a state that is drawn differently, whether or not the call has returned by then; a drawing may instead show
+where the call ends. An event that leaves the state unchanged is a move only if it has no other outcome. For example, a
+stop that may fail is not drawn as an arrow from a state to itself, but executing a process in a container is.
 
-A drawing has names and arrows, and the places where they are drawn. What the names mean depends on a machine;
-:mod:`fsm.diagrams.compare` compares the two.
+A :class:`Drawing` has only names and arrows, and the places where they are drawn. The meaning of the names depends on a
+machine; :mod:`fsm.diagrams.compare` compares the two.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from fsm.machine.traversal import closure
 
 
 class Move(NamedTuple):
-    """A move between drawn states. ``source`` is empty if the arrow has none."""
+    """A move between drawn states. ``source`` is empty if the arrow has no source."""
 
     source: str
     event: str
@@ -33,18 +33,18 @@ class Move(NamedTuple):
 class Act(NamedTuple):
     state: str
     outcome: str
-    named: bool  # drawings have a separate label for this outcome
-    failed: bool  # the caller gets an error
+    named: bool  # whether drawings have a separate label for this outcome
+    failed: bool  # whether the caller gets an error
 
 
 class Abstraction:
-    """*machine* with its states drawn under *names*, or under their own names if they are not in *names*.
+    """A machine at the level of detail of a drawing.
 
-    ``must`` holds the moves of a complete drawing, in the machine's order, and ``may`` the moves that a drawing can
-    omit. ``shown`` maps each state to its drawn name. Events in *nowhere* interrupt the machine, and are drawn
-    without a source because the state before them does not matter. ``ends`` maps a move that begins a call to the
-    moves with which the call may end. ``begun`` holds the outcomes that begin a call without changing the state,
-    which a drawing may show as loops.
+    States are drawn under the names in *names*, or under their own names. ``must`` holds the moves of a complete
+    drawing, in the machine's order, and ``may`` the moves that a drawing can omit. ``shown`` maps each state to its
+    drawn name. Events in *nowhere* interrupt the machine; they are drawn without a source because the state before
+    them does not matter. ``ends`` maps a move that begins a call to the moves that may end the call. ``begun``
+    holds the outcomes that begin a call without changing the state, which a drawing may show as loops.
 
     >>> from fsm.diagrams.drawing import proposed
     >>> from fsm.language.library import load
@@ -74,8 +74,7 @@ class Abstraction:
         if not isinstance(cell, Moves | Ignores):
             return
         finals = [end for way in ways for end in _final_outcomes(table, row, way)]
-        # Ignore deviations here. A deviation may turn an ignored event into a move, but a drawing shows the machine
-        # itself.
+        # A drawing shows the machine itself, so ignore deviations. They may turn an ignored event into a move.
         stays = all(end.to == number and end.deviation is None for end in finals) and not row.ends
         for way in ways:
             key = self._key(row, number, way)
@@ -137,7 +136,8 @@ _SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")  # separates events that s
 _PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
 
 _OUTPUTS: Final = " / "  # separates an event from its outputs
-# Text that `fsm draw` may append to an event: a not-a-state marker, the end of a call, an error, or outputs.
+# Text that `fsm draw` may append to an event. It marks the end of a call, an error or outputs, or says that the
+# text is not a state.
 _ADDED: Final = re.compile(
     r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$"
 )
@@ -149,7 +149,7 @@ class Meaning(NamedTuple):
 
 
 class LabelMeanings:
-    """Maps every label that a drawing of *machine* may use to the meaning of the label.
+    """The meaning of every label that a drawing of *machine* may use.
 
     >>> from fsm.language.library import load
     >>> LabelMeanings(load("examples/models/washer.toml")).meant(["StopWash"])
@@ -179,7 +179,7 @@ class LabelMeanings:
         return {meaning.event for _, meaning in self.meant(labels) if meaning}
 
     def _without_outputs(self, label: str) -> str:
-        """Remove the outputs that ``fsm draw`` adds after a slash. Like events, outputs are separated by commas."""
+        """Remove the outputs that ``fsm draw`` writes after a slash, separated by commas."""
         if _OUTPUTS not in label:
             return label
         kept: list[str] = []
@@ -196,7 +196,7 @@ class LabelMeanings:
 
 
 def parts(label: str) -> list[str]:
-    """Split a label that several events share into these events.
+    """Split a label into the events that share it.
 
     >>> parts("Stop/Exit")
     ['Stop', 'Exit']
@@ -205,7 +205,7 @@ def parts(label: str) -> list[str]:
 
 
 def plain(those: Iterable[str]) -> list[str]:
-    """Return the names that a drawing can contain without any risk that they are mistaken for something else.
+    """Return the names that a reader of a drawing cannot mistake for something else.
 
     >>> plain(["Create(Run) then Start(Run)", "-->", "CREATED", "(note)"])
     ['Create(Run) then Start(Run)', 'CREATED']
@@ -214,10 +214,11 @@ def plain(those: Iterable[str]) -> list[str]:
 
 
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Map each *drawn* name to the states of *machine* that it denotes, which may be none.
+    """Map each name in *drawn* to the states of *machine* that it denotes. There may be none.
 
-    The lines below a name may list further states that are drawn together with it. A state without an alias that is
-    not drawn under its own name belongs to the only drawn state that shows the same value, if there is exactly one.
+    The lines below a name may list further states that are drawn as the same box. A state without an alias may be
+    drawn under no name of its own. It then belongs to the drawn state that shows the same value, if there is
+    exactly one.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, below in drawn.items():
@@ -233,7 +234,7 @@ def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tu
 
 
 def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
-    """Return the names to use in a drawing of *machine*, with the states that each denotes.
+    """Return the names to use in a drawing of *machine*, and the states that each name denotes.
 
     States that show the same value are drawn as one state, unless they have different aliases.
 
@@ -260,7 +261,7 @@ MOST: Final = 30_000  # maximum number of names and arrows in a drawing
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Location:
-    """A location in a file, with line and column counted from 1."""
+    """A location in a file. Lines and columns are counted from 1."""
 
     line: int
     column: int
@@ -292,7 +293,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A drawing that was read. If there are ``problems``, the rest is not reliable."""
+    """A drawing that was read from a file. If there are ``problems``, the rest is not reliable."""
 
     path: str
     line: int

@@ -1,4 +1,4 @@
-"""Draw the steps of a recording as a sequence chart. Each remark is marked at its step."""
+"""Draw the steps of a recording as a sequence chart. Each finding is marked at its step."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps, RecordedEntity, 
 from fsm.errors import plural, visible
 from fsm.trace import Line, Observation, nanoseconds
 
-# Names of the participants that are neither entities nor the receiver of the form.
+# Names of two participants that are not entities.
 CLIENT: Final = "client"
 RUNTIME: Final = "runtime"
 

@@ -1,8 +1,8 @@
-"""Choose the steps for a recording's sequence chart, and pair replies with requests.
+"""Choose the steps for the sequence chart of a recording, and pair replies with requests.
 
 The chart shows each step of the chosen entity once. A pair is certain if both of its steps are on one line, or if no
-other call of that name was in progress on the entity. Otherwise, the reply is paired with the first such call in
-progress, and neither step is marked as ``sure``.
+other call of that name was in progress on the entity. Otherwise, the reply is paired with the call that began first,
+and neither step is marked as ``sure``.
 """
 
 from bisect import bisect_left
@@ -26,7 +26,7 @@ _LISTED: Final = 4  # maximum number of entities listed in a message
 
 
 class RecordedEntity(NamedTuple):
-    """An entity and its kind, which may be empty.
+    """An entity and its kind. The kind may be empty.
 
     >>> str(RecordedEntity("job", "d1d12d2e084c" + "0" * 52)), str(RecordedEntity("", "door"))
     ('job d1d12d2e084c', 'door')
@@ -58,7 +58,10 @@ class KnownEntities:
         return self._full.get(written, written)
 
     def whose(self, seen: Observation) -> RecordedEntity | None:
-        """Return the entity of *seen*, or ``None`` if it concerns all entities or one that has no id yet."""
+        """Return the entity that *seen* concerns.
+
+        Return ``None`` if it concerns all entities, or an entity that has no id yet.
+        """
         if not seen.entity:
             return None
         happened = seen.phase not in {"request", "reply", "lost", "answered"} and not seen.output
@@ -73,8 +76,8 @@ class KnownEntities:
     def meant(self, begin: str) -> RecordedEntity:
         """Return the entity whose id begins with *begin*.
 
-        If an entity has the same id as the one that contains it, the outer one is meant. Raise :class:`InputError`
-        unless exactly one id begins with *begin*.
+        If an entity has the same id as the entity that contains it, return the outer one. Raise
+        :class:`InputError` unless exactly one id begins with *begin*.
         """
         found = sorted(count for count in self.counts if count.id.startswith(begin))
         found = [each for each in found if each.id == begin] or found
@@ -148,7 +151,10 @@ LIFELINES: Final = 30
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ChartStep:
-    """An observation, on one line or on the two lines that report it. ``mate`` is the other end of its call."""
+    """A step of the chart: an observation that is reported on one or two lines.
+
+    ``mate`` is the reply to a request, or the request of a reply.
+    """
 
     lines: tuple[Line, ...]
     seen: Observation
@@ -165,7 +171,7 @@ class ChartStep:
 
     @property
     def cuts(self) -> bool:
-        """Whether the step ends calls in progress, or leaves them in doubt."""
+        """Whether calls in progress end at this step, or may have ended."""
         return self.everywhere and (self.seen.phase == "gap" or (self.seen.event == "restart" and not self.seen.phase))
 
 
@@ -200,7 +206,10 @@ class CallPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSteps:
-    """The steps in chronological order, the ``chosen`` entity, and all entities, outer ones first."""
+    """The steps of a chart in chronological order, and its entities.
+
+    ``entities`` begins with the outer ones. ``chosen`` is the entity that the user chose.
+    """
 
     files: tuple[str, ...]
     form: RecordingForm
@@ -215,8 +224,8 @@ def chosen_steps(
     """Return the steps on lines *first* to *last* of the file *name*, which is read twice.
 
     If *entity* is given (the beginning of an id suffices), only its steps and those of the entities inside it are
-    chosen, together with calls on the entity that contains it if they affect it. *calls* may be another recording of
-    the same run; its lines are chosen along with the nearest earlier line of *name*.
+    chosen, and those calls on the entity around it that affect it. *calls* may be another recording of the same
+    run; its lines are chosen together with the nearest earlier line of *name*.
 
     Raise :class:`InputError` if there are more than :data:`STEPS` steps or :data:`LIFELINES` entities, or no steps.
     """
@@ -278,7 +287,7 @@ def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[Char
         ):
             last.lines += step.lines
             last.seen = step.seen
-            if step.mate is not None:  # If *step* has no mate, the first of the two steps has it.
+            if step.mate is not None:  # If this step has no mate, the first of the two steps has one.
                 step.mate.mate = None
         else:
             found.append(step)
@@ -294,11 +303,11 @@ def _is_repeated_status(one: ChartStep, other: ChartStep) -> bool:
 @dataclass(slots=True, kw_only=True)
 class _Choice:
     known: KnownEntities
-    one: RecordedEntity | None  # steps that concern all entities are kept between its first step and its last
+    one: RecordedEntity | None  # the chosen entity; general steps are kept between its first step and its last
     first: int | None
     last: int | None
     kept: list[ChartStep] = field(default_factory=list)
-    count: int = 0  # all chosen steps
+    count: int = 0  # number of chosen steps
     _those: set[RecordedEntity] = field(default_factory=set)
     _outer: RecordedEntity | None = None
     _inside: bool = False
@@ -327,7 +336,7 @@ class _Choice:
                 self._skipped += 1
                 self._pending.append(step) if len(self._pending) <= STEPS else None
             elif entity in self._those or (entity is not None and entity == self._outer and seen.event in form.reaches):
-                if self.kept:  # Also keep the steps that concern all entities and came after the last kept step.
+                if self.kept:  # Also keep the steps since the last kept one that concern all entities.
                     self.count += self._skipped
                     self.kept += self._pending
                 self._skipped = 0

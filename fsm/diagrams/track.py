@@ -1,4 +1,4 @@
-"""Find the path of a run through a machine. The run is a counterexample, or a recording up to its failure."""
+"""Find the path of a run through a machine. The run is a counterexample, or a recording that ends at a failure."""
 
 import tempfile
 from collections.abc import Iterator
@@ -51,9 +51,10 @@ _REPORT: Final = msgspec.json.Decoder(_Report)
 
 
 def read_marks(machine: Machine, name: str, entity: str = "") -> Marks:
-    """Return the run in the file *name*: a recording, or a check report's first counterexample about *machine*.
+    """Return the run in the file *name*.
 
-    Raise :class:`InputError` if the file is neither, or if it does not mention *machine*.
+    The file is a recording, or a check report; a report contributes its first counterexample about *machine*. Raise
+    :class:`InputError` if it is neither, or if it does not mention *machine*.
     """
     hint = "give a recording, or a file that 'fsm check --format json' wrote"
     found = contents(name, most=_LARGEST, code="FSM204", hint=hint)
@@ -89,7 +90,10 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
 
 
 def _configurations_after(moves: Dynamics, now: Configurations, seen: Observation) -> Configurations:
-    """Return the configurations that are possible after *seen*, or *now* if they cannot be determined."""
+    """Return the configurations that remain after the observation *seen*.
+
+    Return *now* if they cannot be determined.
+    """
     if seen.phase == "gap":
         return moves.everything()
     if seen.event and seen.event not in moves.names:
@@ -130,7 +134,7 @@ def _steps_taken(
 def track(machine: Machine, name: str, entity: str = "") -> Marks:
     """Return the path that *entity* takes through *machine* in the recording *name*.
 
-    The beginning of an entity's name suffices. If it is empty, the first entity of the machine's kind is used. Raise
+    *entity* may be the beginning of a name. If it is empty, the first entity of the machine's kind is used. Raise
     :class:`InputError` if the file cannot be read or contains no such entity.
     """
     recording = open_recording(name, lambda _: None)

@@ -1,7 +1,6 @@
-"""Combine the judgements of many recordings, wherever they were judged.
+"""Combine the results of many recordings, even if they were judged on different machines.
 
-Summaries can be added up in any order. Recordings of the same node, program version, machine and profile are counted
-together. As text, a summary lists the causes, with their first places or with their nodes or versions.
+Summaries can be added in any order. Results are grouped by node, program version, machine and profile.
 """
 
 from collections import Counter
@@ -31,14 +30,14 @@ _LARGEST: Final = 1 << 28
 """Maximum size of a summary in bytes."""
 
 _KEPT: Final = 3
-"""Number of places to keep for each cause, earliest first."""
+"""Number of places to keep for each cause. The earliest ones are kept."""
 
 NEVER: Final = 1 << 63
-"""Stands for the time of a place that has none, and sorts last."""
+"""The time of a place whose time is unknown. It sorts last."""
 
 
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
-    """The place of a violation, which ``what`` describes in words. Places are ordered by time."""
+    """The place of a violation. Places are ordered by time. ``what`` describes the violation."""
 
     at: int
     node: str
@@ -49,7 +48,10 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 
 
 class GatheredCause(Struct, frozen=True, kw_only=True):
-    """The violations of one cause, or of many causes if ``others`` is true, or one tolerated deviation."""
+    """All violations with the same cause, or a tolerated deviation.
+
+    If ``others`` is true, this is the total of many causes.
+    """
 
     clause: str
     level: Level
@@ -65,7 +67,7 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
     others: bool = False
 
     def plus(self, other: "GatheredCause") -> "GatheredCause":
-        """Return the sum of two causes with the same :func:`_key`."""
+        """Add two causes that have the same :func:`_key`."""
         first = tuple(sorted({*self.first, *other.first}))[:_KEPT]
         return structs.replace(
             min(self, other, key=attrgetter("clause", "says", "source", "cause", "event", "illegal", "deviation")),
@@ -125,7 +127,10 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Shares, one for each ``key`` and sorted by it. ``notes`` counts all lines and the notes on them."""
+    """Combined results, with one share for each ``key`` in sorted order.
+
+    ``notes`` contains the number of lines and of each kind of note on them.
+    """
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}
@@ -135,7 +140,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         return total((self, other))
 
     def of_all(self) -> "Summary":
-        """Return this summary with one share per machine, for all nodes, versions and profiles together."""
+        """Combine the shares of each machine across nodes, versions and profiles."""
         shares = (structs.replace(share, node="", version="", profile="") for share in self.shares)
         return total([structs.replace(self, shares=tuple(shares))])
 
@@ -154,7 +159,7 @@ _DECODER: Final = Decoder(Summary)
 
 
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
-    """Return the sum of *summaries*, assigning shares without a node to *node*."""
+    """Add up *summaries*. Shares without a node are assigned to *node*."""
     shares: dict[tuple[str, ...], Share] = {}
     notes: Counter[str] = Counter()
     for summary in summaries:
@@ -178,7 +183,7 @@ def summary(report: Report) -> str:
 
 
 def written(found: Summary) -> str:
-    r"""Return the summary *found* as one line. Control characters are written as JSON escapes.
+    r"""Return the summary as a line of JSON, with control characters escaped.
 
     >>> print(written(Summary(notes={"a\x7f": 1}, shares=())), end="")
     {"format":"container-fsm-summary/1","notes":{"a\u007f":1},"shares":[]}
@@ -187,7 +192,7 @@ def written(found: Summary) -> str:
 
 
 def read(path: str) -> Summary:
-    """Read the summary in the file at *path*. Raise :class:`InputError` if there is none."""
+    """Read a summary from a file. Raise :class:`InputError` if the file does not contain one."""
     data = contents(path, most=_LARGEST, code="FSM218", hint=_HINT, dash=True)
     try:
         found = decode(data, _DECODER)

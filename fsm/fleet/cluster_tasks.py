@@ -1,7 +1,7 @@
-"""The work of one cluster task: turn rows, grouped by recording, into one result per recording.
+"""Judge recordings in a cluster task and return one result for each recording.
 
-This module uses Arrow, but nothing from the cluster framework. The rows of a recording are contiguous and in line
-order, so they are judged as they arrive and need not fit into memory.
+This module uses Arrow, but not Spark. The rows of each recording arrive together and in order, so that they can be
+judged without keeping them in memory.
 """
 
 from collections import Counter
@@ -32,7 +32,10 @@ from fsm.trace import Batch
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):
-    """The summary of a part of a recording, and one of only the observations that concern all entities."""
+    """The summary of a part of a recording.
+
+    Every part repeats the observations that concern all entities, so they are also summarized separately.
+    """
 
     whole: Summary
     of_all: Summary
@@ -52,7 +55,7 @@ def joined(parts: Sequence[RecordingPart]) -> Summary:
 
 
 def _recording_share(added: Share, parts: Sequence[Share], repeated: Share) -> Share:
-    """Return the share of one recording, correcting the sum of its parts for what every part repeats."""
+    """Return the share of a whole recording. Results that every part *repeated* are counted only once."""
     times = len(parts) - 1
     found = structs.replace(
         added,
@@ -79,7 +82,7 @@ def _reason(found: Share, parts: Iterable[Share]) -> str:
     reasons = [next(iter(share.unknown), "") for share in parts]
     if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}, key=_reason_order):
         return others[0]
-    # The remaining reasons apply only if every part reports a reason.
+    # The other reasons apply only if every part reports one.
     if not all(reasons):
         return ""
     if NOTHING_MET in reasons:
@@ -100,7 +103,7 @@ KEYS: Final = ("node", "file", "part")
 JUDGED: Final = pa.schema(
     [("node", pa.string()), ("file", pa.string()), ("judged", pa.binary()), ("problem", pa.string())]
 )
-"""The schema of a result for a recording or a part of one: a summary as JSON, or why there is none."""
+"""The schema of the results. Each is a summary in JSON, or the problem that prevented one."""
 
 _OF_CAUSE: Final = ("level", "clause", "says", "source", "cause", "event", "illegal", "deviation")
 _PLACE: Final = pa.struct([("at", pa.int64()), ("line", pa.int64()), ("entity", pa.string()), ("what", pa.string())])
@@ -127,9 +130,9 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """The settings for judging the rows of one ``form``, as of :func:`fsm.monitor.judgement.judge`.
+    """The settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``.
 
-    If ``parts`` is true, the key of a row also names a part of the recording.
+    If ``parts`` is true, the key of a row also identifies a part of the recording.
     """
 
     form: RowForm
@@ -142,14 +145,14 @@ class ClusterTask:
     parts: bool = False
 
     def check(self) -> None:
-        """Raise :class:`InputError` if a model is not well formed or no model has the profile."""
+        """Raise :class:`InputError` if a model is not well formed, or if none has the profile."""
         if self.models:
             self._begin_judging(_Key("", ""), TraceHeader(trace=1))
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         judge_rows = {"files": self._file, "lines": self._lines, "observations": self._observations}[self.form]
         for key, rows in groupby(_runs(batches), key=itemgetter(0)):
-            # Return a problem as a row, because Spark would retry a task that fails.
+            # Return problems as rows, because Spark would retry a task that raises an error.
             try:
                 yield _answer(key, msgspec.json.encode(judge_rows(key, map(itemgetter(1), rows))), "")
             except InputError as error:
@@ -197,7 +200,10 @@ class ClusterTask:
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Combine the parts of each recording, which are contiguous in *batches*, into a row of :data:`JUDGED`."""
+    """Combine the parts of each recording into one row with the schema :data:`JUDGED`.
+
+    The parts of a recording must follow each other in *batches*.
+    """
     for key, rows in groupby(_runs(batches), key=itemgetter(0)):
         parts = [part for _, run in rows for part in run.select(["judged", "problem"]).to_pylist()]
         problems = [part["problem"] for part in parts if part["problem"]]
@@ -266,7 +272,7 @@ class _LinesOfRows:
         for batch in self.rows:
             numbers = batch["line"].to_numpy(zero_copy_only=False)
             jumps = (np.flatnonzero(np.diff(numbers) != 1) + 1).tolist()
-            # A row is a single line, even if its text has line breaks.
+            # Each row is one line, even if its text contains line breaks.
             lines = pc.replace_substring(batch["value"].cast(pa.binary()).fill_null(b""), b"\n", b" ").to_pylist()
             for start, end in zip([0, *jumps], [*jumps, len(lines)], strict=True):
                 data = b"\n".join(lines[start:end]) + b"\n"

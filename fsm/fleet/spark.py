@@ -1,8 +1,7 @@
-"""Judge recordings on a Spark cluster, with one task for each recording or for each group of its entities.
+"""Judge recordings on a Spark cluster, with a task for each recording or for each group of its entities.
 
-The lines or observations of a DataFrame are judged where its rows are stored, and only summaries come back. Rows may
-be in any order, since Spark sorts them, and the rows of a recording need not fit into memory. If a task is lost, it
-is run again with the same result.
+The rows of a DataFrame are judged where they are stored, and only summaries are collected. The rows may be in any
+order. A recording does not have to fit into memory.
 """
 
 import os
@@ -29,17 +28,17 @@ from fsm.recordings.observation_columns import ABOUT, ROW
 from fsm.recordings.time_order import SHORTEST, Assume
 
 ORDERS: Final = (ROW, "line", "at")
-"""Columns that can define the order of observations, beginning with the most precise one."""
+"""Columns that can order observations, starting with the most precise one."""
 
 Division: TypeAlias = Literal["node", "entity"]
 
 _FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
 _LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
-"""Matches a local master that sets no number of tries, where a single dead worker would fail the job."""
+"""Matches local masters that do not set a number of tries. By default, one dead worker fails the job."""
 
 _TRIES: Final = 4
-"""The maximum number of tries per task, which is the default on clusters."""
+"""Maximum number of tries per task. This is Spark's default on clusters."""
 
 _JUDGED: Final = from_arrow_schema(tasks.JUDGED)
 _FOUND: Final = from_arrow_schema(tasks.FOUND)
@@ -47,21 +46,21 @@ _FOUND: Final = from_arrow_schema(tasks.FOUND)
 
 @dataclass(frozen=True, slots=True)
 class JudgedFleet:
-    """The results for the recordings of a fleet, which are judged when the first result is requested.
+    """The results of judging a fleet's recordings. They are computed on first use.
 
-    The DataFrame ``recordings`` has a row for each recording, with its ``node`` and ``file``. Its ``judged`` is the
-    summary as JSON; if the recording could not be judged, its ``problem`` says why.
+    The DataFrame ``recordings`` has one row per recording, with its ``node`` and ``file``. The column ``judged``
+    contains the summary in JSON. If the recording could not be judged, ``problem`` contains the reason.
     """
 
     recordings: DataFrame
 
     @property
     def findings(self) -> DataFrame:
-        """A table with a row for each cause of violations, and for each tolerated deviation, of each recording."""
+        """A table of the causes and tolerated deviations of each recording, with one row for each."""
         return self.recordings.mapInArrow(tasks.causes, _FOUND)
 
     def summary(self) -> tuple[Summary, tuple[str, ...]]:
-        """Return the total over all recordings, and the problems of those that could not be judged."""
+        """Return the combined summary, and the problems of recordings that could not be judged."""
         try:
             rows = self.recordings.mapInArrow(tasks.sum_summaries, _JUDGED).collect()
         except (PySparkException, Py4JError) as error:
@@ -72,7 +71,7 @@ class JudgedFleet:
         return found, tuple(sorted(row.problem for row in rows if row.problem))
 
     def forget(self) -> None:
-        """Remove the results from the cluster. They are computed again when they are next requested."""
+        """Free the results on the cluster. They are recomputed on the next use."""
         self.recordings.unpersist()
 
 
@@ -88,17 +87,16 @@ def judge(
     shortest_restart: float = SHORTEST / 1e9,
     parts: int = 64,
 ) -> JudgedFleet:
-    """Judge the recordings in *frame*. The columns ``node`` and ``file``, if they exist, identify the recordings.
+    """Judge the recordings in *frame*. The optional columns ``node`` and ``file`` identify the recordings.
 
     Rows are either lines or observations. Lines of logs or of recorded calls have their text in ``value`` and their
     number in ``line``. Observations have the columns of ``docs/reference/trace-format.md``, and are ordered by the
-    first of ``row``, ``line`` and ``at`` that exists. Unless ``fsm convert`` has written the rows, *models* must name
-    the machines.
+    first of ``row``, ``line`` and ``at`` that exists. *models* must name the machines, unless the rows come from
+    ``fsm convert``.
 
     If *by* is ``entity``, the entities of each recording are divided among *parts* tasks. *unseen* and *fresh* have
-    the same meaning as in the header of a trace, and the other arguments are those of
-    :func:`fsm.monitor.judgement.judge`. Machines are sent to the cluster, except that shipped models are loaded there
-    by name.
+    the same meaning as in the header of a trace. For the other arguments, see :func:`fsm.monitor.judgement.judge`.
+    Shipped models are loaded on the cluster by name. Other machines are sent to it.
 
     Raise ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine
     has the profile.
@@ -148,7 +146,7 @@ def judge_files(
     restarts: Assume = "maybe",
     shortest_restart: float = SHORTEST / 1e9,
 ) -> JudgedFleet:
-    """Judge recordings in files that each worker can open, with one task per file. *names* maps files to nodes."""
+    """Judge recordings in files that all workers can open. *names* maps files to nodes."""
     task = tasks.ClusterTask(
         form="files",
         models=_load_paths(models),
@@ -163,14 +161,14 @@ def judge_files(
 
 
 def _tasks(session: SparkSession) -> int:
-    """Return how many tasks to divide rows into: several per core, to keep all cores busy until the end."""
+    """Return the number of tasks. There are several per core, to keep all cores busy until the end."""
     return 4 * session.sparkContext.defaultParallelism
 
 
 def session(master: str) -> SparkSession:
-    """Return a session on the cluster *master* that prints only errors and, on a terminal, its progress.
+    """Return a Spark session that prints only errors and, on a terminal, the progress.
 
-    Raise :class:`InputError` if no session can be created.
+    Raise :class:`InputError` if the session cannot be created.
     """
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     local = _LOCAL.fullmatch(master)
@@ -193,7 +191,7 @@ def session(master: str) -> SparkSession:
 
 
 def _short_message(error: Exception) -> str:
-    """Return the first line of *error*'s message, or the last line of the traceback if a worker raised it."""
+    """Return the first line of the error message. For an error in a worker, return the last line of the traceback."""
     said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
     lines = [line for line in (said or "").splitlines() if line.strip()] or [type(error).__name__]
     return lines[-1 if "Traceback (most recent call last):" in lines else 0].strip()
@@ -217,12 +215,12 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
 
 
 def _load_paths(models: Sequence[str | Machine]) -> list[str | Machine]:
-    """Load the models that are given as paths, because the workers may not have the files."""
+    """Load models that are given as paths, because workers may not have the files."""
     return [load(model) if isinstance(model, str) and is_path(model) else model for model in models]
 
 
 def named(files: Iterable[str]) -> dict[str, str]:
-    """Map each of *files* to its node. The node is the file name, or the folder name if file names are not unique.
+    """Map files to nodes. A node is named after its file, or after the folder if file names are not unique.
 
     >>> named(["logs/node-7.v1.log.gz", "logs/node-8.log"])
     {'logs/node-7.v1.log.gz': 'node-7.v1', 'logs/node-8.log': 'node-8'}

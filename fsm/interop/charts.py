@@ -1,7 +1,7 @@
 """Convert flat state charts, such as SCXML documents and charts of python-statemachine, to drafts.
 
-Events are signals, which have no reply.  A state ignores events for which it has no transition.  This is what the
-SCXML recommendation requires (https://www.w3.org/TR/scxml, section 3.13), and what python-statemachine does.
+Events become signals, which have no reply.  A state ignores events for which it has no transition, as the SCXML
+recommendation requires (https://www.w3.org/TR/scxml, section 3.13) and as python-statemachine does.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fsm.machine import Machine
 
 ANY: Final = "*"
 DATA_NOTE: Final = "Its data are left out; what depends on them is a choice of the environment."
-CHOOSING: Final = ("raise", "if", "foreach")  # actions that cause another step, or send an event conditionally
+CHOOSING: Final = ("raise", "if", "foreach")  # actions that cause another step or send an event conditionally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartState:
     """A state of a chart, with the events that are sent when it is entered and left.
 
-    The ``event`` of each of its transitions is a list of event descriptors, separated by spaces.
+    The ``event`` of a transition is a list of event descriptors, separated by spaces.
     """
 
     name: str
@@ -108,7 +108,10 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
 
 
 def _event_of(descriptor: str) -> str:
-    """Return the event that *descriptor* names, which is ``error`` for ``error.*`` and ``error.``."""
+    """Return the name of the event that matches *descriptor*.
+
+    The descriptors ``error.*`` and ``error.`` match the event ``error``.
+    """
     return descriptor.removesuffix("*").removesuffix(".") or descriptor
 
 
@@ -124,7 +127,10 @@ _BETWEEN: Final = " "  # separates the namespace from the name of an element or 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """An XML element.  An attribute in a namespace has the key ``NAMESPACE NAME`` in ``attributes``."""
+    """An XML element.
+
+    An attribute in a namespace has the key ``NAMESPACE NAME`` in ``attributes``.
+    """
 
     space: str
     name: str
@@ -137,7 +143,10 @@ class Element:
 
 
 def read_scxml(text: str, name: str, problems: SourceProblems) -> Draft:
-    """Return the draft of the document *text*, called *name* unless the document has a name."""
+    """Convert the SCXML document *text* to a draft.
+
+    The draft is called *name* if the document has no name.
+    """
     root = _root(text, problems)
     if root.name != "scxml":
         hint = "give a document whose root is <scxml>"
@@ -220,7 +229,7 @@ def _sent_events(element: Element, problems: SourceProblems) -> list[str]:
 
 
 def scxml(machine: Machine) -> str:
-    """Return *machine* as an SCXML document, ending in a newline.
+    """Return *machine* as an SCXML document that ends in a newline.
 
     >>> from fsm.language.library import load
     >>> print("\\n".join(scxml(load("examples/models/door.toml")).splitlines()[2:5]))
@@ -257,11 +266,14 @@ TAKEN: Final = frozenset(
         *("start_configuration_values", "state_field", "states", "states_map"),
     }
 )
-"""Attributes of the library's state machines, which must not be used as the id of a state."""
+"""Attributes of the library's state machines, which cannot be used as the id of a state."""
 
 
 def read_definition(root: YamlNode, name: str) -> Draft:
-    """Return the draft of the definition *root*, called *name* unless the definition has a name."""
+    """Convert the definition *root* to a draft.
+
+    The draft is called *name* if the definition has no name.
+    """
     root.check_keys(DOCUMENT, of="the definition")
     written = root.entries.get("states")
     if written is None or not written.entries:
@@ -343,7 +355,7 @@ def _actions(node: YamlNode, word: str, of: str) -> tuple[str, tuple[str, ...]]:
 
 
 def python_statemachine(machine: Machine) -> str:
-    """Return *machine* as a JSON definition, ending in a newline.
+    """Return *machine* as a JSON definition that ends in a newline.
 
     >>> from fsm.language.library import load
     >>> msgspec.json.decode(python_statemachine(load("examples/models/door.toml")))["name"]

@@ -1,7 +1,9 @@
-"""Drafts: an intermediate form between machines and the file formats of other tools.
+"""An intermediate form between machines and the file formats of other tools.
 
-The reader of each format creates a draft: flat states, with transitions in the order in which they are tried.  Where
-a draft has no transition, the machine does what the library does by default, because its table has to be complete.
+The reader of each format creates a draft, which has flat states and transitions in the order in which they are tried.
+The table of a machine has to be complete.  If a draft has no transition for a cell, the machine therefore does what
+the library does by default.
+
 In the other direction, a machine is written with one transition for each outcome.
 """
 
@@ -14,17 +16,17 @@ from typing import Final, TypeAlias
 from fsm.language.names import distinct, identifiers
 from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, StateKind, outcomes
 
-OTHERWISE: Final = "otherwise"  # name of the outcome for the case that no other outcome's conditions hold
+OTHERWISE: Final = "otherwise"  # name of the outcome that is taken when the conditions of all others fail
 FLAT: Final = "replace them by one flat state for each, because a model is in one state at a time"
 NOT: Final = "not "
-MOST: Final = 6  # maximum number of conditions of an event in a state for which all combinations are tried
+MOST: Final = 6  # maximum number of conditions per cell for which all combinations are tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftState:
     """A state of a draft.
 
-    An event without a transition there has no effect if ``ignores`` is true.  Otherwise, it is an error.
+    If ``ignores`` is true, an event without a transition has no effect.  Otherwise, it is an error.
     """
 
     name: str
@@ -37,7 +39,7 @@ class DraftState:
 class DraftTransition:
     """A transition of a draft.
 
-    An empty ``to`` means that the state does not change, and an empty ``when`` that the transition is unconditional.
+    If ``to`` is empty, the state does not change.  If ``when`` is empty, the transition is unconditional.
     """
 
     event: str
@@ -51,7 +53,10 @@ class DraftTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A machine in the intermediate form.  Its ``notes`` become comments in the model file."""
+    """A machine in the intermediate form.
+
+    Its ``notes`` become comments in the model file.
+    """
 
     name: str
     form: str
@@ -71,9 +76,10 @@ The outcome ``""`` represents the event itself.
 
 
 def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
-    """Convert *draft*, which was read from *file*, to a machine.
+    """Convert *draft* to a machine.
 
-    If *outcomes* is true, ``EVENT.OUTCOME`` is an outcome of ``EVENT``.
+    *file* is the file from which the draft was read.  If *outcomes* is true, ``EVENT.OUTCOME`` is an outcome of
+    ``EVENT``.
     """
     rows: dict[str, _Row] = {}
     for arrow in draft.transitions:
@@ -101,7 +107,7 @@ def _state(name: str, place: DraftState, draft: Draft) -> State:
 
 
 def named(names: Iterable[str]) -> dict[str, str]:
-    """Map each of *names* to a unique name that the model language allows.
+    """Map each of *names* to a unique name that is valid in the model language.
 
     >>> named(["not ready", "not-ready", "-", "a.b"])
     {'not ready': 'not-ready-2', 'not-ready': 'not-ready', '-': '_', 'a.b': 'a.b'}
@@ -173,7 +179,10 @@ def _draft_outcomes(
 
 
 def _transitions_that_may_fire(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Return each transition that may be the first to fire, and ``None`` if perhaps none of them does."""
+    """Return the transitions that may be the first to fire.
+
+    The result includes ``None`` if it is possible that no transition fires.
+    """
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
         before.setdefault(frozenset(arrow.when), arrow)
@@ -198,13 +207,13 @@ def _sentence(name: str, notes: Iterable[str]) -> str:
 def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
     """Yield every outcome as a separate event, ordered by event and state.
 
-    Tools without outcomes take the first transition that an event enables.  With ``stop.stopped`` and ``stop.failed``
-    as separate events, the environment chooses the outcome by sending one of them.  A call in progress continues with
-    ``stop-ends.stopped``.
+    Tools without outcomes take the first transition that an event enables.  If ``stop.stopped`` and ``stop.failed``
+    are separate events, the environment chooses the outcome by sending one of them.  A call in progress ends with an
+    event such as ``stop-ends.stopped``.
 
-    Cells that refuse the event, that are silent, or in which the event cannot happen yield nothing.  An outcome that
-    does not change the state is a transition without a target.  Replies, shown states, clauses and profiles are left
-    out.
+    An outcome that does not change the state is a transition without a target.  Nothing is yielded for cells that
+    refuse the event, that are silent, or in which the event cannot happen.  Replies, shown states, clauses and
+    profiles are left out.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
     named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")
@@ -215,6 +224,6 @@ def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
                 taken: list[str] = []
                 for way in ways:
                     taken.append(distinct(way.name, taken, also="-"))
-                    # A transition without a target does not leave and re-enter the state.
+                    # Without a target, the transition does not leave and re-enter the state.
                     to = way.to if way.to != state else ""
                     yield DraftTransition(event=f"{row}.{taken[-1]}", source=state, to=to, emits=way.emits)

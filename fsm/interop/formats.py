@@ -1,7 +1,8 @@
 """Import the machines of other tools as model files.
 
 The reader of a format converts a file of limited size (:mod:`~fsm.interop.yaml_nodes`) to a draft
-(:mod:`~fsm.interop.draft`).  That becomes a machine, which :mod:`~fsm.language.write` writes as a model file.
+(:mod:`~fsm.interop.draft`).  The draft is converted to a machine, and :mod:`~fsm.language.write` writes the machine
+as a model file.
 """
 
 from pathlib import Path
@@ -26,12 +27,13 @@ FORMS: Final[tuple[ToolFormat, ...]] = get_args(ToolFormat)
 
 
 def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes: bool = False) -> str:
-    """Return the model file of the machine in *data*.
+    """Convert the machine in *data* to a model file.
 
     *path* is used only in error messages and as the source in the model.  If *form* is ``None``, the format is
-    detected from the text.  With *outcomes*, events called ``EVENT.OUTCOME``, as ``fsm export`` names them, become
-    outcomes of ``EVENT``, among which the environment chooses.  Raise :class:`~fsm.errors.InputError` with every
-    error found.
+    detected from the text.  Raise :class:`~fsm.errors.InputError` with every error found.
+
+    If *outcomes* is true, events called ``EVENT.OUTCOME``, as ``fsm export`` names them, become outcomes of
+    ``EVENT``.  The environment chooses among them.
 
     >>> lamp = b'{"states": ["off", "on"], "initial": "off", "transitions": [["press", "off", "on"]]}'
     >>> print(imported(lamp, path="lamp.json").splitlines()[0])
@@ -68,7 +70,9 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
 
 
 def dot(machine: Machine) -> str:
-    """Return the DOT graph of *machine*, ending in a newline.  Silent cells have no edge.
+    """Return *machine* as a DOT graph that ends in a newline.
+
+    Silent cells have no edge.
 
     >>> from fsm.language.library import load
     >>> dot(load("examples/models/door.toml")).splitlines()[0]

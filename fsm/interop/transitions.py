@@ -1,11 +1,11 @@
-"""Read and write configurations of the library `transitions`, and find and read its machines in Python files.
+"""Convert machines to and from configurations of the library `transitions`, and find its machines in Python files.
 
 A configuration is a dictionary, either in the library's markup form or with arguments of the constructor.  A trigger
-becomes a call that replies ``ok`` if the trigger returns, and ``error`` if it raises an exception, as it does in
-states that have no transition for it unless invalid triggers are ignored.
+becomes a call that replies ``ok`` if the trigger returns, and ``error`` if it raises an exception.  A trigger raises
+an exception in states that have no transition for it, unless invalid triggers are ignored.
 
 Machines are written in the markup form, as JSON and without outputs.  ``MarkupMachine(markup=json.load(file))``
-creates such a machine, which raises an exception for events without a transition.
+creates such a machine.  It raises an exception for events without a transition.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ MACHINE: Final = (
 NESTED: Final = ("children", "states", "parallel", "initial", "transitions")
 STATE: Final = (*NESTED, IGNORES, "name", "on_enter", "on_exit", "final", "timeout", "on_timeout", "tags", "label")
 TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "before", "after", "prepare")
-"""Keys of a transition.  If a transition is written as a list, its items are in this order."""
+"""Keys of a transition.
+
+If a transition is written as a list, its items are in this order.
+"""
 
 ALL: Final = "*"
 SAME: Final = "="
@@ -53,7 +56,7 @@ ADDED: Final = "initial"  # initial state if the configuration does not define a
 
 
 def read_configuration(root: YamlNode, name: str) -> Draft:
-    """Return the draft of the configuration *root*, called *name* unless the configuration has a name."""
+    """Convert the configuration *root* to a draft, which is called *name* if the configuration has no name."""
     root.check_keys(MACHINE, of="the configuration")
     places = _places(root)
     initial = _initial_state(root, places)
@@ -217,7 +220,7 @@ AUTOMATIC: Final = "to_"  # prefix of the triggers that the library adds for eac
 class FoundMachine:
     """A machine that was found in a Python file, and the expressions that lead to it.
 
-    ``made`` evaluates to the object that has the machine, which is a new object each time if ``fresh`` is true.
+    ``made`` evaluates to the object that has the machine.  If ``fresh`` is true, this is a new object each time.
     ``made + inside`` evaluates to the machine, and ``made + moved`` to the model on which its triggers are called.
     """
 
@@ -231,7 +234,10 @@ class FoundMachine:
 
 
 def found(path: Path, name: str = "") -> FoundMachine:
-    """Run the Python file at *path* and return its only machine, or the one that the expression *name* refers to."""
+    """Run the Python file at *path*, and return its only machine or the one that *name* refers to.
+
+    *name* is a Python expression.
+    """
     folder, module = _module(path)
     namespace = vars(_run(path, folder, module))
     expressions = [name] if name else list(_expressions(namespace, module))
@@ -346,7 +352,10 @@ def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bo
 
 
 def draft_of(machine: LibraryMachine, name: str, path: str) -> Draft:
-    """Return the draft *name* of *machine*, or raise :class:`InputError` for *path* if it cannot be converted."""
+    """Convert *machine* to a draft called *name*.
+
+    Raise :class:`InputError` for *path* if the machine cannot be converted.
+    """
     if isinstance(machine, HierarchicalMachine) and any(each.states for each in machine.states.values()):
         raise refused(path, "FSM511", f"'{name}' has nested states", FLAT)
     if isinstance(machine, AsyncMachine):

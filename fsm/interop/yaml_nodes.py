@@ -17,9 +17,9 @@ import yaml
 from fsm.errors import InputError, Problem, control_character, nearest
 from fsm.language.build import LARGEST_TABLE
 
-LARGEST: Final = 1024 * 1024  # maximum size of a file in bytes; the files of all state machines in use are smaller
+LARGEST: Final = 1024 * 1024  # maximum size of a file in bytes; the files of real state machines are smaller
 DEEPEST: Final = 32  # maximum nesting depth of lists, mappings and elements; configurations need only five levels
-MOST_NAMES: Final = 20  # maximum number of states that the hint for a misspelt state lists
+MOST_NAMES: Final = 20  # maximum number of states in the hint for a misspelt state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ _OTHERWISE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[^u]"
     r"|[\t\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 )
-"""Matches text that JSON and YAML write differently: surrogates, tabs, and what YAML requires to be escaped."""
+"""Matches text that JSON and YAML write differently: surrogates, tabs, and characters that YAML escapes."""
 
 Scalar: TypeAlias = "str | bool | None"
 
@@ -71,8 +71,9 @@ Scalar: TypeAlias = "str | bool | None"
 class YamlNode:
     """A scalar, a list of nodes or a mapping of nodes, with the line on which it begins.
 
-    ``keys`` maps keys to their lines, and ``text`` is a scalar as written.  The methods add a problem to ``problems``
-    for each value of the wrong type.  Its message names the value by *of* or, if that is empty, by its key.
+    ``keys`` maps keys to their lines, and ``text`` is the scalar as written.  The methods add a problem to
+    ``problems`` for each value of the wrong type.  The message names the value by *of* or, if that is empty, by its
+    key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
@@ -87,7 +88,10 @@ class YamlNode:
 
     @property
     def items(self) -> list[YamlNode]:
-        """The nodes of a list, where null counts as an empty list and any other value as a list of itself."""
+        """The items of a list.
+
+        Null is treated as an empty list, and any other value as a list with one item.
+        """
         return self.value if isinstance(self.value, list) else [self] if self.value is not None else []
 
     @property

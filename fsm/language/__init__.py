@@ -1,1 +1,1 @@
-"""The TOML languages for models, systems and properties: vocabulary, reading, building and writing."""
+"""Read, build and write the TOML files for models, systems and properties."""

@@ -1,4 +1,4 @@
-"""The rules for input files, by code.
+"""The rules for input files and their codes.
 
 The texts of the rules are in ``codes.toml`` next to this module, or in the file of a domain.
 """

@@ -1,6 +1,7 @@
 """Load shipped models and properties by name.
 
-Files are read on each call, so that changes take effect, but are built only once for the same bytes at the same path.
+Files are read on each call, so that changes take effect.  A file is built again only if its path or its content is
+new.
 """
 
 import atexit
@@ -82,7 +83,7 @@ def _shipped(folder: str, name: str) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the shipped machines, sorted.
+    """Return the sorted names of the shipped machines.
 
     >>> "container-status" in names()
     True
@@ -98,7 +99,7 @@ def _stems(folder: str) -> tuple[str, ...]:
 def foreign_models() -> dict[str, Path]:
     """Map the names of models in other packages to their files, in the order of the domains.
 
-    Names of shipped models are left out.
+    A name that is also the name of a shipped model is left out.
     """
     found: dict[str, Path] = {}
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
@@ -116,7 +117,9 @@ def foreign_models() -> dict[str, Path]:
 
 
 def names_a_model(name: str) -> bool:
-    """Check whether *name* is the path of a model file, or the name of a machine or system of any package.
+    """Check whether *name* is the path of a model file or the name of a known machine or system.
+
+    Models of other packages are known, too.
 
     >>> names_a_model("container-status"), names_a_model("door.toml"), names_a_model("door.log")
     (True, True, False)
@@ -226,7 +229,7 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
 
 
 def counted(system: System, counts: Mapping[str, int]) -> System:
-    """Return *system* with the numbers of copies in *counts*.
+    """Return a copy of *system* with the numbers of copies in *counts*.
 
     A part that is not in *counts* keeps the number in the file.  Raise :class:`InputError` for an unknown part, or
     for a number that is not from 1 to 100.
@@ -254,7 +257,10 @@ def _machine_of_part(path: Path, machine: str) -> Machine:
 
 
 def _ordinary_file(path: Path) -> str:
-    """Return *path* as text, or raise :class:`InputError` for a pipe or a device, which could block forever."""
+    """Return *path* as text.
+
+    Raise :class:`InputError` for a pipe or a device, because reading it could block forever.
+    """
     if lexists(path) and not is_file(path):
         raise refused(
             str(path),
@@ -266,7 +272,7 @@ def _ordinary_file(path: Path) -> str:
 
 
 def composition(system: System) -> File[WrittenSystem]:
-    """Return the system file of *system*, as its author wrote it.
+    """Return the written form of the file of *system*.
 
     >>> composition(load_system("examples/models/systems/house.toml")).written.system.name
     'house'
@@ -279,7 +285,9 @@ def specified() -> tuple[str, ...]:
 
 
 def specification(name: str) -> Specification[Machine]:
-    """Return the properties of a machine, as :func:`claims` does.  Raise :class:`InputError` for a system.
+    """Return the properties of a machine, as :func:`claims` does.
+
+    Raise :class:`InputError` for a system.
 
     >>> specification("examples/models/door.toml").machine.name
     'door'
@@ -291,10 +299,10 @@ def specification(name: str) -> Specification[Machine]:
 
 
 def claims(name: str) -> Specification[Machine | System]:
-    """Return the properties of the machine or system called *name*, or those in the property file at the path *name*.
+    """Return the properties of the machine or system *name*, or those in the property file at the path *name*.
 
-    The properties of a model file are in the file of the same name in the folder ``properties`` beside the model's
-    folder.  Raise :class:`InputError` if the model has no properties, or if they are not well formed.
+    The properties of a model are in the file of the same name in the folder ``properties`` beside the model's folder.
+    Raise :class:`InputError` if the model has no properties, or if they are not well formed.
 
     >>> claims("examples/models/systems/house.toml").machine.name
     'house'
@@ -337,11 +345,11 @@ def single(specification: Specification[System]) -> Specification[System]:
 
 
 def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: int = 0) -> Specification[System]:
-    """Return the specification of the system with the numbers of copies in *counts* (see :func:`counted`).
+    """Return the specification of the system with other numbers of copies (see :func:`counted`).
 
-    Claims about each copy of a part are made about copy number *copy*; unless that is 0, all other properties are
-    left out.  With *counts*, the result expects no sizes, because the file only has those for its own numbers of
-    copies.
+    Claims about each copy of a part are made about copy number *copy*.  Unless that is 0, all other properties are
+    left out.  If *counts* is not empty, the result expects no sizes, because the sizes in the file are those for its
+    own numbers of copies.
 
     >>> of = claims("examples/models/systems/house.toml")
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
@@ -357,7 +365,7 @@ def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: 
 
 
 def specifications_of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
-    """Return the specifications for copy number 1, 2, and so on, each with only the claims about copies of a part."""
+    """Return one specification for each copy number from 1, with only the claims about copies of a part."""
     most = max(len(part.copies) for part in specification.machine.parts.values())
     return tuple(composed(specification, {}, copy=copy) for copy in range(1, most))
 

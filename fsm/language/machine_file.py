@@ -1,8 +1,8 @@
-"""The vocabulary of ``models/*.toml``: a model as its author wrote it.
+"""The vocabulary of the model files ``models/*.toml``.
 
 These classes are the only definition of the words of the language.  The parser validates against them, ``fsm schema``
-prints them as JSON Schema, and :mod:`fsm.language.build` defines their meaning.  This module does not check whether a
-name exists that the model mentions.
+prints them as JSON Schema, and :mod:`fsm.language.build` defines their meaning.  This module does not check whether
+the names that a model mentions exist.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][
 
 
 def form_of(value: Any) -> str:  # noqa: ANN401  (any TOML value)
-    """Return the name of the form of *value* in a union.
+    """Return the name of the form in a union that *value* has.
 
     The TOML type of *value* determines the form, so that an error mentions only one form.
     """
@@ -105,10 +105,10 @@ _ONE_LEVEL: Final[dict[str, JsonValue]] = {
     "says": {"oneOf": [{"required": [level]} for level in LEVELS]},
     **{level: {"propertyNames": {"not": {"enum": [each for each in LEVELS if each != level]}}} for level in LEVELS},
 }
-"""JSON Schema rule: a table with a sentence has a level, and no table has two levels."""
+"""JSON Schema rule that a table with a sentence has a level, and that no table has two levels."""
 
 _SENTENCE: Final[dict[str, JsonValue]] = {level: ["says"] for level in LEVELS}
-"""JSON Schema rule: a clause with a source also has a sentence."""
+"""JSON Schema rule that a clause with a source also has a sentence."""
 
 
 class Cited(Form):

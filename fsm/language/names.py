@@ -6,7 +6,9 @@ from typing import Final, Literal, TypeAlias, get_args
 
 
 def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Iterable[str] = ()) -> dict[str, str]:
-    """Map *names* to distinct identifiers that begin with *prefix* and are not in *taken*, using :func:`distinct`.
+    """Map *names* to distinct identifiers that begin with *prefix*.
+
+    The identifiers are made by :func:`distinct` and are not in *taken*.
 
     >>> identifiers("s_", ["exited-starting", "exited.starting", "gone"])
     {'exited-starting': 's_exited_starting', 'exited.starting': 's_exited_starting_2', 'gone': 's_gone'}
@@ -20,7 +22,7 @@ def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Ite
 def distinct(name: str, taken: Iterable[str], *, also: str = "") -> str:
     """Replace all characters of *name* except letters, digits, ``_`` and those in *also* by ``_``.
 
-    Append a number if the result is in *taken*.
+    A number is appended if the result is in *taken*.
     """
     used = frozenset(taken)
     plain = word = re.sub(rf"[^A-Za-z0-9_{re.escape(also)}]", "_", name) or "_"

@@ -1,7 +1,7 @@
 """The vocabularies of property, system and fault files, and schemas of all input files.
 
-The vocabulary of models is in :mod:`.machine_file`. Schemas show vocabularies as JSON Schema for editors, and
-by place in a file for hints.
+The vocabulary of models is in :mod:`.machine_file`.  Editors use the vocabularies as JSON Schema.  Hints in error
+messages use them by place in the file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ from fsm.language.names import ErrorCode
 from fsm.machine import Level
 from fsm.machine.claims import NO_PROFILE
 
-Conditions: TypeAlias = Texts  # one condition, or several conditions with the same claim
+Conditions: TypeAlias = Texts  # one condition, or several conditions about which the same claim is made
 
 
 class WrittenCounts(Form):
@@ -114,7 +114,7 @@ class Stated(Form):
     property: Mapping[Name, WrittenProperty]
 
 
-MOST_COUNTED: Final = 100  # maximum number of copies of one part, for each copy of the part that owns them
+MOST_COUNTED: Final = 100  # maximum number of copies of a part for each copy of its owner
 
 
 class SystemHeader(Form):
@@ -271,9 +271,9 @@ _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
 
 
 def schema(form: type[Form] = Written) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a model file, or of another *form* of file.
+    """Return the JSON Schema (draft 2020-12) of a model file, or of the kind of file that *form* describes.
 
-    The schema does not detect unknown state names and similar errors.  :func:`fsm.language.build.build` detects them.
+    The schema does not detect errors such as unknown state names.  :func:`fsm.language.build.build` detects them.
 
     >>> schema()["required"]
     ['machine', 'states', 'event']
@@ -292,7 +292,7 @@ def schema(form: type[Form] = Written) -> dict[str, Any]:
 
 def _tidy(node: _Node) -> _Node:
     tidy = {key: value for key, value in node.items() if key not in {"title", "anyOf", "oneOf"}}
-    # TOML has no null, so drop null.  A word that is absent is simply not written.
+    # Drop null, because TOML has no null.  A word without a value is simply not written.
     ways = [_tidy(each) for each in (*node.get("anyOf", ()), *node.get("oneOf", ())) if each != {"type": "null"}]
     if len(ways) == 1:
         tidy = {**ways[0], **tidy}
@@ -320,7 +320,9 @@ class Vocabulary:
     root: Mapping[str, Any] = field(default_factory=schema)
 
     def words(self, *path: str | int) -> tuple[str, ...]:
-        """Return the words that a table at *path* may have, or none if the author of the file chooses its names.
+        """Return the words that a table at *path* may have.
+
+        The result is empty if the author of the file chooses the names.
 
         >>> Vocabulary().words("states", "open")
         ('about', 'shows', 'kind', 'aliases')
@@ -328,7 +330,9 @@ class Vocabulary:
         return tuple(dict.fromkeys(word for form in self._schemas_at(path) for word in form.get("properties", {})))
 
     def values(self, *path: str | int) -> tuple[str, ...]:
-        """Return the values that are allowed at *path*, or none if the vocabulary does not list them.
+        """Return the values that are allowed at *path*.
+
+        The result is empty if the vocabulary does not list them.
 
         >>> Vocabulary().values("event", "push", "kind")
         ('call', 'signal', 'hidden')
@@ -336,7 +340,7 @@ class Vocabulary:
         return tuple(value for form in self._schemas_at(path) for value in form.get("enum", ()))
 
     def expected(self, *path: str | int) -> str:
-        """Return a description of the expected value at *path*.  The description fits at the end of a sentence.
+        """Return a description of the expected value at *path*, which fits at the end of a sentence.
 
         >>> Vocabulary().expected("machine", "about")
         'text in quotes'

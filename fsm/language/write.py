@@ -1,8 +1,8 @@
 """Write a machine as a model file.
 
-The file is the shortest equivalent one, in the order in which people write models.  Reading and building it gives the
-same machine, with one exception: if a profile was applied (:meth:`fsm.machine.Machine.under`), the file keeps the
-behaviour that the profile allows, but no longer marks it as deviating.
+The file is the shortest equivalent one, in the order in which people write models.  Reading and building the file
+gives the same machine, with one exception.  If a profile was applied (:meth:`fsm.machine.Machine.under`), the file
+keeps the behaviour that the profile allows, but no longer marks it as deviating.
 """
 
 from collections import Counter
@@ -31,11 +31,11 @@ D = TypeVar("D", tomlkit.TOMLDocument, Table, InlineTable)
 
 _Word: TypeAlias = "str | bool | int | tuple[str, ...]"
 
-_Way: TypeAlias = tuple[tuple[str, _Word], ...]  # the words of one outcome, without words that are implied
+_Way: TypeAlias = tuple[tuple[str, _Word], ...]  # one outcome: the words to write and their values
 
 _Content: TypeAlias = tuple[Any, ...]  # the outcomes or the error codes of a cell
 
-_Form: TypeAlias = tuple[str, _Content]  # a written cell: the group of the cell, and its outcomes or error codes
+_Form: TypeAlias = tuple[str, _Content]  # one cell: its group, and its outcomes or error codes
 
 
 def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
@@ -284,7 +284,7 @@ def _group(group: str, cells: Mapping[str, _Content]) -> Table | InlineTable | A
     if _is_short(inline):
         return inline
     table = tomlkit.table()
-    table.update(written)  # the function _table() would write each array on one line
+    table.update(written)  # _table() would write each array on one line
     return table
 
 
@@ -304,7 +304,10 @@ def _outcomes(ways: _Content) -> object:
 
 
 def array_of(values: Iterable[object]) -> Array:
-    """Return *values* as an array on one line or, if that would be too long, with one value per line."""
+    """Return *values* as an array.
+
+    The array is on one line or, if it would be too long, has one value per line.
+    """
     array = tomlkit.array()
     array.extend(values)
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)

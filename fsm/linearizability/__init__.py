@@ -1,17 +1,17 @@
 """Decide whether a history of concurrent operations is linearizable.
 
-A history is legal if every operation can be given an instant between its call and its return such that the machine,
+A history is legal if each operation can be assigned an instant between its call and its return such that the machine,
 taken through these instants in order, produces the observed replies, shown values and outputs (Herlihy and Wing,
-*Linearizability: a correctness condition for concurrent objects*, 1990).  Entities do not interact, so each is decided
-separately.
+*Linearizability: a correctness condition for concurrent objects*, 1990).  Entities do not interact, so each is
+decided separately.
 
 The time needed is exponential in the number of simultaneous operations, but not in the length of the history
 (:mod:`~fsm.linearizability.frontier`).
 
-Calls follow the rules of :mod:`fsm.machine.calls`, at instants between their call and their return.  A look also
-takes an instant, which ends its operation.  For calls that take time, this is interval-linearizability (Castañeda,
-Rajsbaum and Raynal, 2018), with intervals that the machine defines.  An operation that never returned may have taken
-effect completely, partly or not at all.  Hidden events may happen at any instant.
+Calls follow the rules of :mod:`fsm.machine.calls`.  A look at the shown state also takes effect at an instant.  For
+calls that take time, this is interval-linearizability (Castañeda, Rajsbaum and Raynal, 2018), with intervals that the
+machine defines.  An operation that never returned may have taken effect completely, partly or not at all.  Hidden
+events may happen at any instant.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,7 +35,7 @@ LIMIT: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linearizable(Holds):
-    """The history is linearizable: ``steps`` is one possible order of its instants, entity by entity."""
+    """The history is linearizable.  ``steps`` is a possible order of its instants, entity by entity."""
 
     steps: tuple[Step, ...]
 
@@ -44,13 +44,14 @@ class Linearizable(Holds):
 class NotLinearizable(Fails):
     """The history of ``entity`` is not linearizable.
 
-    Everything was legal until ``operation`` returned, which is ``None`` if only later outputs are illegal.  ``cause``
-    says what is illegal about it.  ``steps`` is one legal order up to that return, including calls that had not
-    returned yet.
+    ``operation`` is the first operation whose return is illegal, or ``None`` if only later outputs are illegal.
+    ``cause`` says what is illegal about it.  ``steps`` is a legal order up to that return, including calls that had
+    not returned yet.
 
-    ``allowed`` lists the replies or shown values that would have been legal or, if the outputs are illegal, the
-    possible sequences of outputs up to that return, each joined by spaces.  ``before`` lists the states in which the
-    operation may have taken effect, and ``window`` is the shortest stretch of the history that is illegal by itself.
+    ``allowed`` lists the replies or shown values that would have been legal.  If the outputs are illegal, it lists
+    the possible sequences of outputs up to that return, each joined by spaces.  ``before`` lists the states in which
+    the operation may have taken effect, and ``window`` is the shortest stretch of the history that is illegal by
+    itself.
     """
 
     entity: str
@@ -207,7 +208,10 @@ class _Entity:
     def _find_cause(
         self, number: int, interval: Sequence[End], called: list[Situation]
     ) -> tuple[Cause, tuple[str, ...] | None]:
-        """Return why operation *number* is illegal, and what would be legal (``None`` if the outputs are illegal)."""
+        """Return why operation *number* is illegal, and what would have been legal.
+
+        The second value is ``None`` if the outputs are illegal.
+        """
         operation, table = self._operations[number], self._rules.table
 
         def legal(other: Operation, outputs: Outputs | None = self._outputs) -> bool:

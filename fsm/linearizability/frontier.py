@@ -1,12 +1,12 @@
-"""Track the possible situations of one entity after each call and each return in its history.
+"""Search for a legal order of the operations on one entity.
 
-Time advances from return to return.  When an operation returns, the operations in progress may have taken effect by
-then, and every possible order is tried.  An operation that may take effect later waits for the next return
-(just-in-time linearization: Lowe, *Testing for linearizability*, 2017).  Memory therefore grows with the number of
-simultaneous operations and not with the length of the history.
+The search advances from return to return.  When an operation returns, it must have taken effect, and other operations
+in progress may have taken effect, too.  Every possible order is tried.  Operations that may take effect later wait
+for the next return (just-in-time linearization: Lowe, *Testing for linearizability*, 2017).  Memory therefore grows
+with the number of simultaneous operations and not with the length of the history.
 
-A situation is dropped if a better situation exists for the same place of the entity.  A situation is better if it
-relies on fewer deviations, or if more of the operations that never returned may still take effect.
+A situation is dropped if a better one exists for the same place.  A situation is better if it relies on fewer
+deviations, or if more of the operations that never returned may still take effect.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ def ends(operations: Sequence[Operation]) -> tuple[End, ...]:
 
 
 class Frontier:
-    """The situations that are possible for one entity, updated at each call and each return.
+    """The possible situations of one entity, updated at each call and each return.
 
     The methods raise :class:`LimitError` when more than *limit* situations have been examined.
     """
@@ -49,10 +49,10 @@ class Frontier:
         self.situations = [Situation(Place(self.moves.rules.table.initial))]
 
     def begin_anywhere(self, open_: Iterable[int]) -> None:
-        """Start in any state, after the operations *open_* were called.
+        """Start in any state, while the operations *open_* are in progress.
 
-        Each of them may or may not have taken effect, and its return and the value that it showed are ignored.  One
-        that never returned stands for any number of operations like it, so it may take effect repeatedly.
+        Each of them may or may not have taken effect, and its return and the value that it showed are ignored.  An
+        operation that never returned represents any number of similar operations, so it may take effect repeatedly.
         """
         self.moves.early |= set(open_)
         situations = [Situation(Place(state)) for state in range(len(self.moves.rules.table.states))]
@@ -69,7 +69,10 @@ class Frontier:
         self.situations = situations
 
     def play(self, ends: Iterable[End]) -> int | None:
-        """Advance through *ends*, and return the number of the first operation that cannot return in time, if any."""
+        """Process the calls and returns in *ends*.
+
+        Return the number of the first operation that cannot have taken effect by its return, or ``None``.
+        """
         for _, returns, number in ends:
             if not returns:
                 self.called(number)
@@ -87,18 +90,18 @@ class Frontier:
         self.situations = found.all()
 
     def returned(self, number: int) -> bool:
-        """Process the return of operation *number*.
+        """Process the return of an operation.
 
-        If the operation cannot be over yet, return False and leave the situations unchanged.
+        Return ``False``, and do not change the situations, if the operation cannot be over at this time.
         """
         found = self.placed(number)
         self.situations = found or self.situations
         return bool(found)
 
     def placed(self, number: int, other: int = -1, met: set[int] | None = None) -> list[Situation]:
-        """Return the situations in which operation *number* is over, with the operation removed.
+        """Return the situations after the return of operation *number*.
 
-        If *met* is given, add to it the states on the way there in which operation *other* had not taken effect yet.
+        If *met* is given, the states are added to it in which the operation *other* may still take effect.
         """
         over = Best()
 
@@ -115,9 +118,10 @@ class Frontier:
         return over.all()
 
     def explained(self, *, every: bool = False) -> list[Situation]:
-        """Return the situations after all returns in which every output has occurred, the least deviating first.
+        """Return the situations at the end of the history in which all outputs have occurred.
 
-        With *every*, also return the situations that can be reached from these.
+        Situations with the fewest deviations come first.  If *every* is true, also include the situations that can be
+        reached from these.
         """
         over = Best()
 
@@ -149,9 +153,9 @@ Window: TypeAlias = Stretch[Operation]
 
 
 def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Callable[[], Frontier]) -> Window:
-    """Return the shortest illegal stretch at the end of *ends*, whose last end is the first illegal one.
+    """Return the shortest illegal stretch of a history that is legal until the last of *ends*.
 
-    The number of searches is logarithmic in the number of calls, and *frontier* returns a new frontier for each.
+    *frontier* creates a new frontier for each search.  The number of searches is logarithmic in the number of calls.
     """
     calls = [index for index, end in enumerate(ends) if not end.returns]
     least = True

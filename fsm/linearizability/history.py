@@ -1,7 +1,7 @@
 """Histories of operations that several threads performed concurrently on one system.
 
-An *operation* is either an event that a caller triggered, with its reply, or a look at the shown state.  An operation
-takes effect at some instant between its call and its return.  :mod:`fsm.linearizability` decides whether a history is
+An *operation* is either an event that a caller triggered, with its reply, or a look at the shown state.  It takes
+effect at some instant between its call and its return.  :mod:`fsm.linearizability` decides whether a history is
 legal.
 """
 
@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 class Operation:
     """An event or a look at the shown state, between the times ``called`` and ``returned``.
 
-    The times are integers of one clock, in any unit, and ``returned`` is ``None`` if the operation never returned.
+    The times are integers of one clock, in any unit.  ``returned`` is ``None`` if the operation never returned.
     ``event`` is the machine's name for the event, or empty for a look.  ``reply`` is empty if it is unknown or the
     event is not a call.  ``shows`` is a value that was read after the event and before the return, or empty.
-    ``thread`` is the caller, which only affects drawings.
+    ``thread`` is the caller and only matters for drawings.
     """
 
     called: int
@@ -47,8 +47,8 @@ class Operation:
 class History:
     """Operations on any number of entities, in any order.
 
-    ``outputs`` maps each entity to all of its outputs in order.  If an entity is missing in ``outputs``, the outputs
-    of that entity were not observed.
+    ``outputs`` maps each entity to its outputs in order.  The outputs of an entity that is missing here were not
+    observed.
 
     >>> history = History(operations=(Operation(called=1, returned=4, event="push", reply="ok"),))
     >>> [(entity, len(part.operations)) for entity, part in history.parts()]

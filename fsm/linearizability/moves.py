@@ -1,8 +1,8 @@
-"""Situations of an entity, the operations on it, and the changes that one instant can make.
+"""Situations of an entity, and the changes that one instant can make.
 
-Instants follow the rules of calls (:mod:`fsm.machine.calls`).  Looks, and operations that change nothing in any state
-in which their reply is possible, take effect as soon as they can, because they gain nothing by waiting.  Operations
-of one kind that never returned take effect in the order in which they were called.
+Instants follow the rules of calls (:mod:`fsm.machine.calls`).  Some operations take effect as soon as they can,
+because they gain nothing by waiting: looks, and operations that change nothing in any state in which their reply is
+possible.  Similar operations that never returned take effect in the order of their calls.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from fsm.machine.calls.configuration import numbers
 from fsm.machine.traversal import Numbering
 
 LOOKING: Final = -101
-"""Stage of an operation that has taken effect, but has not yet read the value that the state shows."""
+"""Stage of an operation that has taken effect, but has not read the shown value yet."""
 OVER: Final = -102
-"""Stage of an operation that has done everything except return."""
+"""Stage of an operation that is complete except for its return."""
 
 
 class Step(NamedTuple):
-    """One instant of a linearization.
+    """An instant of a linearization.
 
-    ``row`` is the name of the event, with the prefix ``…`` if a call that has begun continues, and is empty for a
-    look at the shown state.  ``operation`` is ``None`` if the event was not recorded, and ``outcome`` is empty if the
+    ``row`` is the name of the event.  It has the prefix ``…`` if a call that has begun continues, and is empty for a
+    look at the shown state.  ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if the
     specification leaves it open.
     """
 
@@ -41,11 +41,11 @@ class Step(NamedTuple):
 
 
 Calls: TypeAlias = tuple[tuple[int, int], ...]
-"""The number and the stage of each operation that was called and has not returned."""
+"""The number and the stage of each operation in progress."""
 
 
 class Place(NamedTuple):
-    """The state of the entity, the stages of operations that have not returned, and the progress of the outputs."""
+    """The state of the entity, the stages of the operations in progress, and the progress of the outputs."""
 
     state: int
     calls: Calls = ()
@@ -53,10 +53,10 @@ class Place(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A possible situation of an entity, and how it came about.
+    """A possible situation of an entity, and the steps that led to it.
 
-    ``late`` is the bit set of operations that never return but may still take effect.  ``deviations`` are those that
-    the situation relies on, and ``trail`` leads back through its steps, the last one first.
+    ``late`` is the bit set of operations that never return but may still take effect.  ``deviations`` names the
+    deviations that the situation relies on.  ``trail`` links the steps, starting with the last one.
     """
 
     place: Place
@@ -77,7 +77,7 @@ class Trail(NamedTuple):
 
 
 class Best:
-    """A set of situations.  A situation is dropped if another situation in the set covers it."""
+    """A set of situations in which no situation covers another one."""
 
     def __init__(self) -> None:
         self._known: dict[Place, list[Situation]] = {}
@@ -94,18 +94,18 @@ class Best:
 
 
 def _covers(more: Situation, less: Situation) -> bool:
-    """Check whether all that is legal after *less* is also legal after *more*, if they have the same place."""
+    """Check whether *more* allows everything that *less* allows.  Both must have the same place."""
     return more.late | less.late == more.late and more.deviations <= less.deviations
 
 
 class Seen:
-    """The outputs that were observed.  Progress is measured as the number of them that have occurred."""
+    """The observed outputs.  Progress is the number of them that have occurred."""
 
     def __init__(self, seen: tuple[str, ...]) -> None:
         self._seen = seen
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """Return the progress after *emits*, or ``None`` if *emits* contradicts the observed outputs."""
+        """Return the progress after *emits*, or ``None`` if these outputs were not observed next."""
         after = came + len(emits)
         return after if self._seen[came:after] == emits else None
 
@@ -117,10 +117,7 @@ class Seen:
 
 
 class Possible:
-    """All sequences of up to *longest* outputs, whatever was observed.
-
-    Here, progress is the number of a sequence.
-    """
+    """All possible sequences of up to *longest* outputs.  Progress is the number of a sequence."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -128,12 +125,12 @@ class Possible:
         self.sequences = self._numbers.listed
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """Return the number of the sequence *came* extended by *emits*, or ``None`` if it would be too long."""
+        """Return the number of the sequence extended by *emits*, or ``None`` if it would be too long."""
         after = self.sequences[came] + emits
         return self._numbers[after] if len(after) <= self._longest else None
 
     def anything(self, came: int) -> Iterable[int]:
-        """Return only the progress *came*, because unspecified outputs cannot be enumerated."""
+        """Return only the current progress, because unspecified outputs cannot be enumerated."""
         return (came,)
 
     def whole(self, _progress_after: int) -> bool:
@@ -144,11 +141,10 @@ Outputs: TypeAlias = Seen | Possible
 
 
 class _Kind(NamedTuple):
-    """Everything about an operation that affects what it can do.
+    """The properties of an operation that determine its possible instants.
 
-    ``row`` is the row of its event, or -1 for a look.  ``reply`` is ``None`` if any outcome fits.  ``shows`` is the
-    value that must be shown after the operation has taken effect.  The search waits for the operation to return only
-    if ``returns`` is true.
+    ``row`` is -1 for a look.  ``reply`` is ``None`` if any outcome fits.  ``shows`` is the value that must be shown
+    after the operation has taken effect.  The search waits for the operation to return only if ``returns`` is true.
     """
 
     row: int
@@ -158,12 +154,12 @@ class _Kind(NamedTuple):
 
 
 class Moves:
-    """The possible instants of *operations* on one entity, which are identified by their numbers.
+    """The possible instants of *operations* on one entity.
 
-    *outputs* tracks the outputs, and is ``None`` if they were not observed.  The events of the rows *unseen* may
-    happen at any instant.  The operations in ``early`` were called before the observation began: they may or may not
-    have taken effect, and their returns are ignored.  At any instant, events of rows in ``again`` may happen as well,
-    and calls of these rows may begin or end.
+    Operations are identified by their numbers.  *outputs* is ``None`` if the outputs were not observed.  The events
+    of the rows *unseen* may happen at any instant.  The operations in ``early`` were called before the observation
+    began, so they may have taken effect already, and their returns are ignored.  Events of the rows in ``again`` may
+    happen at any instant, and calls of these rows may begin or end.
     """
 
     def __init__(
@@ -242,7 +238,7 @@ class Moves:
         return () if after is None else (after,)
 
     def settled(self, here: Situation) -> Situation:
-        """Return *here* after the effects of all operations that gain nothing by waiting."""
+        """Return the situation after all operations have taken effect that gain nothing by waiting."""
         (state, calls, _), trail = here.place, here.trail
         again = True
         while again:

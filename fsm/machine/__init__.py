@@ -1,7 +1,7 @@
 """Machines: states, events, and what each event does in each state.
 
 A machine is a complete table: it has a cell for every event in every state.  :mod:`fsm.language.build` builds
-machines, and checks what the classes here take for granted.
+machines and checks the assumptions of the classes here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state, with the value that it ``shows`` to observers and its role (``kind``) in the lifecycle."""
+    """A state, with the value that it ``shows`` to observers and its ``kind``, which is its role in the lifecycle."""
 
     name: str
     about: str
@@ -56,11 +56,11 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One possible outcome of an event in a state.
+    """A possible outcome of an event in a state.
 
-    ``reply`` lists the replies that are allowed, where ``error`` stands for any error.  It is empty for signals, and
-    for an outcome with which a call only *begins*: the entity then moves to ``to``, where other events may happen
-    before the call ends.  If ``within`` is not 0, the entity must have left ``to`` for good after that many seconds.
+    ``reply`` lists the allowed replies, where ``error`` means any error.  It is empty for signals, and for an outcome
+    with which a call only *begins*.  Such a call moves the entity to ``to``, and other events may happen there before
+    the call ends.  If ``within`` is not 0, the entity must leave ``to`` for good within that many seconds.
     """
 
     name: str
@@ -130,8 +130,8 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 class Event:
     """An event, and what it does in every state.
 
-    ``cells`` has an entry for each state.  If the event is a call that takes time, ``ends`` says how it can end in
-    the states in which it may be in progress.
+    ``cells`` has an entry for each state.  If the event is a call that takes time, ``ends`` maps each state in which
+    the call may be in progress to the ways in which it can end there.
     """
 
     name: str
@@ -145,7 +145,7 @@ class Event:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that a trace may use for the event: its name and, if it has one, its RPC name."""
+        """The names of the event that a trace may use: its own name and, if it has one, its RPC name."""
         return (self.name, self.rpc) if self.rpc else (self.name,)
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -169,14 +169,14 @@ class Deviation:
 
 
 UNNAMED: Final = frozenset({"done", "ignored", "refused"})
-"""Default names of outcomes that the model does not name."""
+"""Names of outcomes for which the model does not choose a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
     """The changes that a profile makes to one event.
 
-    An ordinary override replaces cells of the machine.  One with a ``deviation`` adds outcomes to them.
+    An ordinary override replaces cells of the machine.  An override with a ``deviation`` adds outcomes to cells.
     """
 
     name: str
@@ -240,7 +240,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """Arrows of an event that drawings leave out: those from any of ``states`` and those for any of ``outcomes``."""
+    """The arrows that drawings leave out: those from one of ``states``, or for one of ``outcomes``."""
 
     states: frozenset[str] = frozenset()
     outcomes: frozenset[str] = frozenset()
@@ -250,10 +250,10 @@ class Omission:
 class Machine:
     """A lifecycle as a complete table of states and events.
 
-    ``fields`` maps the fields of a status to their kinds, and ``requires`` maps the names of clauses to what they
-    require of those fields.  ``profile`` is the name of the profile that has been applied, if any, and ``exemptions``
-    come from that profile.  ``omits`` maps events to the arrows that drawings may leave out, and is ``None`` if the
-    model does not mention drawings.
+    ``fields`` maps the fields of a status to their kinds, and ``requires`` maps the names of clauses to their
+    requirements on these fields.  ``profile`` is the name of the profile that has been applied, if any, and
+    ``exemptions`` come from that profile.  ``omits`` maps events to the arrows that drawings may leave out.  It is
+    ``None`` if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -284,7 +284,7 @@ class Machine:
     def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
         """Return the outcomes that *event* may have in *state*, in order.
 
-        If *ends* is true, return the outcomes with which a call in progress may end.  Return an empty tuple if the
+        If *ends* is true, return the outcomes with which a call in progress may end.  The result is empty if the
         event cannot happen, and ``None`` if the specification is silent.  Raise ``ValueError`` if a name is unknown.
         """
         for kind, name, known in (("state", state, self.states), ("event", event, self.events)):
@@ -308,8 +308,8 @@ class Machine:
     def under(self, profile: str | None) -> Machine:
         """Return the machine with *profile* applied, or the machine itself if *profile* is ``None``.
 
-        Deviations add outcomes that are marked as such, while other overrides replace cells.  *profile* may be any
-        name that :meth:`profiled` accepts.  Raise ``ValueError`` if the machine has no such profile.
+        Deviations add outcomes, which are marked as deviating, and other overrides replace cells.  *profile* may be
+        any name that :meth:`profiled` accepts.  Raise ``ValueError`` if the machine has no such profile.
 
         >>> from fsm.language.library import load
         >>> [outcome.reply for outcome in load("examples/models/washer.toml").under("acme-1.7").step("idle", "stop")]
@@ -336,10 +336,10 @@ class Machine:
             profile = self.profiles[profile].extends
 
     def profiled(self, profile: str | None) -> Profile | None:
-        """Return the profile called *profile*, limited to what applies to the version in this name.
+        """Return the profile called *profile*, limited to the version in this name.
 
         The exact name of a profile selects its first version, plus the deviations of all its versions.  Names joined
-        by ``+`` combine profiles, and :class:`InputError` is raised if two of them replace the same cell differently.
+        by ``+`` combine profiles.  Raise :class:`InputError` if two of them replace the same cell differently.
         Return ``None`` if a name matches no profile, or more than one.
 
         >>> from fsm.language.library import load

@@ -1,8 +1,8 @@
 """Properties of machines and systems, and the claims they make.
 
 :mod:`fsm.language.build` builds properties, and :mod:`fsm.checker` decides them.  Properties are about *instants*.
-The first instant of a run is its initial state, and each step, in which an event happens or a call in progress
-continues, adds another.  A step that emits several outputs has one instant for each of them, in order.
+The first instant of a run is its initial state.  Each step adds an instant: an event happens, or a call in progress
+continues.  A step that emits several outputs has one instant for each of them, in order.
 """
 
 from collections.abc import Mapping
@@ -26,10 +26,10 @@ M_co = TypeVar("M_co", bound=Machine | System, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotent:
-    """A call of ``event`` that directly follows a successful one also replies ``ok``, and has no other effect.
+    """A call of ``event`` can be repeated: the second call also replies ``ok``, and has no other effect.
 
-    This must hold in every reachable state in which no call is in progress.  If ``once`` is given, it must hold only
-    if ``once`` is true at the first reply.
+    This must hold if the first call succeeds, in every reachable state in which no call is in progress.  If ``once``
+    is given, it must hold only if ``once`` is true at the first reply.
     """
 
     event: str
@@ -38,7 +38,7 @@ class Idempotent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Always:
-    """Every condition holds at every instant or, if ``when`` is given, at every instant at which ``when`` holds."""
+    """Every condition holds at every instant or, if ``when`` is given, at the instants at which ``when`` holds."""
 
     conditions: tuple[WrittenCondition, ...]
     when: WrittenCondition | None = None
@@ -46,7 +46,7 @@ class Always:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Never:
-    """No run goes through any of ``sequences``.  Whenever ``until`` holds, every sequence has to start over."""
+    """No run contains any of ``sequences``.  Whenever ``until`` holds, every sequence has to start again."""
 
     sequences: tuple[Sequence, ...]
     until: WrittenCondition | None = None
@@ -61,10 +61,10 @@ class Reachable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fair:
-    """An assumption that an event, the end of a call, or one of their outcomes is treated fairly.
+    """A fairness assumption about an event, about the end of a call, or about one of their outcomes.
 
-    Weak fairness means that a step is taken if it stays enabled forever, and strong fairness that it is taken if it
-    is enabled infinitely often.
+    Weak fairness means that a step is taken if it stays enabled forever.  Strong fairness means that it is taken if
+    it is enabled infinitely often.
     """
 
     event: str
@@ -84,9 +84,9 @@ class LeadsTo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follows:
-    """The outputs are, in order, the events of a run of ``other``.
+    """The outputs form a run of ``other``.
 
-    Outputs that are not events of ``other`` are ignored.  Signals that both machines have happen in both at once.  No
+    Outputs that are not events of ``other`` are ignored.  A signal of both machines happens in both at once.  No
     other event of ``other`` happens unless it is hidden.  In a system, only the outputs of the copies in ``of``
     count.
     """
@@ -97,7 +97,7 @@ class Follows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refines:
-    """``other`` allows everything that can be observed of the machine.
+    """The machine shows no behaviour that ``other`` does not allow.
 
     This includes runs with up to ``overlap`` calls in progress at the same time.
     """
@@ -115,7 +115,7 @@ class MatchesDiagram:
 class Requires:
     """The fields that are shown with a state meet ``requirement``.
 
-    This is beyond the checker, because runs have no fields.
+    The checker cannot decide this, because runs have no fields.
     """
 
     requirement: Requirement
@@ -190,9 +190,9 @@ class Property:
 class Counts:
     """The size of the reachable state space.
 
-    ``depth`` is the distance of the farthest state from the initial state.  With symmetry reduction,
-    ``representatives`` is the number of states that were searched.  ``configurations`` counts a state once for every
-    combination of calls that may be in progress in it.
+    ``depth`` is the largest distance of a state from the initial state.  ``configurations`` counts a state once for
+    every combination of calls that may be in progress in it.  With symmetry reduction, ``representatives`` is the
+    number of states that were searched.
     """
 
     states: int
@@ -206,7 +206,8 @@ class Counts:
 class Specification(Generic[M_co]):
     """A machine or a system with its properties.
 
-    ``expect`` maps profiles to the expected size of the state space, with :data:`NO_PROFILE` for no profile.
+    ``expect`` maps profiles to the expected size of the state space.  Its key is :data:`NO_PROFILE` if there is no
+    profile.
     """
 
     machine: M_co

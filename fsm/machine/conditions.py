@@ -1,6 +1,6 @@
-"""Conditions on an instant: on the state before a step, on the step itself, and on the state after the step.
+"""Conditions on an instant: on the step, and on the states before and after it.
 
-:mod:`fsm.machine.claims` defines instants.  :mod:`fsm.language.build.grammar` parses conditions.
+Instants are defined in :mod:`fsm.machine.claims`, and :mod:`fsm.language.build.grammar` parses conditions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class In:
-    """The state after the step, or before it if ``before`` is true, is one of ``states``."""
+    """The state is one of ``states`` after the step or, if ``before`` is true, before the step."""
 
     states: frozenset[str]
     before: bool = False
@@ -29,9 +29,9 @@ class Emits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step emits exactly ``outputs``, in order, apart from outputs outside ``among``.
+    """The step emits exactly ``outputs``, in order.
 
-    This is true at every instant of the step.
+    Outputs that are not in ``among`` are ignored.  The condition is true at every instant of the step.
     """
 
     outputs: tuple[str, ...]
@@ -40,7 +40,7 @@ class EmitsOnly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happens:
-    """The step is ``event``: a call takes effect or begins, or another event happens."""
+    """The step is ``event``.  For a call, this means that the call takes effect or begins."""
 
     event: str
 
@@ -82,7 +82,7 @@ class Some:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """In a system, all of the ``copies`` of ``part``, or any if ``every`` is false, are in one of ``states``."""
+    """In a system, all of ``copies`` are in one of ``states`` or, if ``every`` is false, at least one copy is."""
 
     part: str
     copies: tuple[int, ...]
@@ -129,7 +129,7 @@ def atoms(condition: Condition) -> Iterator[Atom]:
 
 
 def left_at(condition: Condition, event: str) -> Condition | bool:
-    """Simplify *condition* for a step that is known to be *event*.
+    """Simplify *condition* for a step in which *event* happens.
 
     >>> left_at(Some(of=(Not(of=Happens(event="stop")), Emits(output=""))), "stop")
     Some(of=(Emits(output=''),))
@@ -150,13 +150,16 @@ def left_at(condition: Condition, event: str) -> Condition | bool:
 
 
 def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]) -> Condition | bool:
-    """Replace each atom of *condition* by the result of *of_atom*, and simplify wherever that is a boolean."""
+    """Replace each atom of *condition* by the result of *of_atom*.
+
+    The result may be a boolean, and the condition is simplified accordingly.
+    """
     match condition:
         case Not(of=inner):
             left = with_atoms(inner, of_atom)
             return not left if isinstance(left, bool) else Not(of=left)
         case All(of=parts) | Some(of=parts):
-            decided = isinstance(condition, Some)  # a part with this value decides the whole condition
+            decided = isinstance(condition, Some)  # one true part is enough for Some, and one false part for All
             found = [with_atoms(part, of_atom) for part in parts]
             if decided in found:
                 return decided
@@ -177,7 +180,7 @@ def mapped(condition: Condition, of_atom: Callable[[Atom], Condition]) -> Condit
 
 
 def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:
-    """Return a predicate for *condition*, built from the predicates that *of_atom* returns for its atoms.
+    """Return a predicate for *condition*, using *of_atom* to get the predicates for its atoms.
 
     >>> busy = predicate(Not(of=Happens(event="stop")), lambda atom: lambda event: event == atom.event)
     >>> busy("start"), busy("stop")

@@ -1,8 +1,8 @@
 """Runtime for code that is driven by a machine, based on the ``transitions`` library.
 
-A :class:`Driver` holds the machine.  Each entity has a :class:`Position`, which is the only way to change its state:
-the driven code asks it which outcomes an event may have, and reports the one that occurred.  The code can change its
-own data in the effect of an event, or in callbacks for entering and leaving states.
+A :class:`Driver` holds the machine.  Each entity has a :class:`Position`, which is the only way to change its state.
+The driven code asks the position for the possible outcomes of an event, and reports the outcome that occurred.  It
+can change its own data in the effect of an event, or in callbacks for entering and leaving states.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Driver:
                 self._engine.add_transition(trigger, state, target, conditions=partial(_is_chosen_outcome, way.name))
 
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
-        """Return the position of a new entity in the initial state or, if *at* is given, in the state *at*.
+        """Return the position of a new entity, which is in the state *at* or by default in the initial state.
 
         :meth:`Position.take` describes when *leave* and *enter* are called.  Raise ``ValueError`` if a state is
         unknown.
@@ -117,7 +117,10 @@ class Driver:
 
 
 class Position:
-    """The current state of one entity, created with :meth:`Driver.position`.  A position is not thread-safe."""
+    """The current state of one entity.
+
+    Use :meth:`Driver.position` to create positions.  They are not thread-safe.
+    """
 
     def __init__(
         self, driver: Driver, state: str, *, enter: Mapping[str, Callback], leave: Mapping[str, Callback]
@@ -140,7 +143,7 @@ class Position:
         """Return the outcomes that *event* may have in the current state, in the model's order.
 
         If *ends* is true, return the outcomes with which a call in progress may end.  Raise ``ValueError`` if *event*
-        is unknown.  Raise :class:`CannotHappenError` if the event cannot happen or the machine is silent about it.
+        is unknown, and :class:`CannotHappenError` if it cannot happen or the machine is silent about it.
         """
         machine = self._driver.machine
         ways = machine.step(self.state, event, ends=ends)
@@ -151,14 +154,14 @@ class Position:
     def take(self, event: str, outcome: str = "", *, ends: bool = False, effect: Callback | None = None) -> Outcome:
         """Take *event* with *outcome* and return that outcome.
 
-        *outcome* may be omitted if *event* has only one possible outcome.  The *leave* callback of the old state,
-        *effect* and the *enter* callback of the new state are called in this order.  If the state does not change,
-        only *effect* is called.  If *leave* or *effect* raises an exception, the entity does not move.  If *enter*
-        raises an exception, the entity has already moved.  Earlier callbacks are not undone.
+        *outcome* may be omitted if *event* has only one possible outcome.  First, the *leave* callback of the old
+        state is called, then *effect*, and then the *enter* callback of the new state.  If the state does not change,
+        only *effect* is called.  If *leave* or *effect* raises an exception, the entity stays in the old state.  If
+        *enter* raises one, the entity is already in the new state.  Earlier callbacks are not undone.
 
         An *enter* callback may take the next event.  A *leave* or *effect* callback that takes an event raises
-        ``RuntimeError``.  This method raises the same errors as :meth:`outcomes`.  It also raises ``ValueError`` if
-        *outcome* is not the name of a possible outcome, or is missing although there are several.
+        ``RuntimeError``.  In addition to the errors of :meth:`outcomes`, this method raises ``ValueError`` if
+        *outcome* is not possible, or is omitted although there are several outcomes.
         """
         if self._leaving:
             message = f"{event} cannot happen while {self._leaving} leaves state {self.state}"

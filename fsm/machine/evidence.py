@@ -1,4 +1,4 @@
-"""The checker's conclusions and their evidence, as data: on properties, and on the equivalence of machines."""
+"""Results of the checker as data: verdicts on properties and on equivalence, with their evidence."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from fsm.verdict import Fails, Holds, Unknown
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
     """A step of a run: an event, or the end of a call that takes time.
 
-    ``reply`` is empty if the outcome has none.  If calls overlap, ``phase`` tells which part of a call is observed:
-    its ``request``, its ``reply``, or the fact that it was ``lost``.  In a system, ``done`` lists the steps of its
+    ``reply`` is empty if the outcome has no reply.  If calls overlap, ``phase`` tells which part of a call is
+    observed: its ``request``, its ``reply``, or that it was ``lost``.  In a system, ``done`` lists the steps of the
     parts.
     """
 
@@ -50,15 +50,15 @@ def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to:
 
 
 Sight: TypeAlias = Literal["observed", "confirmed", "in progress", "unobserved"]
-"""The evidence for a step: observed, confirmed by a later reply, part of a call in progress, or not observed."""
+"""Evidence for a step: it was observed, a later reply confirms it, its call is in progress, or there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedCell:
-    """A step of a run, and the clause of the cell that allows it, or ``None`` if the model has no such cell.
+    """A step of a run, with the clause of the cell that allows it.
 
-    The step may belong to a machine, to a system, or to a part of a system.  A step of the whole system has the
-    clause and the ``conditions`` of the joint event.
+    The clause is ``None`` if the model has no such cell.  The step may belong to a machine, to a system, or to a part
+    of a system.  A step of the whole system has the clause and the ``conditions`` of the joint event.
     """
 
     step: RunStep | Done
@@ -101,9 +101,10 @@ def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Steps from the initial state, followed by an endlessly repeated ``cycle`` if the run is infinite.
+    """A run of a machine from its initial state.
 
-    A run that ``stopped`` ends after its last step, and fairness does not require another one.
+    If the run is infinite, ``cycle`` is repeated forever after the other steps.  A run that ``stopped`` ends after
+    its last step, and fairness does not require another step.
     """
 
     initial: str
@@ -125,8 +126,8 @@ class Unreached:
 class Unexplained:
     """A run whose last step the machine ``other`` does not allow.
 
-    Before that step, ``other`` may be in any of ``states``.  If the step itself is allowed, but not the state that is
-    shown after it, ``shows`` is that state.
+    Before that step, ``other`` may be in any of ``states``.  If only the state that is shown after the step is not
+    allowed, ``shows`` is that state.
     """
 
     run: Run
@@ -139,7 +140,7 @@ class Unexplained:
 class DrawnItem:
     """A transition of a drawing or, if only ``target`` is set, a state.
 
-    ``line`` and ``column`` are 0 if the drawing does not have it.
+    ``line`` and ``column`` are 0 if the item is missing in the drawing.
     """
 
     target: str
@@ -151,7 +152,10 @@ class DrawnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misdrawn:
-    """The drawing at ``place`` ``lacks`` items that the machine has, or ``adds`` items that it does not have."""
+    """A drawing that differs from the machine.
+
+    The drawing at ``place`` ``lacks`` items that the machine has, and ``adds`` items that the machine does not have.
+    """
 
     place: str
     lacks: tuple[DrawnItem, ...]
@@ -190,7 +194,7 @@ class Undecided(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwritten(Unknown):
-    """Whether the property holds depends on the end of a call in ``state``, which the model does not specify.
+    """Undecided, because the model does not specify how a call in ``state`` ends.
 
     ``run`` is a counterexample or a witness only if the call of ``event`` may end there.  In a system, ``copy`` makes
     the call.
@@ -224,9 +228,10 @@ Conclusion: TypeAlias = Proved | Refuted | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The verdict on a property under a profile, with its known failure and the size of the search.
+    """The verdict on a property under a profile.
 
-    If ``overlap`` is not 0, the verdict assumes that at most this many calls of an event are in progress at a time.
+    ``expected`` is the known failure of the property, if any, and ``searched`` is the size of the search.  If
+    ``overlap`` is not 0, the verdict assumes that at most this many calls of an event are in progress at a time.
     """
 
     of: Property
@@ -238,7 +243,10 @@ class Checked:
 
     @property
     def unexpected(self) -> bool:
-        """Whether the verdict differs from the known failure or, if no failure is known, from success."""
+        """Whether the verdict is unexpected.
+
+        If there is a known failure, the property is expected to fail in this way, and otherwise not to fail.
+        """
         if self.expected is None or isinstance(self.verdict, Undecided):
             return isinstance(self.verdict, Refuted)
         return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length
@@ -252,9 +260,9 @@ class Examined:
     stated in the file at ``path``.  If ``any_number`` names a part, ``counts`` is for the system that simulates any
     number of its copies.
 
-    ``copies`` counts the claims that were also decided for copies other than the first.  Those with a different
-    result are in ``checked`` as well.  ``washed_out`` lists silent cells to which a hidden event can lead, as (event,
-    state, hidden event).
+    ``copies`` counts the claims that were also decided for copies other than the first.  If such a claim has a
+    different result, it is in ``checked`` as well.  ``washed_out`` lists silent cells that a hidden event can lead
+    to, as (event, state, hidden event).
     """
 
     machine: Machine | System
@@ -269,10 +277,10 @@ class Examined:
 
     @property
     def resized(self) -> bool:
-        """Whether the size of the state space is not the expected size, which means that the machine has changed.
+        """Whether the size of the state space differs from the expected size.
 
-        This is false unless every property was decided: the size of a system is that of the largest cone that was
-        searched.
+        The result is false unless every property was decided, because the size of a system depends on the searches
+        that were completed.
         """
         decided = all(type(each.verdict) is not Unknown for each in self.checked)
         return decided and self.counts is not None and self.expected not in {None, self.counts}
@@ -292,7 +300,7 @@ class Observable(NamedTuple):
 
     A call either gets its reply at once, or it ``begins`` and later ``ends``.  If ``event`` is empty, the machine
     emits something or ``shows`` its state.  If ``silent`` is true, the specification does not say what the event
-    does.  The reply ``error`` stands for every error that neither machine mentions.
+    does.  The reply ``error`` means any error that neither machine mentions.
     """
 
     event: str = ""
@@ -311,10 +319,10 @@ class Equivalent(Holds):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinguished(Fails):
-    """A shortest ``trace`` that ``owner`` has and the other machine lacks.
+    """A shortest ``trace`` that only one of the machines has.
 
     ``run`` is a run of ``owner`` with this trace.  Before the last observation of the trace, the other machine may be
-    in any of ``states``, and ``instead`` lists what it allows there for the same event.
+    in any of ``states``.  ``instead`` lists what it allows there for the same event.
     """
 
     owner: Side
@@ -325,7 +333,10 @@ class Distinguished(Fails):
 
 
 class Round(NamedTuple):
-    """A step of both machines with the same observation (``None`` if it is hidden), and the states after it."""
+    """A step of both machines with the same observation, and the states after it.
+
+    ``seen`` is ``None`` if the step is hidden.
+    """
 
     seen: Observable | None
     first: str
@@ -336,9 +347,9 @@ class Round(NamedTuple):
 class Branching(Fails):
     """The machines have the same traces, but are not equivalent because they make a choice at different times.
 
-    Both begin in the states ``start``.  In each of ``rounds``, one machine takes a step that the other can match, but
-    only by going to a state that is not equivalent.  In the end, ``owner`` has an ``option`` that the other machine
-    no longer has.  ``every_trace`` is false if the search for a distinguishing trace hit its limit.
+    Both begin in the states ``start``.  In each of ``rounds``, one machine takes a step, and the other can only match
+    it by moving to a state that is not equivalent.  In the end, ``owner`` has an ``option`` that the other machine
+    has lost.  ``every_trace`` is false if the search for a distinguishing trace reached its limit.
     """
 
     start: tuple[str, str]

@@ -1,4 +1,4 @@
-"""Requirements on the fields that a status reports along with a state: times, numbers and texts."""
+"""Requirements on the fields of a status, which are times, numbers and texts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Requirement:
     unless: Values = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the requirement on one line, in model-language syntax.
+        """Return the requirement on one line, in the syntax of the model language.
 
         >>> from fsm.language.library import load
         >>> str(load("examples/models/washer.toml").requires["washing-has-a-start"])
@@ -59,7 +59,9 @@ class Requirement:
         return "; ".join([*parts, *(f"unless {_values_text(name, of)}" for name, of in self.unless.items())])
 
     def demands(self, seen: Mapping[str, FieldValue], before: Mapping[str, FieldValue] = _NONE) -> Iterator[Demand]:
-        """Check the fields *seen*, given the values that fields had *before*, and yield the result of each check.
+        """Check the fields *seen* and yield the result of each check.
+
+        *before* contains the earlier values of the fields.
 
         >>> from fsm.language.library import load
         >>> ended = load("examples/models/washer.toml").requires["done-has-an-end"]
@@ -98,7 +100,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """A check of the observed ``fields``, where ``legal`` is the text of the requirement."""
+    """The result of a check on ``fields``.  ``legal`` is the text of the requirement."""
 
     fields: tuple[str, ...]
     legal: str
@@ -109,7 +111,7 @@ class Demand:
 class Exemption:
     """A profile's permission to break a clause about fields.
 
-    It applies only if each field in ``when`` has one of its values there.
+    It applies only if each field in ``when`` has one of the values given for it.
     """
 
     deviation: Deviation

@@ -1,4 +1,4 @@
-"""The findings about a trace or a history: whether it is legal, its violations, and its coverage."""
+"""The findings about a trace or a history: its violations, its coverage, and whether it is legal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Cause(Enum):
 
 
 class Repair(Enum):
-    """Kinds of single edits that make a trace legal, from the smallest to the largest."""
+    """A kind of single edit that makes a trace legal.  Smaller edits come first."""
 
     REPLY = "reply changed"
     REPEATED = "repeated"
@@ -50,7 +50,10 @@ class Repair(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """An edit that makes a trace legal, with the reply or event that it puts in, if any."""
+    """An edit that makes a trace legal.
+
+    ``instead`` is the reply or event that the edit inserts, if any.
+    """
 
     repair: Repair
     instead: str = ""
@@ -69,8 +72,8 @@ class Stretch(Generic[T]):
     """The shortest stretch of a history that is not linearizable on its own.
 
     ``operations`` are in the order of their calls, and the one that returns last is the violation.  ``beside`` lists
-    other operations that are in progress when the stretch starts, which may have taken effect earlier or may be
-    irrelevant.  One that never returns may have taken effect any number of times.
+    other operations that are in progress when the stretch starts.  They may have taken effect before or may be
+    irrelevant, and those that never return may have taken effect several times.
 
     If ``begins`` is true, the stretch is the start of the history, and only the initial state or the outputs make it
     illegal.  If ``least`` is false, a shorter stretch may exist.
@@ -84,7 +87,7 @@ class Stretch(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
-    """A limit on the time in a state, which must be left within ``within`` seconds after ``event``.
+    """A time limit that was set by ``event``, after which the state must be left within ``within`` seconds.
 
     ``at`` and ``line`` are the time of the event and the line on which it was recorded.
     """
@@ -99,16 +102,16 @@ class TimeLimit:
 class Violation:
     """An observation that no behaviour of the machine explains.
 
-    ``illegal`` is the part of the observation that is illegal: the reply, the event, the state that was shown or that
-    a call met, or the outputs joined by spaces.  ``before`` lists the states that were possible just before the
-    observation, and ``permitted`` lists the legal alternatives in each of these states.  ``clause`` is the weakest
-    clause that may have been broken.  ``resembles`` lists known deviations of other profiles that would allow the
-    observation.  In a history of concurrent operations, ``stretch`` is the part that no order explains.
+    ``illegal`` is the illegal part of the observation: the reply, the event, the state that was shown or that a call
+    met, or the outputs joined by spaces.  ``before`` lists the states that were possible just before the observation,
+    and ``permitted`` lists the legal alternatives in each of these states.  ``clause`` is the weakest clause that may
+    have been broken.  ``resembles`` lists known deviations of other profiles that would allow the observation.  In a
+    history of concurrent operations, ``stretch`` is the part that cannot be put in a legal order.
 
     If a property is broken, ``clause`` is the property, ``illegal`` is the sequence that breaks it, and ``lines`` are
-    the lines of that sequence, the last of which is the line of the observation.  If fields are wrong, ``illegal``
-    names them and ``found`` holds their values.  If a time limit is exceeded, the state ``illegal`` should have been
-    left within ``limit``, counted from the first line in ``lines``.
+    the lines of that sequence.  The last of these is the line of the observation.  If fields are wrong, ``illegal``
+    names them and ``found`` contains their values.  If a time limit is exceeded, the state ``illegal`` should have
+    been left within ``limit``, counted from the first line in ``lines``.
     """
 
     machine: str
@@ -132,7 +135,7 @@ class Violation:
 class Tolerated:
     """A deviation of the chosen profile that occurred in the trace.
 
-    Each of ``others`` would explain the observation just as well.
+    The deviations in ``others`` would explain the observation just as well.
     """
 
     machine: str
@@ -145,7 +148,7 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """An event that was not observed, but without which the trace would be illegal.
+    """An event that was not observed, but must have happened because the trace would be illegal without it.
 
     It may have happened at any time between ``start`` and ``end`` of ``observation``.
     """
@@ -157,10 +160,10 @@ class Assumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegal(Fails):
-    """No behaviour of the machine explains some of the observations, which are in ``findings``.
+    """The trace contains observations that no behaviour of the machine explains.
 
-    ``findings`` is never empty.  If part of the trace could not be checked, ``incomplete`` says why, and there may be
-    more.
+    ``findings`` is never empty.  If part of the trace could not be checked, ``incomplete`` says why, and further
+    violations may exist.
     """
 
     findings: tuple[Finding, ...]
@@ -172,9 +175,11 @@ Legality: TypeAlias = Holds | Illegal | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Violations with the same cause: the first few, their number, and the number of entities that they affect.
+    """Violations with the same cause.
 
-    If ``others`` is true, these are the violations of one level whose causes are not listed separately.
+    ``first`` contains the first few of them, ``count`` is their number, and ``entities`` is the number of entities
+    that they affect.  If ``others`` is true, these are the violations of one level whose causes are not listed
+    separately.
     """
 
     first: tuple[Violation, ...]
@@ -185,7 +190,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """A group of tolerated deviations with the same names, of which ``whole`` lists all, if they were kept."""
+    """Tolerated deviations with the same names.  ``whole`` lists all of them, if they were kept."""
 
     first: Tolerated
     count: int
@@ -194,7 +199,7 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """Counts of how often a trace exercised each reachable (event, state) pair, and each clause on fields."""
+    """Counts of how often a trace covered each reachable (event, state) pair and each clause on fields."""
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -203,7 +208,10 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedProperty:
-    """The status of a property in a trace.  ``why`` explains any status other than ``holds`` and ``violated``."""
+    """The status of a property in a trace.
+
+    ``why`` explains any status other than ``holds`` and ``violated``.
+    """
 
     clause: Clause
     status: Literal["holds", "known", "violated", "unknown", "not exercised", "not watched"]
@@ -215,8 +223,8 @@ class Judgement:
     """The verdict on a trace for one machine, with the tolerated deviations and the coverage.
 
     ``notes`` counts defects of the trace, such as replies without a request or unknown events.  ``assumed`` lists
-    events that must have happened although they were not observed, and ``properties`` the properties that were
-    checked as well.
+    events that must have happened although they were not observed.  ``properties`` lists the properties that were
+    checked, too.
     """
 
     machine: Machine

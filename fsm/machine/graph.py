@@ -15,7 +15,10 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class Transition(Struct, frozen=True, kw_only=True):
-    """An edge of the graph: one outcome of a row in a reachable state.  A row is an event, or the ends of a call."""
+    """An edge of the graph: one outcome of a row in a reachable state.
+
+    A row is either an event or the ends of a call.
+    """
 
     source: int
     row: int
@@ -32,10 +35,10 @@ N = TypeVar("N", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph(Generic[T]):
-    """The states and transitions reachable from the initial state, in breadth-first order.
+    """The states and transitions that can be reached from the initial state, in breadth-first order.
 
     ``depth`` maps each reachable state to its distance from the initial state, and ``shortest`` returns a shortest
-    path to it.  It does not matter whether calls have to be in progress to get there.
+    path to it.  Calls that must be in progress for a transition are not taken into account.
     """
 
     table: T
@@ -47,7 +50,10 @@ class Graph(Generic[T]):
         return tuple(name for state, name in enumerate(self.table.states) if state not in self.depth)
 
     def path(self, state: str) -> tuple[str, ...]:
-        """Return a shortest run to *state* as ``event/outcome`` steps.  Raise ``ValueError`` if it is unreachable."""
+        """Return a shortest run to *state* as ``event/outcome`` steps.
+
+        Raise ``ValueError`` if the state cannot be reached.
+        """
         number = self.table.states.index(state) if state in self.table.states else -1
         if number not in self.depth:
             raise ValueError(f"state {state!r} is not reachable")
@@ -61,7 +67,7 @@ def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
 
 
 def explore(table: T) -> Graph[T]:
-    """Return the graph of everything reachable in *table*.
+    """Return the graph of the reachable states of *table*.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -94,7 +100,7 @@ def explore(table: T) -> Graph[T]:
 
 
 def components(following: Mapping[N, Sequence[N]]) -> list[list[N]]:
-    """Return the strongly connected components in reverse topological order (Tarjan, 1972), without recursion."""
+    """Return the strongly connected components in reverse topological order (Tarjan, 1972)."""
     index: dict[N, int] = {}
     low: dict[N, int] = {}
     stack: list[N] = []

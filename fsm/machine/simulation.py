@@ -1,7 +1,7 @@
 """Generation of random legal traces of a machine.
 
-Every event that may happen is equally likely, even if it is refused or ignored.  If calls may overlap, their requests
-and replies interleave.  The same seed always produces the same trace.
+Every possible event is equally likely, even if it is refused or ignored.  If calls may overlap, their requests and
+replies interleave.  The same seed always produces the same trace.
 """
 
 import random
@@ -41,9 +41,9 @@ def simulate(
 ) -> Iterator[Observation]:
     """Simulate *machine* and yield at least *length* observations of *entities* entities.
 
-    Up to *overlap* calls are in progress on each entity, and those that remain at the end get their replies.  Events
-    about which the specification is silent do not occur.  The trace is shorter than *length* if every entity reaches
-    a state after which nothing can be observed.
+    Up to *overlap* calls are in progress on each entity.  Calls that are still in progress at the end get their
+    replies.  Events do not occur where the specification is silent about them.  The trace is shorter than *length* if
+    nothing can be observed after some point.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")

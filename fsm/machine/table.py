@@ -39,7 +39,7 @@ class Done(Struct, gc=False, frozen=True):
 class Way(Struct, gc=False, frozen=True, kw_only=True):
     """An outcome in a table.
 
-    ``to`` is the index of the state that it leads to.  In a system, ``done`` holds the steps of its parts.
+    ``to`` is the index of the next state.  In a system, ``done`` holds the steps of its parts.
     """
 
     index: int
@@ -66,14 +66,14 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The name of the event or, for the ends of a call, that name after an ellipsis, as in ``…start``."""
+        """The name of the event, preceded by an ellipsis if the row is for the ends of a call (``…start``)."""
         return f"…{self.event.name}" if self.ends else self.event.name
 
 
 class TransitionSystem(Protocol):
-    """Interface of everything that can be explored.
+    """Interface of the tables that can be explored: :class:`Table` and ``SystemTable``.
 
-    Implementations are :class:`Table` and ``SystemTable``, whose states are created on demand.
+    The states of a ``SystemTable`` are created on demand.
     """
 
     @property
@@ -97,8 +97,8 @@ class TransitionSystem(Protocol):
 class Table:
     """A machine with numbered states and rows, and the possible ways in each cell.
 
-    ``ways`` lists the ways of all cells, and ``origin`` the (row, state) cell of each of them.  ``row`` maps an event
-    to its row, and ``end`` maps a row to the row of its ends.  :class:`InProgress` adds calls in progress.
+    ``ways`` lists the ways of all cells, and ``origin`` gives the (row, state) cell of each way.  ``row`` maps an
+    event to its row.  ``end`` maps the row of a call to the row for the ends of that call.
     """
 
     machine: Machine
@@ -113,7 +113,10 @@ class Table:
     cells: tuple[tuple[Way, ...] | None, ...]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways of *row* in *state*: ``()`` if it cannot happen, or ``None`` if the model is silent."""
+        """Return the ways of *row* in *state*.
+
+        The result is empty if the event cannot happen, and ``None`` if the model is silent.
+        """
         return self.cells[row * len(self.states) + state]
 
     def blocked(self, _state: int, _row: int) -> tuple[Way, ...]:
@@ -129,7 +132,7 @@ class Table:
         return True
 
     def cell(self, state: int, row: int) -> Cell | None:
-        """Return the model's cell, or ``None`` if *row* is an ends row and the model has no ends for *state*."""
+        """Return the cell of *row* in *state*, or ``None`` if the model does not specify how the call ends there."""
         event = self.rows[row].event
         name = self.states[state]
         return event.ends.get(name) if self.rows[row].ends else event.cells[name]
@@ -144,8 +147,7 @@ class Table:
 def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
     """Return *machine* as a table with states and events in the model's order.
 
-    To save time, rows are reused from *like*, a table with the same states, if their events and the numbers of their
-    ways are the same.
+    *like* may be a table with the same states.  To save time, its rows are reused where events and numbering agree.
 
     >>> from fsm.language.library import load
     >>> table = tabulate(load("examples/models/door.toml"))
@@ -209,12 +211,12 @@ def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None,
 
 
 BegunCalls: TypeAlias = tuple[int, ...]
-"""The sorted ``ends`` rows of all calls that have begun."""
+"""The calls that have begun, as a sorted tuple of their ``ends`` rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InProgress(Table):
-    """A table whose states are the configurations of the table ``of``: its states, each with the calls in progress.
+    """A table whose states are configurations: states of the table ``of`` together with the calls in progress.
 
     A configuration without calls has the same number as its state.  ``states`` and ``shows`` grow as configurations
     are found, and may contain the same value several times.
@@ -230,10 +232,9 @@ class InProgress(Table):
         return self._find_ways(state, row)[0]
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways that are possible but left out of the table.
+        """Return the ways that are left out because too many calls would be in progress.
 
-        They begin a call of an event of which *overlap* calls are in progress already.  Unspecified ends of calls are
-        not among them.
+        Unless the table includes them, ends of calls that the model does not specify are returned, too.
         """
         return self._find_ways(state, row)[1]
 
@@ -293,8 +294,8 @@ class InProgress(Table):
 def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None = None) -> Table:
     """Return *table* extended to configurations with up to *overlap* calls of each event in progress.
 
-    If no call takes time, this is *table* itself.  If *like* is given, which must be the extension of a table with
-    the same states and rows, configurations have the same numbers as there.
+    If no call takes time, *table* itself is returned.  *like* may be the extension of a table with the same states
+    and rows, so that configurations get the same numbers as there.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -324,7 +325,7 @@ def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None
 
 
 def closed(table: Table) -> Table:
-    """Add to *table* every configuration that can be reached from any state, and return *table*."""
+    """Add all reachable configurations to *table*, and return *table*."""
     if isinstance(table, InProgress):
         further = table.beyond()
         for state, _ in enumerate(table.states):  # the list grows during the iteration

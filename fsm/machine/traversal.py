@@ -1,4 +1,4 @@
-"""Generic breadth-first search: edges in order, reachable nodes, and shortest paths.
+"""Generic breadth-first search.
 
 To search for a node or an edge, stop the iteration once it is found.
 """
@@ -37,11 +37,11 @@ class LimitError(Exception):
 
 
 class BreadthFirst(Generic[N, E]):
-    """Breadth-first iterator over all edges reachable from *starts*.
+    """Breadth-first iterator over all edges that can be reached from *starts*.
 
-    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance.
-    ``last`` and ``before`` map all of them but the starts to the last edge of a shortest path and to the node before
-    it.  When an edge is yielded, ``node`` is its source, and its target, if it is new, is not in these mappings yet.
+    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance.  For
+    all nodes except the starts, ``last`` gives the last edge of a shortest path, and ``before`` gives the node before
+    it.  When an edge is yielded, ``node`` is its source.  Its target is added to the mappings afterwards.
 
     Raise :class:`LimitError` as soon as more than *limit* nodes are found, unless *limit* is 0.  *watch* is called
     regularly with the progress, and can end the search by raising an exception.
@@ -80,7 +80,7 @@ class BreadthFirst(Generic[N, E]):
             further = depth[node] + 1
             for edge in following(node):
                 yield edge
-                to: N = edge.to  # type: ignore[assignment]  # E leads from nodes to nodes
+                to: N = edge.to  # type: ignore[assignment]  # the edges lead to nodes
                 if to not in depth:
                     depth[to] = further
                     if len(depth) > limit:
@@ -107,7 +107,7 @@ class BreadthFirst(Generic[N, E]):
 
 
 class Numbering(dict[N, int]):
-    """Mapping that numbers each key when the key is first looked up.
+    """A mapping that assigns the next number to each new key.
 
     ``listed`` holds the keys in the order of their numbers.
 
@@ -120,7 +120,7 @@ class Numbering(dict[N, int]):
         super().__init__()
         self.listed: list[N] = []
         for each in first:
-            self[each]  # the look-up in __missing__ assigns a number to the key
+            self[each]  # looking up a new key assigns a number to it
 
     def __missing__(self, each: N) -> int:
         number = self[each] = len(self.listed)

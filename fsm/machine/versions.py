@@ -15,7 +15,7 @@ PATCH: Final = 3
 
 
 class Bounded(Protocol):
-    """Anything that applies to versions from ``since`` (inclusive) to ``until`` (exclusive)."""
+    """Interface of objects that apply to versions from ``since`` (inclusive) to ``until`` (exclusive)."""
 
     @property
     def since(self) -> str: ...
@@ -34,7 +34,9 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def parted(name: str) -> tuple[str, str]:
-    """Split the profile name *name* into a product and a version, which is empty if the name contains none.
+    """Split a profile name into a product and a version.
+
+    The version is empty if the name does not contain a version.
 
     >>> parted("acme-2.4.0-rc.1"), parted("acme-main")
     (('acme', '2.4.0-rc.1'), ('acme-main', ''))
@@ -63,7 +65,7 @@ def profiles_of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str
 
 
 def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
-    """Map each of the ``+``-separated names in *asked* to the profile that it refers to.
+    """Map each of the ``+``-separated names in *asked* to the name of the matching profile.
 
     A name that matches no profile, or more than one, is mapped to an empty string.
 
@@ -77,12 +79,12 @@ def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
 
 
 def within(asked: str | None, profiles: Mapping[str, Bounded]) -> str | None:
-    """Keep only the names in *asked* that match one of *profiles*, or return ``None`` if no name does."""
+    """Return the names in *asked* that match one of *profiles*, joined by ``+``, or ``None`` if no name does."""
     return "+".join(each for each, name in meant(asked, profiles).items() if name) or None
 
 
 def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) -> tuple[str, str] | None:
-    """Return the first name in *asked* that matches no profile in *groups*, with a hint, or ``None``."""
+    """Return the first name in *asked* that matches no profile, with a hint, or ``None`` if all names match."""
     for name in meant(asked, {}):
         if not any(within(name, profiles) for profiles in groups):
             return name, _advice(name, {key: each for profiles in groups for key, each in profiles.items()})

@@ -1,8 +1,8 @@
 """Check whether a trace is a behaviour of a machine.
 
-The monitor keeps a belief about every live entity: the possible situations, given the observations so far
-(:mod:`fsm.machine.calls`).  It remembers only a limited number of entities at rest, which are back in the initial
-state or known only by name.  Memory is therefore bounded by the number of live entities.
+The monitor keeps a belief about every live entity: the situations that are possible given the observations so far
+(:mod:`fsm.machine.calls`). Entities at rest are back in the initial state or known only by name, and only a limited
+number of them are remembered. Memory is therefore bounded by the number of live entities.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REMEMBERED: Final = 65_536
 """Maximum number of entities at rest to remember. An older entity at rest is treated as if it had never been seen."""
 
 OPEN: Final = 1_024
-"""Maximum number of violations in an endless trace that may wait for the next observation of their entity."""
+"""Maximum number of violations in an endless trace that may stay open until the next observation of their entity."""
 
 
 class Monitor:
@@ -101,10 +101,10 @@ class Monitor:
         return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
-        """Process one observation, and return its violations, one for each entity concerned.
+        """Process one observation and return its violations, at most one per entity.
 
-        The n-th observation is assumed to be on line n.  :meth:`judgement` groups the violations and takes into
-        account what happened after each of them.  Raise ``ValueError`` for an event that the machine does not have.
+        The n-th observation is assumed to be on line n. :meth:`judgement` groups the violations and takes into
+        account what happened after each of them. Raise ``ValueError`` for an event that the machine does not have.
         """
         if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
@@ -119,7 +119,7 @@ class Monitor:
         self._entities.sweep()
 
     def follow(self, seen: Observation, line: int | Line) -> Mapping[str, Sequence[BeliefMove]]:
-        """Process one observation, and return the steps of each entity, those for assumed events first."""
+        """Process one observation and return the steps of each entity. Steps for assumed events come first."""
         self.observations += 1
         self._steps.followed = followed = dict[str, list[BeliefMove]]()
         self._process(seen, line)
@@ -128,7 +128,7 @@ class Monitor:
         return followed
 
     def take(self, batch: Batch) -> bool:
-        """Process the columns of *batch*, skipping entities of other kinds, and return whether that was possible."""
+        """Process the columns of *batch* and return whether this was possible. Skip entities of other kinds."""
         if batch.columns is None or self._assumptions.number or (automaton := self._automaton()) is None:
             return False
         at, size = 0, len(batch.lines)
@@ -305,7 +305,7 @@ class Monitor:
     def shed(self) -> None:
         """Limit the memory that an endless trace needs.
 
-        The oldest open violations are closed, and the states of the oldest entities are forgotten.
+        This closes the oldest open violations and forgets the states of the oldest entities.
         """
         entities = self._entities
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):

@@ -1,8 +1,7 @@
 """Run columns of observations through a monitor's beliefs with compiled code.
 
-A table maps each belief and each kind of observation to the next belief. The table is filled lazily, like the state
-table of RE2. If the table lacks a step, the monitor computes the step. The step is then added to the table if it does
-nothing except change the belief.
+A table maps each belief and each kind of observation to the next belief. It is filled lazily, like the state table of
+RE2: the monitor computes a missing step and adds it to the table if the step changes nothing but the belief.
 """
 
 from collections import OrderedDict
@@ -42,7 +41,7 @@ from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
 
 SKIPPED: Final = -1
 SLOWLY: Final = -2
-"""Stands for the kind of a row that the monitor must process or that concerns another machine."""
+"""Marks a row that the monitor must process itself or that concerns another machine."""
 
 link: Callable[[Numbers, Number, Number], None] = lean_inner(cast("Any", linked))
 unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", remove_from_list))
@@ -51,9 +50,9 @@ unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", remove_from_l
 class KindRows(NamedTuple):
     """The columns of a batch.
 
-    ``numbers`` maps the kinds of the batch to those of the monitor, and its last item is for rows without a kind.
-    ``slots`` contains the slot of each id.  ``began`` contains the slot of the entity in each row in which a time
-    limit starts to run, and -1 in all other rows.
+    ``numbers`` maps the kinds of the batch to those of the monitor. Its last item is for rows without a kind.
+    ``slots`` contains the slot of each id. ``began`` contains, for each row, the slot of the entity whose time limit
+    starts to run, or -1 if no time limit starts.
     """
 
     kind: Codes
@@ -65,12 +64,12 @@ class KindRows(NamedTuple):
 
 
 class StepTable(NamedTuple):
-    """The next belief for each belief and kind of observation, or -1 if the next belief is unknown.
+    """A table of the next belief for each belief and kind of observation. Unknown beliefs are -1.
 
-    ``taken`` counts how often each step was taken.  ``rests`` marks beliefs at rest, and ``timed`` marks beliefs with
-    a state that has a time limit.  ``limits`` contains the number of nanoseconds after which the first such state is
-    overdue, or -1 if no time limit is running.  ``asks`` marks kinds that are requests, and ``leads`` marks kinds
-    that may move entities or show their state.
+    ``taken`` counts how often each step was taken. ``rests`` marks beliefs at rest, and ``timed`` marks beliefs with
+    a state that has a time limit. ``limits`` contains the shortest running time limit of each belief in nanoseconds,
+    or -1 if none is running. ``asks`` marks kinds that are requests, and ``leads`` marks kinds that may move entities
+    or show their state.
     """
 
     to: NDArray[np.int32]
@@ -129,8 +128,7 @@ def moved(rows: KindRows, row: Number, slot: Number, to: Number, table: StepTabl
 def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: StepTable, cells: Numbers) -> Number:
     """Process observations from row *first* on, and return the first row that the monitor must process.
 
-    *unseen* is the belief about an entity that has not been seen yet.  At most *most* entities at rest are
-    remembered.
+    *unseen* is the belief about an entity that has not been seen yet. At most *most* entities at rest are remembered.
     """
     for row in range(first, rows.kind.shape[0]):
         kind = rows.numbers[rows.kind[row]]
@@ -158,18 +156,18 @@ def run(rows: KindRows, first: Number, unseen: Number, most: Number, table: Step
 
 
 CELLS: Final = 1 << 22
-"""Maximum number of table entries.  Before a table becomes larger, all unused beliefs are forgotten."""
+"""Maximum number of table entries. All unused beliefs are forgotten before a table becomes larger."""
 
 
 @dataclass(slots=True, kw_only=True)
 class BeliefAutomaton:
-    """Runs the observations of the ``entities`` of one monitor through compiled code.
+    """Runs the observations of one monitor through compiled code.
 
-    An entity is skipped unless its kind is in ``of``.  Lines without a file belong to ``file``.  ``slowly(seen,
-    line)`` lets the monitor process an observation, as it must for each entity in ``kept``, and compiled code stops
-    at the first of ``assumptions``.  ``leads(kind)`` returns whether observations of that kind may move an entity or
-    show its state.  ``forget`` lets the monitor forget unused beliefs and kinds.  Compiled code processes an
-    observation that assigns an id only if the id is certainly fresh according to ``ids``.
+    Only entities whose kind is in ``of`` are processed. Lines without a file belong to ``file``. ``slowly(seen,
+    line)`` lets the monitor process an observation, as it must for the entities in ``kept``. Compiled code stops at
+    the first of ``assumptions``. ``leads(kind)`` returns whether observations of that kind may move an entity or show
+    its state. ``forget`` makes the monitor forget unused beliefs and kinds. Compiled code processes an observation
+    that assigns an id only if ``ids`` shows that the id is certainly fresh.
     """
 
     entities: Entities
@@ -201,9 +199,9 @@ class BeliefAutomaton:
         self._table = _table(1, 1)
 
     def has_room(self) -> bool:
-        """Return whether the table has room for all beliefs and kinds, forgetting unused ones if necessary.
+        """Return whether the table has room for all beliefs and kinds. Unused ones are forgotten if necessary.
 
-        They are forgotten only rarely, because forgotten steps must be computed again.
+        This is done rarely, because forgotten steps must be computed again.
         """
         if _exceeds_cells(*self._sizes()) and self._waited >= CELLS:
             self._waited = 0
@@ -216,7 +214,7 @@ class BeliefAutomaton:
     def feed(self, batch: Batch, columns: Columns, first: int, *, unseen: Belief) -> int:
         """Process *batch* from row *first* on, and return the first row that was not processed.
 
-        All rows are processed unless the monitor forgets beliefs.  *unseen* is the belief about an entity that has
+        Processing stops early only if the monitor forgets beliefs. *unseen* is the belief about an entity that has
         not been seen before.
         """
         if self._generation != self.beliefs.generation:
@@ -294,9 +292,9 @@ class BeliefAutomaton:
         taken[:] = 0
 
     def _fresh_rows(self, columns: Columns, kinds: Codes, first: int) -> OrderedDict[str, int]:
-        """Map each certainly fresh id to the row, from *first* on, that assigns it.
+        """Map each id that is certainly fresh to the row that assigns it, starting from row *first*.
 
-        In *kinds*, all other rows that assign ids are set to ``NONE``, so that the monitor processes them.
+        The kinds of all other rows that assign ids are set to ``NONE``, so that the monitor processes them.
         """
         giving = np.array([*self._giving, False])
         found: OrderedDict[str, int] = OrderedDict()
@@ -358,7 +356,10 @@ def _widen(table: StepTable, beliefs: int, kinds: int) -> StepTable:
 
 
 def _read_only(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
-    """Return a contiguous, read-only view of *array*, so that functions are compiled for only one argument type."""
+    """Return a contiguous, read-only view of *array*.
+
+    Functions are then compiled for only one argument type.
+    """
     given = np.ascontiguousarray(array, kind).view()
     given.flags.writeable = False
     return given

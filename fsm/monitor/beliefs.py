@@ -1,7 +1,7 @@
-"""Store each belief once, together with the step that each observation takes from the belief.
+"""Store each belief once, together with the steps that lead from it.
 
-Most observations start from a belief that other entities have had before, so processing them needs only a look-up.
-Beliefs that are no longer needed are forgotten.
+Most observations find an entity in a belief that other entities have had before, so processing them needs only a
+look-up. Beliefs that are no longer needed are forgotten.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from fsm.monitor.scene import Scene
 from fsm.trace import Key
 
 MACHINES: Final = 32
-"""Maximum number of :class:`Shared` results to cache, one for each machine, profile and set of shown signals."""
+"""Maximum number of :class:`Shared` results to cache."""
 
 KEPT: Final = 100_000
 
 
 class Shared:
-    """The dynamics of *machine* under *profile*, with cached results, for traces that show the signals *seen*.
+    """The dynamics of *machine* under *profile* and cached results, for traces that show the signals in *seen*.
 
-    ``others`` are the tables of the other profiles.  ``beginning`` holds the configurations of an entity in the
-    initial state, and ``everything`` those of an unknown entity.  ``pairs`` holds the reachable (row, state) pairs,
-    and ``ended`` the states in which no event with an RPC name changes the state.  ``there`` is a bit set of the
-    states that show a different value from the initial state.
+    ``others`` are the tables of the other profiles. ``beginning`` holds the configurations of an entity in the
+    initial state, and ``everything`` those of an unknown entity. ``pairs`` holds the reachable (row, state) pairs.
+    ``ended`` holds the states that no event with an RPC name changes. ``there`` is a bit set of the states that do
+    not show the same value as the initial state.
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
@@ -103,30 +103,30 @@ def _ended(table: Table, state: int) -> bool:
 
 
 INTERNED: Final = 200_000
-"""Maximum number of configurations and steps to cache in addition to the configurations that are in use."""
+"""Maximum number of configurations and steps to cache, not counting the configurations in use."""
 
 FEW: Final = 64
-"""Size of a small belief: at most this many configurations plus one per state. Steps from it are always computed."""
+"""Steps from beliefs with at most this many configurations, plus one per state, are always computed."""
 
 TRIED: Final = 56_000
-"""Initial budget for steps from large beliefs. The cost of a step is the number of configurations in the belief."""
+"""Initial budget for steps from large beliefs. A step costs the number of configurations in the belief."""
 
 EACH: Final = 25
 """Number of configurations that each computed step adds to the budget."""
 
 CALLS: Final = 4
-"""Number of calls in progress that cost the same as one more configuration."""
+"""Number of calls in progress that cost as much as one more configuration."""
 
 
 @dataclass(slots=True, eq=False)
 class Belief:
-    """An interned set of configurations, and the step that each observation takes from it.
+    """A set of configurations that is stored only once, and the step that each observation takes from it.
 
-    ``since`` is a bit set of the states that the entity may have been in since it was created, in any of which a call
-    whose request was not recorded may have acted.  ``rests`` is true if nothing is known about the entity, or if no
-    reply is awaited and the entity is in the initial state or in a state that it never leaves.  ``timed`` is true if
-    the entity may be in a state with a time limit, and ``limit`` is the shortest time limit, in seconds, that began
-    at start 0, the oldest start.  ``number`` is the index in ``Beliefs.listed``.
+    ``since`` is a bit set of the states that the entity may have been in since it was created. A call whose request
+    was not recorded may have acted in any of them. ``rests`` is true if nothing is known about the entity. It is also
+    true if no reply is awaited and the entity is in the initial state or in a state that it never leaves. ``timed``
+    is true if the entity may be in a state with a time limit. ``limit`` is the shortest time limit, in seconds, that
+    began at start 0, the oldest start. ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations
@@ -147,11 +147,11 @@ class Belief:
 
 @dataclass(slots=True, eq=False)
 class BeliefStep:
-    """The step that an observation causes from one belief to the next, and the number of times the step was taken.
+    """The step from one belief to the next on an observation, and the number of times it was taken.
 
     ``to`` is the next belief, ``kind`` is the kind of the observation, and ``cells`` are the cells that explain it.
-    ``plain`` is true if there is nothing to report and the entity stays alive.  ``leads`` is true if the observation
-    may move entities or show their state.  At least one deviation of each group in ``tolerated`` certainly occurred.
+    ``plain`` is true if there is nothing to report and the entity stays alive. ``leads`` is true if the observation
+    may move entities or show their state. At least one deviation of each group in ``tolerated`` certainly occurred.
     ``starts`` maps the starts of the time limits in ``to`` to their numbers in the previous belief, or to
     :data:`NOW`.
     """
@@ -175,8 +175,8 @@ class BeliefStep:
 class Beliefs:
     """All beliefs that entities of a machine have or may have again.
 
-    ``listed`` holds the beliefs, and ``kinds`` the kinds of observations, each at the index that is its number.
-    ``generation`` changes when beliefs and kinds are numbered again, and when another belief is marked as at rest.
+    ``listed`` holds the beliefs and ``kinds`` the kinds of observations, each at the index that is its number.
+    ``generation`` changes when they are renumbered, and when another belief is marked as at rest.
     """
 
     def __init__(self, shared: Shared) -> None:
@@ -231,7 +231,7 @@ class Beliefs:
         return self._size > self._room
 
     def forget(self, held: Iterable[Belief]) -> None:
-        """Forget all steps, kinds and beliefs except for the beliefs in *held*, which get new numbers."""
+        """Forget all steps, kinds and beliefs except for the beliefs in *held*, which are renumbered."""
         self.count()
         for belief in self._known.values():
             belief.next.clear()
@@ -266,8 +266,9 @@ class Beliefs:
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
     """Return the deviations that certainly occurred, and the configurations without them.
 
-    At least one deviation of each group occurred.  A deviation on which all configurations depend is a group of its
-    own; in a group of several, each configuration depends on at least one of them.
+    The deviations are returned in groups, and at least one deviation of each group occurred. A deviation on which all
+    configurations depend is a group of its own. In a larger group, each configuration depends on at least one
+    deviation.
     """
     everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
     certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]

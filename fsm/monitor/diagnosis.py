@@ -17,10 +17,9 @@ from fsm.trace import Key, Line, Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """The diagnosis of a violation, without the entity and the time.
+    """The diagnosis of a violation, without its entity and time.
 
-    ``after`` contains the configurations after legal traces that are one edit away.  The monitor continues from
-    there.
+    The monitor continues from the configurations ``after``, which follow legal traces that are one edit away.
     """
 
     cause: Cause
@@ -85,8 +84,9 @@ def reasons(scene: Scene) -> tuple[Fault, tuple[Permitted, ...], Clause]:
 def _fault(scene: Scene) -> Fault:
     """Return the part of the observation that is at fault.
 
-    That is the state that was shown or met, or the output, if the observation is legal without it, and otherwise the
-    reply of a call or the event itself.  A met state is not at fault if the entity may be in that state.
+    If the observation is legal without the state that was shown or met, or without the output, that part is at fault.
+    Otherwise, the reply of a call or the event itself is at fault. A met state is not at fault if the entity may be
+    in that state.
     """
     seen = scene.seen
     if seen.output:
@@ -201,8 +201,8 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
         case Cause.STATE:
             cells = _contradicted_cells(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
-            # The recording shows only an output and not its event. If no cell of the state emits the output, the
-            # output breaks the strongest clause of the events that can emit it in other states.
+            # The recording shows an output without its event. If no cell of the state emits the output, it breaks the
+            # strongest clause of the events that can emit it in other states.
             makers = [
                 row.index for row in table.rows if not row.ends and _may_cause(table, row.index, output=fault.illegal)
             ]
@@ -214,7 +214,7 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
 
 
 def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return the cells that contradict the state that was shown or met. Use the first source that yields a cell.
+    """Return the cells that contradict the state that was shown or met, from the first source that has any.
 
     1. the call that was refused because of the state it met;
     2. the event after which the state was shown, if this event moves entities;
@@ -263,7 +263,7 @@ def _strength(clause: Clause) -> int:
 
 
 def implied(table: Table) -> Clause:
-    """Return the clause to cite if no cell is to blame, which says that observations must follow from events."""
+    """Return the clause to cite if no cell is to blame. It says that observations must follow from events."""
     machine = table.machine
     clauses = (cell.clause for event in machine.events.values() for cell in event.cells.values())
     weakest = min(clauses, key=_strength, default=None)
@@ -293,7 +293,7 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
 
 
 def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
-    """Yield each event that would make the observation legal if it happened just before, in a specified cell."""
+    """Yield each event that would make the observation legal if it happened just before it."""
     dynamics = replace(scene.dynamics, silence=False)
     for row in dynamics.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == scene.row:

@@ -1,9 +1,9 @@
 """The entities of a monitor, stored in cells that compiled code (:mod:`fsm.monitor.automaton`) can use, too.
 
-An entity is alive, at rest, or new, which means that it has not been seen yet or was forgotten.  The live entities
-form a linked list in the order in which they became alive, and the entities at rest form another.  What does not fit
-into the cells of an entity's slot is stored separately, and then only the monitor may take the next step of the
-entity.
+An entity is alive, at rest, or new, which means that it has not been seen yet or was forgotten. The live entities
+form a linked list in the order in which they became alive, and the entities at rest form another. Anything that does
+not fit into the cells of an entity's slot is stored separately. Only the monitor can then process the next
+observation of the entity.
 """
 
 from array import array
@@ -24,14 +24,17 @@ from fsm.trace import Key, Line, Observation, nanoseconds
 
 
 class Start(NamedTuple):
-    """When a time limit began, in nanoseconds (``None`` if unknown), and on which line."""
+    """The time in nanoseconds at which a time limit began, or ``None`` if it is unknown, and the line."""
 
     at: int | None
     line: int | Line
 
 
 class Late(NamedTuple):
-    """Configurations that are possible only if the time limit of ``way``, which began at ``start``, was broken."""
+    """Configurations that are possible only if a time limit was broken.
+
+    The time limit is that of ``way``, and it began at ``start``.
+    """
 
     way: int
     start: Start
@@ -77,13 +80,13 @@ neighbours of an entity that is at rest or alive.
 AT_REST, NEW = -1, -2
 
 RESTING, ALIVE, NOBODY = 0, SIZE, 2 * SIZE
-"""Slots without an entity: the ends of the lists of entities at rest and alive, and a slot that is always new."""
+"""Slots without an entity: the ends of the two lists of entities, and a slot that is always new."""
 
 ALL: Final = ALIVE
 """The slot that stands for all entities.  Only the monitor may take their steps."""
 
 RESTS, MET, TAKEN = range(RESTING, RESTING + 3)
-"""Counters: the entities at rest, the entities that compiled code has met, and the observations it has processed."""
+"""Counters of entities at rest, entities that compiled code has met, and observations that it has processed."""
 
 
 def remove_from_list(cells: MutableSequence[int], slot: int) -> None:
@@ -100,12 +103,13 @@ def linked(cells: MutableSequence[int], slot: int, head: int) -> None:
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """A live entity, with its belief and everything else that is needed to process its next observation.
+    """A live entity, with everything that is needed to process its next observation.
 
-    ``last`` and ``led`` are kinds of observations, or :data:`NONE`.  ``assumed`` is the number of events that may
-    have happened to all entities and that the belief takes into account.  The belief may depend on the events from
-    number ``rested`` on, and on the entity's ``own`` assumed events.  ``starts`` are the starts of the time limits in
-    the belief, and ``late`` holds configurations that are possible only if a time limit was broken.
+    ``last`` and ``led`` are kinds of observations, or :data:`NONE`. ``assumed`` is the number of possible events that
+    concern all entities and that the belief takes into account. The belief may depend on the events from number
+    ``rested`` on, and on the events in ``own``, which are assumed for this entity only. ``starts`` are the starts of
+    the time limits in the belief, and ``late`` holds configurations that are possible only if a time limit was
+    broken.
     """
 
     belief: Belief
@@ -124,14 +128,14 @@ class Life:
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
 
     def fits(self) -> bool:
-        """Return whether the cells of a slot can hold all that is known about the entity.
+        """Return whether the cells of a slot can hold everything that is known about the entity.
 
-        They cannot hold ``own`` or ``late``, more than one start, or a start before the epoch.
+        They cannot hold ``own``, ``late``, more than one start, or a start before the epoch.
         """
         return not (self.late or self.own or self.starts[1:]) and all((each.at or 0) >= 0 for each in self.starts)
 
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
-        """Return the configurations whose time limits have not expired at *seen*, and add the others to ``late``."""
+        """Return the configurations whose time limits have not expired at *seen*. Add the others to ``late``."""
         now = nanoseconds(seen.at) if self.starts else None
         late = defaultdict[tuple[int, Start], set[Configuration]](set)
         for each in self.belief.configurations if now is not None else ():
@@ -146,13 +150,13 @@ class Life:
 
 
 class Entities:
-    """The entities of a monitor with their *beliefs*, of which only the latest *most* at rest are remembered."""
+    """The entities of a monitor. At most *most* entities at rest are remembered."""
 
     def __init__(self, beliefs: Beliefs, most: int) -> None:
         self.slots: dict[str, int] = {"": ALL}
         self.cells: array[int] = array("q", [0] * 3 * SIZE)
         self.lines: dict[int, int | Line] = {}
-        """Maps a slot to the line on which the time limit of its entity began."""
+        """The line on which each running time limit began, by the slot of its entity."""
         self.most = most
         self._beliefs = beliefs
         self._ids: dict[int, str] = {}
@@ -164,7 +168,7 @@ class Entities:
         self.cells[ALL + PLACE], self.cells[ALL + BELIEF], self.cells[NOBODY + PLACE] = AT_REST, NONE, NEW
 
     def slot(self, identity: str) -> int:
-        """Return the slot of *identity*, allocating one if necessary.  :meth:`sweep` frees unused slots."""
+        """Return the slot of *identity*, allocating one if necessary. :meth:`sweep` frees unused slots."""
         slot = self.slots.get(identity)
         if slot is None:
             if not self._free:
@@ -184,7 +188,7 @@ class Entities:
 
     def _grow(self, count: int) -> None:
         before, more = len(self.cells), max(len(self.cells), (count + 60) * SIZE)
-        # Compiled code may be using the cells. They therefore cannot be resized in place.
+        # Compiled code may be using the cells, so they cannot be resized in place.
         self.cells = self.cells + array("q", [NEW]) * more
         self._free += range(before + more - SIZE, before - SIZE, -SIZE)
 
@@ -192,14 +196,14 @@ class Entities:
         if len(self.slots) < self._enough:
             return
         cells, before = self.cells, self.slots
-        # In a large table, most entities are new again. Building a new dictionary is cheaper than removing them.
+        # Most entities in a large table are new again, so building a new dictionary is cheaper than removing them.
         self._ids.clear()
         self.slots = {identity: slot for identity, slot in before.items() if cells[slot + PLACE] != NEW}
         self._free += [slot for slot in before.values() if cells[slot + PLACE] == NEW]
         self._enough = 2 * len(self.slots) + MANY
 
     def identity(self, slot: int) -> str:
-        if slot not in self._ids:  # The slot is from `slots_of`. Its id is rarely needed.
+        if slot not in self._ids:  # `slots_of` does not store ids, because they are rarely needed.
             self._ids = {known: name for name, known in self.slots.items()}
         return self._ids[slot]
 
@@ -238,10 +242,10 @@ class Entities:
         cells[slot + SINCE], cells[slot + PLACE], cells[slot + RESTED] = since, life.assumed, life.rested
 
     def take(self, slot: int, seen: Key, assumed: int) -> bool:
-        """Take the step of a living entity for *seen* if it only changes the belief, and return whether it was taken.
+        """Process *seen* for a living entity if this changes only its belief, and return whether it was processed.
 
-        The entity must take *assumed* possible events into account, and no time limit may be running before or after
-        the step.
+        *assumed* is the number of possible events that the entity must take into account. No time limit may be
+        running before or after the step.
         """
         cells, before = self.cells, self.belief(slot)
         step = before.next.get(seen)
@@ -291,7 +295,7 @@ class Entities:
             self.cells[slot] = ~self.cells[slot]
 
     def renumber(self, others: Iterable[Belief]) -> None:
-        """Forget all steps, and all kinds and beliefs that are not used.  The beliefs in *others* count as used."""
+        """Forget all steps, and all unused kinds and beliefs. The beliefs in *others* count as used."""
         cells, kinds = self.cells, self._beliefs.kinds
         alive = [*self.listed(ALIVE)]
         held = [(slot, self.belief(slot)) for slot in (*alive, *self.listed(RESTING))]

@@ -1,6 +1,6 @@
 """Check two kinds of rules that no cell of a machine contains.
 
-The first rule says that ids are fresh: a run of a machine may create an entity again, but a runtime never assigns the
+The first rule is that ids are fresh. In a machine, an entity may be created again, but a runtime never assigns the
 same id twice. The other rules are clauses about the fields of a status.
 """
 
@@ -23,7 +23,7 @@ REMEMBERED: Final = 65_536
 
 
 class FreshIds:
-    """Tracks the ids that are assigned by creations, which are calls that leave the initial state.
+    """Tracks the ids of created entities to detect an id that is assigned twice.
 
     Without *dynamics*, nothing is tracked.
     """
@@ -75,7 +75,7 @@ def _remember(ids: OrderedDict[str, int | None], identity: str, at: int | None) 
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:
-    """Map each call that creates an entity to one of the clauses that make the machine refuse the call.
+    """Map each call that creates an entity to a clause that makes the machine refuse the call.
 
     A call creates an entity if it leaves the initial state when it succeeds.
     """
@@ -91,7 +91,7 @@ def _creations(dynamics: Dynamics) -> dict[str, Clause]:
 
 
 Kept: TypeAlias = dict[str, dict[str, FieldValue]]
-"""Maps each clause to the fields that must keep their values."""
+"""The fields that must keep their values, by clause."""
 
 ENTITIES: Final = 65_536
 
@@ -103,10 +103,10 @@ def demanded(
     before: Kept | None = None,
     possible: Collection[str] = (),
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
-    """Yield each clause that must hold in every state showing *shown*, with its demands on the fields *seen*.
+    """Yield each clause that applies to the shown state *shown*, with its demands on the fields *seen*.
 
-    If *possible* contains some of the states showing *shown*, the other states are ignored.  *before* maps each
-    clause to the values that must not change.  Values that must not change from now on are added to *before*.
+    If *possible* contains some of the states that show this value, the other states are ignored. *before* maps each
+    clause to the values that must not change, and is updated with values that must not change from now on.
 
     >>> from fsm.language.library import load
     >>> found = demanded(load("examples/models/washer.toml"), "WASHING", {"started": 0, "finished": 0})
@@ -135,10 +135,10 @@ def _time(value: FieldValue) -> int | None:
 
 
 class FieldClauses:
-    """Checks the statuses of one trace against the field clauses of *machine*, and adds violations to *folder*.
+    """Checks the statuses in one trace against the field clauses of *machine*, and adds violations to *folder*.
 
-    Each violation comes with the known deviations of *profiles* that explain it.  ``tested`` counts how often each
-    clause was tested.
+    Each violation lists the known deviations in *profiles* that explain it. ``tested`` counts how often each clause
+    was tested.
     """
 
     def __init__(self, machine: Machine, profiles: Iterable[Profile], folder: Folder) -> None:
@@ -164,7 +164,8 @@ class FieldClauses:
     def notice(self, seen: Observation) -> None:
         """Forget the fields that may change after *seen*.
 
-        Those are the fields of the entity after an interruption or a creation, and of all entities after a gap.
+        After a gap, the fields of all entities may change. After an interruption or a creation, only those of the
+        entity may.
         """
         if seen.event in self.anew or (seen.phase == "gap" and not seen.entity):
             self.forget(seen.entity)

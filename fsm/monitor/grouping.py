@@ -1,6 +1,6 @@
 """Group violations by cause.
 
-The first few violations of each cause are kept in full. Further violations are counted.
+The first few violations of each cause are kept in full. The others are only counted.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -25,7 +25,7 @@ NAMED: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A violation that waits for the next observation of its entity, which may show the most likely edits."""
+    """A violation that waits for the next observation of its entity, which may show which edits are most likely."""
 
     observation: Observation
     place: Line
@@ -56,9 +56,9 @@ class _Group:
 
 
 class Folder:
-    """Collects violations and tolerated deviations by cause, in bounded memory unless *every* is true.
+    """Collects violations and tolerated deviations by cause. Memory is bounded unless *every* is true.
 
-    Observations that are not ``wanted`` are left out.  ``found`` is called with each violation as soon as it is
+    Only observations that are ``wanted`` are collected. ``found`` is called with each violation as soon as it is
     found.
     """
 
@@ -83,7 +83,7 @@ class Folder:
             self.found(told)
 
     def fold(self, violation: Violation, *, told: bool = False) -> None:
-        """Add *violation*, and pass it to ``found`` unless *told* says that this has happened already."""
+        """Add *violation*, and pass it to ``found`` unless *told* is true."""
         seen = violation.observation
         if not self.wanted(seen):
             return
@@ -117,7 +117,7 @@ class Folder:
             self._each.setdefault(names, []).append(met)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return a finding for each cause in order of first appearance, then one for each level of other causes."""
+        """Return a finding for each cause in order of first appearance, then one per level for other causes."""
         groups = [(each, False) for each in self._causes.values()] + [(each, True) for each in self._others.values()]
         return tuple(
             Finding(first=tuple(each.whole), count=each.count, entities=len(each.entities), others=others)
@@ -154,14 +154,17 @@ class Assumptions:
     def shed(self, most: int) -> None:
         """Drop old events once more than twice *most* are stored.
 
-        The latest *most* events and the last one of each kind are kept.
+        The latest *most* events and the last event of each kind are kept.
         """
         if len(self._possible) > 2 * most:
             self._first += len(self._possible) - most
             del self._possible[:-most]
 
     def need(self, among: Sequence[Assumed]) -> None:
-        """Record that an event in *among* must have happened: one that is already needed, or else the latest."""
+        """Record that one of the events *among* must have happened.
+
+        If none of them is needed already, the latest is recorded.
+        """
         known = {_assumption_identity(each): each for each in among}
         if known and self._needed.keys().isdisjoint(known):
             self._needed.update([known.popitem()])
@@ -171,7 +174,7 @@ class Assumptions:
 
 
 def _assumption_identity(each: Assumed) -> tuple[object, ...]:
-    """Return what identifies an assumption: its event, entity and times or, without times, its file and line."""
+    """Identify an assumption by its event, entity and times, or by its file and line if it has no times."""
     seen = each.observation
     return (seen.event, seen.entity, seen.start, seen.end) if seen.start is not None else (each.file, each.line)
 

@@ -1,7 +1,7 @@
-"""Explain a belief: the steps that led to each possible state, and the observations that ruled out other states.
+"""Explain the steps that led to each possible state, and the observations that ruled out other states.
 
-Research on databases calls this why-provenance (Buneman, Khanna and Tan, 2001).  Derivations are as short as
-possible. A derivation uses deviations and silent cells only if there is no other derivation.
+Research on databases calls this why-provenance (Buneman, Khanna and Tan, 2001). Derivations are as short as possible.
+A derivation uses deviations and silent cells only if there is no other derivation.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,12 +21,12 @@ from fsm.monitor.scene import Scene
 from fsm.monitor.stepping import TOO_MANY, BeliefMove
 
 TRIED: Final = 20_000
-"""Maximum number of configurations in which to look for derivations.  States in others have no derivation."""
+"""Maximum number of configurations to search for derivations. States in other configurations have no derivation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivation:
-    """The instants that led to ``state``, or none if it was already possible before the observation."""
+    """The instants that led to ``state``. There are none if it was already possible before the observation."""
 
     state: str
     uses: tuple[UsedCell, ...]
@@ -34,11 +34,11 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuledOut:
-    """A state in which the entity cannot have been before an observation, because the observation rules it out.
+    """A state in which the entity cannot have been before an observation.
 
-    ``cause`` is the part of the observation that is illegal in this state. ``permitted`` are the legal alternatives
-    to this part, and ``clause`` is the clause that the part breaks. ``cause`` is ``None`` if the call whose reply was
-    seen could not have ended yet.
+    ``cause`` is the part of the observation that is illegal in this state, ``permitted`` are the legal alternatives
+    to it, and ``clause`` is the clause that it breaks. ``cause`` is ``None`` if the call whose reply was seen could
+    not have ended yet.
     """
 
     state: str
@@ -51,7 +51,7 @@ class RuledOut:
 class Provenance:
     """The reasons why the states ``after`` are possible once ``event`` has been observed or assumed.
 
-    At least one deviation or assumed event of each group in ``needed`` certainly occurred. ``note`` is the note of
+    At least one deviation or assumed event of each group in ``needed`` certainly occurred. ``note`` is the note on
     the step. If ``legal`` is false, nothing explains the observation, and the monitor continues from the states
     ``after``.
     """
@@ -68,7 +68,7 @@ class Provenance:
 def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = None) -> Provenance:
     """Return the reasons why the states after *followed* are possible.
 
-    *known* caches results for a page or report, in which many entities take the same steps.
+    *known* caches results, because many entities on a page or in a report take the same steps.
     """
     scene = followed.scene
     led = (scene.led.event, scene.led.shows, scene.led.met) if scene.led else None
@@ -104,8 +104,8 @@ def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
         if scene.seen.output:
             here = scene.dynamics.closed(each for each in here if not each.queue)
         left = scene.dynamics.observed(here, scene.seen._replace(shows=""), scene.since).configurations
-        # Hidden events may lead out of a part of a belief that has only one state, so this part is not closed.
-        # Neither are the configurations after a reply.
+        # Hidden events may lead to states outside this part of the belief, so the part is not closed. The
+        # configurations after a reply are not closed either.
         possible = any(
             shows[each.state] == (scene.seen.shows or shows[each.state]) for each in scene.dynamics.closed(left)
         )
@@ -133,7 +133,10 @@ def _without_outputs(configurations: Iterable[Configuration]) -> list[Configurat
 
 
 _Edge: TypeAlias = tuple[UsedCell | None, int, Configuration]
-"""The cell used, and the next stage: 0 before the observation takes effect, 1 after that, and 2 after its look-up."""
+"""The cell used, the next stage, and the next configuration.
+
+The stage is 0 before the observation takes effect, 1 after that, and 2 after its look-up.
+"""
 
 
 def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:

@@ -1,4 +1,4 @@
-"""The context of a violation: the belief before the violation, and the observations that led to this belief."""
+"""The context of a violation: the belief before it and the observations that led to this belief."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ from fsm.trace import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """An illegal observation ``seen``, and the belief ``before`` the observation.
+    """An illegal observation ``seen``, and the belief ``before`` it.
 
     ``led`` is the last earlier observation that may have moved the entity or that showed its state. ``others`` are
     the tables of the other profiles. ``since`` is a bit set of the states in which an unrecorded call may have acted.
-    ``again`` is true if the same event was also the last event whose end was observed.
+    ``again`` is true if the last event whose end was observed was the same event.
     """
 
     dynamics: Dynamics

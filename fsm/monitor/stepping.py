@@ -14,13 +14,13 @@ from fsm.trace import Key, Line, Observation, key
 NOTHING: Final = "nothing observed"
 
 TOO_MANY: Final = "too many possibilities"
-"""The note on an observation after which the entity's state is unknown and the monitor stops following it."""
+"""The note on an observation that makes the entity's state unknown, so that the monitor stops following it."""
 
 UNRECORDED: Final = "reply not recorded"
 
 
 class BeliefMove(NamedTuple):
-    """A ``step`` that an entity took in ``scene``. ``before`` includes the states that a time limit has ruled out."""
+    """A ``step`` of an entity in ``scene``. ``before`` includes the states that a time limit has ruled out."""
 
     before: Configurations
     scene: Scene
@@ -30,9 +30,9 @@ class BeliefMove(NamedTuple):
 class Stepping:
     """Computes the steps of one monitor.
 
-    *everything* is the belief about an unknown entity.  Events in *anew* create or interrupt an entity, so their
-    steps are never plain. If *own* is true, the trace was written for this machine, and missing replies are noted.
-    Unless ``followed`` is ``None``, it collects the steps of each entity in order.
+    *everything* is the belief about an unknown entity. Events in *anew* create or interrupt an entity, so their steps
+    are never plain. If *own* is true, the trace was written for this machine, and missing replies are noted.
+    ``followed`` collects the steps of each entity in order, unless it is ``None``.
     """
 
     def __init__(self, shared: Shared, beliefs: Beliefs, everything: Belief, anew: set[str], *, own: bool) -> None:
@@ -50,7 +50,7 @@ class Stepping:
         return step
 
     def _step_in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
-        """Return the step of *life* for *seen*, which breaks a time limit if only late configurations explain it."""
+        """Return the step of *life* for *seen*. It breaks a time limit only if nothing else explains *seen*."""
         if not life.starts and not life.late:
             return self._take(life.belief, seen, life)
         what, known = key(seen), len(life.late)

@@ -1,12 +1,12 @@
 """Machines and systems that differ from an original in a single respect, and the properties that they break.
 
-A *mutant* is a machine or system with one error that an author could make. A property that no mutant breaks detects
-no error. A mutant that breaks no property is *equivalent* if no observation distinguishes it from the original.
-Otherwise it is a *survivor* and shows an error that the properties do not detect (DeMillo, Lipton and Sayward, 1978).
+A *mutant* is a machine or system with one error that an author could make. A property that no mutant breaks detects no
+error. A mutant that breaks no property is *equivalent* if no observation distinguishes it from the original. Otherwise
+it is a *survivor* and shows an error that the properties do not detect (DeMillo, Lipton and Sayward, 1978).
 
-This module makes mutants, and :mod:`~fsm.mutation.outcomes` finds the properties that they break.  In a machine, one
-cell has a wrong target, kind, reply or output, or lacks an alternative.  In a system, one joint event lacks a step or
-condition, has another target, or takes its steps in another order.
+This module makes mutants, and :mod:`~fsm.mutation.outcomes` finds the properties that they break. In a mutant of a
+machine, one cell has a wrong target, kind, reply or output, or lacks an alternative. In a mutant of a system, one joint
+event lacks a step or condition, has a wrong target, or takes its steps in a wrong order.
 """
 
 from collections import Counter
@@ -27,7 +27,10 @@ from fsm.machine.product.system import System
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A machine with one change, in the cell of ``event`` in ``state`` (in the end of the call, if ``ends``)."""
+    """A machine with one changed cell, which is the cell of ``event`` in ``state``.
+
+    If ``ends`` is true, it is the cell for the end of the call.
+    """
 
     name: str
     event: str
@@ -38,10 +41,10 @@ class Mutant:
 
 
 def mutants(machine: model.Machine) -> Iterator[Mutant]:
-    """Yield every mutant of *machine*, in the order of the events and states of the machine.
+    """Yield every mutant of *machine*, in the order of its events and states.
 
-    Each mutant has a unique name. Each mutant is well formed, and the changed cell has a different meaning. Two
-    mutants may be equal.
+    Mutants are well formed and have unique names. The changed cell has a different meaning. Two mutants may be
+    equal.
 
     >>> from fsm.language.library import load
     >>> door = load("examples/models/door.toml")
@@ -70,7 +73,10 @@ class _CellMutants:
     outputs: tuple[str, ...]
 
     def mutant(self, name: str, cell: model.Cell) -> Mutant | None:
-        """Return the machine with *cell* in this place, or ``None`` if some call would then never end."""
+        """Return the machine with *cell* in this place.
+
+        Return ``None`` if some call would then never end.
+        """
         event = self.event
         if isinstance(cell, model.Moves) and self.ends:
             changed = replace(event, ends={**event.ends, self.state: cell})
@@ -173,8 +179,8 @@ _Steps = tuple[str | WrittenStep, ...]
 class JointMutant:
     """A system with one change in the joint event or part ``event``.
 
-    The change can be made in the system with any number of copies of its parts. If ``way`` is not empty, it is in the
-    way of that name.
+    The change does not depend on the number of copies of the parts. If ``way`` is not empty, it is the name of the
+    changed alternative.
     """
 
     name: str
@@ -185,10 +191,10 @@ class JointMutant:
 
 
 def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None = None) -> Iterator[JointMutant]:
-    """Yield every mutant of *system*, which is the system of *file* under *profile*.
+    """Yield every mutant of *system*, which was built from *file* under *profile*.
 
-    Mutants are in file order, are well formed, and have unique names. No two mutants of the same joint event have the
-    same steps.
+    Mutants are in file order, are well formed, and have unique names. No two mutants of the same joint event have
+    the same steps.
     """
     for name, joint in joint_events(file, profile).items():
         making = _JointMutants(system=system, file=file, profile=profile, name=name, written=joint)

@@ -1,7 +1,7 @@
-"""Derive candidate properties of a machine from its cells, in the property language.
+"""Guess properties of a machine from its cells.
 
-A candidate is a guess at the intention of the machine's author. :mod:`~fsm.mutation.outcomes` checks whether it
-holds and which errors break it. The strongest candidates come first.
+A candidate is a guess at the intention of the machine's author. :mod:`~fsm.mutation.outcomes` checks whether it holds
+and which errors break it. The strongest candidates come first.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fsm.machine.table import tabulate
 from fsm.machine.traversal import closure
 
 ClaimWords: TypeAlias = Mapping[str, str | list[str]]
-"""The claim of a property and its parameters, as they are written in a property file."""
+"""The claim of a property and its parameters, in the form of a property file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A property that a machine may have. ``event`` is empty if it is about several events."""
+    """A property that a machine may have. ``event`` is empty if the property is about several events."""
 
     name: str
     kind: str
@@ -35,7 +35,7 @@ class Candidate:
 
 
 def candidates(machine: Machine) -> Iterator[Candidate]:
-    """Yield properties that *machine* may have and that an error in the machine would break.
+    """Yield properties that *machine* may have and that some error in it would break.
 
     Names may repeat.
 

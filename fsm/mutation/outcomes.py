@@ -1,9 +1,9 @@
-"""Check which properties each mutant of a machine or system breaks, and which mutants are equivalent.
+"""Find the properties that each mutant of a machine or system breaks, and the mutants that are equivalent.
 
-A system with many copies has many states, and most errors show up with one copy of each part. A mutant is therefore
-checked in a smaller system first, and only if it breaks no property there in the full system, within the largest cone
-that the properties need. It is equivalent if it takes the same steps in every state of that cone, or if it is
-bisimilar to the original; otherwise, every property is checked.
+A system with many copies has many states, but most errors show up with one copy of each part. A mutant is therefore
+checked in a smaller system first. If it breaks no property there, it is checked in the full system, restricted to the
+largest cone that the properties need. It is equivalent if it takes the same steps in every state of that cone, or if it
+is bisimilar to the original. Otherwise, every property is checked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutationOutcome(Generic[M_co]):
-    """A mutant, the properties among ``asked`` that it breaks (its ``killers``), and whether it is ``equivalent``."""
+    """A mutant, and its ``killers``: the properties among ``asked`` that it breaks."""
 
     mutant: M_co
     killers: tuple[str, ...] = ()
@@ -57,9 +57,9 @@ def mutation_outcomes(
 ) -> Iterator[MutationOutcome[Mutant]]:
     """Yield the outcome of each mutant of *machine* under *profile*.
 
-    Properties that do not hold as stated on the original machine cannot kill mutants; *unsound* is called with their
-    names. Properties that compare two machines are slow to check, so they are checked only for mutants that no other
-    property kills. Unless *whole* is true, the search for killers of a mutant stops at the first. *advanced* is
+    Properties that do not hold as stated on the original machine cannot kill mutants; *unsound* is called with
+    their names. Properties that compare two machines are slow to check, so they are checked only for mutants that
+    no other property kills. If *whole* is false, only the first killer of each mutant is found. *advanced* is
     called after each mutant.
     """
     profiled = machine.under(profile)
@@ -78,7 +78,7 @@ def mutation_outcomes(
         if not found and not equivalent:
             asked = sound
             found = killers(slow, steps, profile, whole=whole)
-        if found and not whole:  # the next mutant is similar, so the same killer is tried first
+        if found and not whole:  # The next mutant is similar, so try the same killer first.
             quick.sort(key=lambda each: each.name != found[0])
         names = frozenset(each.name for each in asked)
         yield MutationOutcome(mutant=mutant, killers=found, asked=names, equivalent=equivalent)
@@ -88,7 +88,7 @@ def mutation_outcomes(
 def steps_of(mutant: Mutant, stepping: StepCache) -> StepCache:
     table = machine_table(stepping.table)
     changed = tabulate(mutant.machine, like=table)
-    # The tables have different numbers of rows if a call takes time in only one of the machines.
+    # If a call takes time in only one of the machines, the tables have different rows.
     alike = len(changed.rows) == len(table.rows)
     return StepCache(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
 
@@ -116,8 +116,8 @@ def joint_mutation_outcomes(
 ) -> Iterator[MutationOutcome[JointMutant]]:
     """Yield the outcome of each of *mutants* under *profile*.
 
-    *smaller* specifies the same system with fewer copies, which makes most mutants cheaper to kill. The other
-    arguments have the same meaning as for :func:`mutation_outcomes`.
+    *smaller* specifies the same system with fewer copies. Most mutants can be killed there at a lower cost. The
+    other arguments have the same meaning as for :func:`mutation_outcomes`.
     """
     full = _Scope(specification, profile)
     small = _Scope(smaller, profile) if smaller else full
@@ -127,7 +127,7 @@ def joint_mutation_outcomes(
     for mutant in mutants:
         likely = sorted(asked, key=lambda name: mutant.event not in mentioned[name])
         outcome = _outcome(mutant, full, small, likely, whole=whole)
-        if outcome.killers:  # the next mutant is similar, so the same killer is tried first
+        if outcome.killers:  # The next mutant is similar, so try the same killer first.
             asked.sort(key=lambda name: name != outcome.killers[0])
         yield outcome
         advanced()
@@ -172,7 +172,7 @@ class _Scope:
 
 
 class _ChangedSystem:
-    """A mutated system, restricted to the cone that the properties need in it or in the original."""
+    """A mutated system, restricted to the cone that the properties need in the mutant or the original."""
 
     def __init__(self, scope: _Scope, system: System) -> None:
         self.scope = scope

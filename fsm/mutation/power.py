@@ -1,8 +1,8 @@
 """Measure the power of the judge: the number of illegal edits that it detects, and the number of its false alarms.
 
-The form of the recording defines how to edit it, and which edits are *illegal without doubt* (:class:`Reading`). For
-this purpose, the form reads the lines independently of the judge (:mod:`fsm.mutation.strict_reading`).
-``docs/reference/power.md`` contains the reasons.
+The form of the recording defines the possible edits, and decides which of them are *illegal without doubt*
+(:class:`Reading`). For this decision it reads the recording independently of the judge
+(:mod:`fsm.mutation.strict_reading`). ``docs/reference/power.md`` gives the reasons.
 """
 
 import random
@@ -26,10 +26,10 @@ from fsm.scratch import ScratchFolder
 
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
 ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")
-"""The possible answers of the judge to an edit.
+"""The possible reactions of the judge to an edit.
 
-It has *caught* the edit if it finds a new violation of a MUST, *missed* it if it finds nothing new, and reported a
-*surprise* if all new findings are weaker.
+*caught* means that the judge finds a new violation of a MUST, *missed* that it finds nothing new, and *surprise* that
+all new findings are weaker.
 """
 
 EditedLines: TypeAlias = tuple[bytes, ...]
@@ -46,7 +46,7 @@ class RecordingEdit:
     changes: Mapping[int, EditedLines]
 
     def applied(self, lines: Sequence[bytes]) -> list[bytes]:
-        """Return *lines* with this edit applied to them.
+        """Return *lines* after this edit.
 
         >>> RecordingEdit(kind="line dropped", what="b", line=2, changes={1: ()}).applied([b"a", b"b"])
         [b'a']
@@ -60,7 +60,7 @@ class RecordingEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegality:
-    """The reason why an edited recording is illegal: ``acts`` contradict a cell of ``machine``."""
+    """The proof that an edited recording is illegal: the recorded ``acts`` contradict a cell of ``machine``."""
 
     machine: str
     cell: str
@@ -77,10 +77,10 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The answers of the judge to those edits of a recording that are illegal without doubt.
+    """The reactions of the judge to the edits of a recording that are illegal without doubt.
 
-    Of the ``edits`` that are possible, ``tried`` were tried. ``alarms`` and ``surprises`` count what the judge finds
-    in the unedited recording: violations of a MUST, and weaker findings.
+    ``edits`` is the number of possible edits, and ``tried`` the number that were tried. ``alarms`` counts the
+    violations of a MUST that the judge finds in the unedited recording, and ``surprises`` the weaker findings.
     """
 
     name: str
@@ -96,14 +96,14 @@ class Power:
 
 
 class Reading(Protocol):
-    """A recording that can be edited, which its form creates from the arguments of :func:`power_over`."""
+    """A recording that can be edited. Its form creates it from the arguments of :func:`power_over`."""
 
     lines: Sequence[bytes]
 
     def edits(self) -> Iterator[RecordingEdit]: ...
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
-        """Return why *edit*, which results in *lines*, is illegal without doubt, or ``None`` if there is doubt."""
+        """Return the reason why *lines*, the result of *edit*, are illegal, or ``None`` if that is in doubt."""
 
 
 def power_over(
@@ -116,10 +116,11 @@ def power_over(
     limit: int = 0,
     advanced: Callable[[], None] = lambda: None,
 ) -> Power:
-    """Judge every edit of the recording in the file *name*, or a random sample of *limit* edits if *limit* is not 0.
+    """Judge the edits of the recording in the file *name*.
 
-    The sample depends only on *seed*. The recording is judged under *profile*, together with *calls*, the calls of
-    the same run. *assume* controls where the judge assumes restarts. *advanced* is called after each edit.
+    If *limit* is not 0, only a random sample of *limit* edits is judged, which depends only on *seed*. The
+    recording is judged under *profile*, together with *calls*, the calls of the same run. *assume* controls where
+    the judge assumes restarts. *advanced* is called after each edit.
     """
     form = open_recording(name).form
     if not form.power:
@@ -139,7 +140,7 @@ def power_over(
             file.write_bytes(b"\n".join(edited) + b"\n")
             try:
                 return _alarms(judge(file, calls=calls, profile=profile, restarts=assume))
-            except InputError as error:  # the recording itself has the error, so name its file
+            except InputError as error:  # The error is in the recording itself, so the message names its file.
                 named = (replace(each, path=name) if each.path == str(file) else each for each in error.problems)
                 raise InputError(named) from error
 

@@ -1,7 +1,7 @@
-"""Find contradictions between what happened to an entity and its machine, by a simple reading of the cells.
+"""Find contradictions between a machine and the recorded events of an entity, by a simple reading of the cells.
 
-This is a second opinion on the judge: it shares the dataclasses of a machine with it, but none of the engines. It
-tries every order of the acts that their intervals allow, and enumerates the situations in which the entity could be.
+This is a second opinion on the judge. It uses the same dataclasses for machines, but none of the engines. It tries
+every possible order of the recorded acts, and enumerates the situations in which the entity could be.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,16 +14,16 @@ FOREVER: Final = 1 << 63  # end of an act that may happen at any later time
 TOO_MANY: Final = 2_000  # maximum number of situations; if there are more, a reading reports no contradiction
 
 _Calls: TypeAlias = frozenset[tuple[int, bool]]
-"""The acts that are not complete, as pairs of the index of an act and whether it has begun."""
+"""The acts in progress. Each is given by its index, and by whether it has begun."""
 
 _Situation: TypeAlias = tuple[str, _Calls]
 _Way: TypeAlias = tuple[str, tuple[str, ...], bool]
-"""A next state, the replies that fit (none if any reply fits), and whether the call has only begun."""
+"""The next state, the replies that fit (empty if any reply fits), and whether the call has only begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAct:
-    """A call, or an event that an observer received, which happened at one instant between ``start`` and ``end``.
+    """A recorded call or event, which happened at one instant between ``start`` and ``end``.
 
     An empty ``reply`` or ``shows`` is unknown. An act that is not ``certain`` may not have happened at all.
     """
@@ -41,7 +41,7 @@ class RecordedAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """An interval in which the runtime restarted, or may have restarted if it is not ``certain``."""
+    """An interval in which the runtime restarted. If it is not ``certain``, there may have been no restart."""
 
     start: int
     end: int
@@ -50,7 +50,10 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """The first act that no order explains, the acts before it, and the states then possible."""
+    """An act that no order of the acts explains.
+
+    ``before`` lists the acts before it, and ``states`` the states that were possible then.
+    """
 
     act: RecordedAct
     states: tuple[str, ...]
@@ -67,8 +70,8 @@ def contradiction(
 ) -> Contradiction | None:
     """Return the first act that no order of *acts* explains.
 
-    The entity starts in one of the states *initial*. Signals in *unseen* may happen at any time, and hidden events
-    only in *rooms*.
+    The entity starts in one of the states *initial*. The signals in *unseen* may happen at any time. Hidden events
+    may happen only during *rooms*.
 
     >>> from fsm.language.library import load
     >>> acts = [RecordedAct(entity="w", of="", event="empty", start=at, end=at, reply="ok") for at in (1, 2)]
@@ -170,8 +173,8 @@ class _Reading:
                 yield to, calls
         for number, begun in calls:
             act, rest = self.acts[number], calls - {(number, begun)}
-            # If the state has changed since a call began, the call may have no end in the new state. It may then end
-            # in any way.
+            # The state may have changed since the call began. If the model has no end for the call in the new state,
+            # any end is accepted.
             ways = self.then.get((act.event, state), [(state, (), False)]) if begun else self.first[act.event, state]
             for way in ways:
                 if self._is_consistent(act, *way):

@@ -1,4 +1,4 @@
-"""Suggest properties to the author of a machine. The machine has these properties, and its mutants break them."""
+"""Suggest properties to the author of a machine. The machine has them, and some of its mutants do not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DEVIATES: Final = "This profile differs from the model here."
 class Suggestion:
     """A proved property and the mutants that it ``kills``.
 
-    ``fails`` holds the profiles under which it does not hold, with the lengths of the counterexamples.
+    ``fails`` maps the profiles under which the property does not hold to the lengths of the counterexamples.
     """
 
     candidate: Candidate
@@ -43,7 +43,10 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggested:
-    """Properties that kill survivors of a machine, the most effective first, and the survivors that are ``left``."""
+    """Properties that kill survivors, and the survivors that are ``left``.
+
+    The most effective property comes first.
+    """
 
     suggestions: tuple[Suggestion, ...]
     left: tuple[str, ...]
@@ -57,11 +60,11 @@ def suggested(
     taken: Iterable[str] = (),
     advanced: Callable[[], None] = lambda: None,
 ) -> Suggested:
-    """Return properties of *machine* under *profile* that the mutants named in *survivors* break.
+    """Return properties of *machine* under *profile* that kill the mutants named in *survivors*.
 
-    Each property is proved for the machine, and has been checked on the mutants that the suggestion lists. Its name
-    is not in *taken*. The properties are chosen greedily, so that few of them are needed. *advanced* is called for
-    each survivor.
+    Each property is proved for the machine, and checked on the mutants that the suggestion lists. Its name is not
+    in *taken*. The properties are chosen greedily, so that few of them are needed. *advanced* is called for each
+    survivor.
 
     >>> from fsm.language.library import load
     >>> found = suggested(load("examples/models/door.toml"), ["pull in gone: to open"])
@@ -102,7 +105,7 @@ def _failing_profiles(stated: Property, machine: Machine, proved_under: str | No
 
 
 def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
-    """Return up to *most* strong properties of *machine* of many kinds, each with mutants that it kills."""
+    """Return up to *most* strong properties of *machine*, of many kinds, with the mutants that they kill."""
     found = holding(machine)
     stepping = StepCache(tabulate(machine))
     kinds: dict[str, list[str]] = {}
@@ -158,10 +161,10 @@ def written(machine: str, found: Iterable[Candidate]) -> str:
 def table_of(
     candidate: Candidate, catches: Sequence[str] = (), fails: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, object]:
-    """Return the table for *candidate* in a property file.
+    """Return *candidate* as a table of a property file.
 
-    *catches* lists the mutants that the property detects. *fails* maps the profiles under which it fails to the
-    lengths of the counterexamples.
+    *catches* lists the mutants that the property detects. *fails* maps the profiles under which the property does
+    not hold to the lengths of the counterexamples.
     """
     table: dict[str, object] = {"says": candidate.says, candidate.level: candidate.source}
     table |= {word: value if isinstance(value, str) else array_of(value) for word, value in candidate.claim.items()}

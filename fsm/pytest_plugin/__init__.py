@@ -1,8 +1,8 @@
-"""The pytest plugin of fsm. It runs model and property files as tests in repositories that opt in.
+"""The pytest plugin of fsm, which runs model and property files as tests.
 
-A repository opts in with a ``[tool.fsm]`` table in ``pyproject.toml``, or with one of the plugin's options. Then
-pytest collects ``models/*.toml`` and ``properties/*.toml`` wherever it looks for tests. For example, ``pytest models
-properties`` runs these files. In other repositories, pytest collects nothing and imports only this module.
+A repository opts in with a ``[tool.fsm]`` table in ``pyproject.toml`` or with one of the plugin's options. Then
+pytest collects ``models/*.toml`` and ``properties/*.toml`` wherever it looks for tests. In other repositories,
+nothing is collected and only this module is imported.
 """
 
 import tomllib
@@ -15,7 +15,7 @@ FOLDERS: Final = ("models", "properties")
 ALL: Final = "*"
 
 AGAINST: Final = pytest.StashKey["dict[str, str] | None"]()
-"""The systems under test by model name or :data:`ALL`, or ``None`` if the repository does not opt in."""
+"""The systems under test by model name or :data:`ALL`. The value is ``None`` if the repository has not opted in."""
 
 UNREACHED: Final = "fsm coverage"
 

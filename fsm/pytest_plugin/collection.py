@@ -1,4 +1,4 @@
-"""The tests that pytest collects from model and property files."""
+"""Test items for model and property files."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _REFUSED = pytest.StashKey[bool]()
 
 
 def refuse_unknown(collected: pytest.File) -> None:
-    """Raise a collection error if a SUT is named for a model that does not exist.
+    """Raise a collection error if a SUT is configured for a model that does not exist.
 
-    Apart from the models that come with fsm, those near *collected*, anywhere in the repository, or below a path
-    given to pytest exist, so that the result does not depend on which files are collected.
+    Models are looked for near *collected*, in the repository, and below the paths given to pytest. The result
+    therefore does not depend on which files are collected.
     """
     config = collected.config
     if config.stash.get(_REFUSED, False):
@@ -65,13 +65,13 @@ def _unknown_model(config: pytest.Config, name: str, known: list[str]) -> str:
 
 
 def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
-    """Yield model files, nearest first. Some may occur twice."""
+    """Yield model files, nearest first. A file may occur twice."""
     yield from (collected.parent.parent / "models").glob("*.toml")
     pruned = config.getini("norecursedirs")
     asked = (config.invocation_params.dir / argument.partition("::")[0] for argument in config.args)
     seen: set[str] = set()
     for top in (config.rootpath, *(path if path.is_dir() else path.parent for path in asked)):
-        for folder, inner, files in os.walk(top, followlinks=True):  # Pytest does the same.
+        for folder, inner, files in os.walk(top, followlinks=True):  # pytest follows links too
             if "models" in Path(folder).parts:
                 yield from (Path(folder, file) for file in files if file.endswith(".toml"))
             real = os.path.realpath(folder)
@@ -108,14 +108,14 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
 
 
 class ItemAnswer(NamedTuple):
-    """Whether an item passed, and a ``report`` on its failure or, if it passed, a remark."""
+    """The result of an item. ``report`` describes the failure. If the item passed, it is an optional remark."""
 
     report: str = ""
     holds: bool = True
 
 
 class SpecificationItem(pytest.Item):
-    """A test that calls ``answer``. ``says`` is the claim that is wrong if the test fails."""
+    """A test that passes if ``answer`` says so. ``says`` is the claim under test."""
 
     def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401
         super().__init__(**others)
@@ -133,7 +133,7 @@ class SpecificationItem(pytest.Item):
             self.add_report_section("call", UNREACHED, report)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *others: Any) -> Any:  # noqa: ANN401  (pytest)
-        """Return the report, and cut pytest's summary to one line, which would repeat the whole report in CI."""
+        """Return the report, and shorten the line for pytest's summary, where CI would repeat the whole report."""
         shown: Any = super().repr_failure(excinfo, *others)
         if shown.reprcrash is not None:
             first, *_ = shown.reprcrash.message.splitlines()
@@ -199,7 +199,7 @@ class PropertyFile(pytest.File):
                 yield SpecificationItem.from_parent(self, name=f"{claim.name}{suffix}", answer=answer, says=claim.says)
         sut = _sut(self.config, stated.machine.name)
         for claim in stated.properties if sut else ():
-            # Properties that the model itself violates are not required of implementations.
+            # Do not require implementations to have properties that the model itself violates.
             if not untestable(claim) and claim.expected(None) is None:
                 answer = partial(self._test_property, claim, sut)
                 yield SpecificationItem.from_parent(self, name=f"{claim.name}[{sut}]", answer=answer, says=claim.says)

@@ -1,8 +1,8 @@
-"""Open files as recordings: recognise the form of each one and read its observations.
+"""Open files as recordings: recognise the form of each file and read its observations.
 
-The form (:mod:`fsm.recordings.form`) of a recording is that of the first line that any form recognises, and lines of
-other forms are only counted.  A history is recognised by its beginning and read as a whole.  A form may also claim a
-path, such as a directory.
+The first line that any form recognises decides the form (:mod:`fsm.recordings.form`) of a recording. Lines of other
+forms are only counted. A history is recognised by its beginning and read as a whole. A form may also claim a path,
+such as a directory.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ from fsm.trace import Line, Observation, batch
 
 
 class Source(Protocol):
-    """A source of lines that is not a single whole file."""
+    """A source of lines other than a single whole file."""
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Piece]: ...
 
@@ -58,7 +58,7 @@ def open_recording(
     settle: int | None = None,
     lenient: bool = False,
 ) -> Recording:
-    """Open the recording in the file *name*, or the directory *name* if a form claims it.
+    """Open the recording in the file or directory *name*.
 
     Raise :class:`InputError` if the file cannot be opened. If some lines of a trace cannot be read, raise it after
     the last line.
@@ -73,8 +73,8 @@ def open_recording(
         source: If given, read the lines from it.
         settle: How late a line may arrive, in nanoseconds. Observations that must be sorted by time are held back for
             this time. Without *settle*, they are held back until the end.
-        lenient: If true, count the lines of a trace that cannot be read. If *settle* is given, such lines are always
-            counted.
+        lenient: If true, count the lines of a trace that cannot be read instead of raising an error. If *settle* is
+            given, such lines are always counted.
     """
     notes = Notes()
     if source is None and is_table(name):
@@ -125,8 +125,7 @@ def open_recording(
 def open_together(name: str, other: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
     """Open the recordings of one run in the files *name* and *other* together.
 
-    Raise :class:`InputError` if a file cannot be opened, or if the form of *name* cannot be judged together with the
-    form of *other*.
+    Raise :class:`InputError` if a file cannot be opened, or if the forms of the two cannot be judged together.
     """
     hint = f"give a file of {either(each.title for each in own_forms() if each.together)}"
     form = form_among(name, lambda form: bool(form.together), hint)
@@ -135,9 +134,9 @@ def open_together(name: str, other: str, advanced: Callable[[int], None] = lambd
 
 
 def form_among(name: str, fits: Callable[[RecordingForm], bool], hint: str) -> RecordingForm:
-    """Return the form of the file *name* if *fits* accepts it and the file can be read again.
+    """Return the form of the file *name* if *fits* accepts the form and the file can be read again.
 
-    Raise :class:`InputError` with *hint* otherwise.
+    Otherwise, raise :class:`InputError` with *hint*.
     """
     form = None if name == STDIN else open_recording(name, as_called=True).form
     if form is None or not fits(form):
@@ -163,7 +162,7 @@ def either(words: Iterable[str]) -> str:
 def matching(name: str) -> list[str]:
     """Return the sorted files in a store that match the pattern *name*.
 
-    If *name* is not a pattern, return *name* itself.
+    If *name* is not a pattern, return it unchanged.
 
     >>> matching("node.log"), matching("s3://logs/node-7.parquet")
     (['node.log'], ['s3://logs/node-7.parquet'])
@@ -197,7 +196,10 @@ def _history(name: str, data: Iterable[bytes], notes: Notes) -> Recording:
 
 
 def is_table(name: str) -> bool:
-    """Check whether *name* is a URL, a folder of tables, or a file with the suffix or magic bytes of a table."""
+    """Check whether *name* is a table.
+
+    A table is a URL, a folder of tables, or a file with the suffix or magic bytes of a table.
+    """
     path = Path(name)
     with suppress(OSError):  # Opening the file will report the error.
         if path.is_dir():
@@ -243,7 +245,7 @@ class RecordedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsRecorded:
-    """The observations of one or two files in order of time, which can be read only once.
+    """The observations of one or two files in order of time. They can be read only once.
 
     ``within`` maps each entity to the entity that contains it, according to the steps that have been read so far.
     """
@@ -256,7 +258,7 @@ class AsRecorded:
 
 
 def as_recorded(name: str, other: str = "") -> AsRecorded:
-    """Open the recording in *name* together with the one of the same run in *other*, if that is given.
+    """Open the recording in *name*, together with *other* if it is given. Both must be from the same run.
 
     Raise :class:`fsm.errors.InputError` if a file cannot be opened, or if the two cannot be read together.
     """

@@ -1,6 +1,6 @@
 """Forms of recordings. A form says what a recording shows, how it is recognised, and which code reads it.
 
-Traces and histories are declared here. Packages declare the other forms in the group :data:`fsm.entry_points.FORMS`.
+Traces and histories are declared here. Packages declare other forms in the group :data:`fsm.entry_points.FORMS`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Numbered: TypeAlias = "Iterable[tuple[int | Line, Observation]]"
 
 HEAD: Final = 1 << 16
-"""Number of bytes at the beginning of a recording that may be used to recognise its form."""
+"""Number of bytes at the beginning of a recording that are used to recognise its form."""
 
 
 _LINES: Final = 64
@@ -108,11 +108,11 @@ class Recording:
     """An open recording: its form, the signals that it shows, and its observations, which are read lazily.
 
     ``machines``, ``shown`` and ``outputs`` are copied from the form unless the recording itself specifies them.
-    ``hidden`` lists the signals that the recording does not show.  ``version()`` returns the name and version of the
-    recorded program, such as ``acme 1.7.24``, if the part of the recording that has been read shows them.
-    ``history`` has the operations of a history.  ``within`` maps each entity to the entity that contains it, and
-    grows while the recording is read; ``names`` maps entities to the names that people use for them.  If ``relative``
-    is true, times do not count from the epoch.
+    ``hidden`` lists the signals that the recording does not show. ``version()`` returns the name and version of the
+    recorded program, such as ``acme 1.7.24``, once the part that shows them has been read. ``history`` has the
+    operations of a history. ``within`` maps each entity to the entity that contains it, and grows while the recording
+    is read. ``names`` maps entities to their readable names. If ``relative`` is true, times do not count from the
+    epoch.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """The input of a form: the lines of the recording ``name``, and options for reading them.
+    """The lines of the recording ``name``, and the options for reading them.
 
     ``form`` is the form that was recognised or requested. ``pieces`` are the pieces of the recording, and ``head`` is
     the first piece that has lines. ``size`` is the size in bytes, or 0 if it is unknown. If ``whole`` is false, the
@@ -162,11 +162,11 @@ class Opening:
         rest: Callable[[], Numbered] = tuple,
         whole: Callable[[Piece], Batch | None] = lambda _: None,
     ) -> Iterator[Batch]:
-        """Yield the observations that *read* returns for each line, one batch per piece, and finally the *rest*.
+        """Yield a batch of observations for each piece, and finally the *rest*.
 
-        A *reader* that holds observations back is informed of pauses and gaps.  If *whole* returns a batch for a
-        piece, the lines of the piece are not read one by one.  If *pieces* is given, it replaces the pieces of the
-        recording.
+        *read* returns the observations on a line. A *reader* that holds observations back is informed of pauses and
+        gaps. If *whole* returns a batch for a piece, the lines of the piece are not read one by one. If *pieces* is
+        given, it replaces the pieces of the recording.
         """
         file = ""
         for piece in self.pieces if pieces is None else pieces:
@@ -177,7 +177,7 @@ class Opening:
                 yield read_whole
                 continue
             places = range(piece.first, piece.first + len(piece.lines))
-            # Put the file in the line numbers, because some observations may be held back until another file is read.
+            # Store the file with each line number, because observations may be held back until another file is read.
             numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places
             found = chain.from_iterable(map(read, piece.lines, numbers))
             yield _with_file(file, batch(found))
@@ -186,7 +186,7 @@ class Opening:
         yield _with_file(file, batch(rest()))
 
     def by_line(self, read: Callable[[bytes], Observation | None]) -> Recording:
-        """Return a recording in which *read* turns each line into an observation, or ``None`` for a foreign line."""
+        """Return a recording whose lines are read one by one. *read* returns ``None`` for a foreign line."""
 
         def observed(line: bytes, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
             if (seen := read(line)) is not None:
@@ -197,12 +197,12 @@ class Opening:
         return self.recorded(self.batches(observed))
 
     def recorded(self, batches: Iterator[Batch]) -> Recording:
-        """Return the recording of this form with these *batches*."""
+        """Return a recording of this form with these *batches*."""
         return recorded(self.form, self.name, batches, self.notes)
 
 
 class Reader(Protocol):
-    """Turns consecutive lines into observations, some of which it may hold back until a pause or a gap."""
+    """Turns consecutive lines into observations. Some observations may be held back until a pause or a gap."""
 
     def paused(self, quiet: int) -> Numbered: ...
 
@@ -216,7 +216,7 @@ def _with_file(file: str, found: Batch) -> Batch:
 
 
 class LineKeys(msgspec.Struct):
-    """The keys that distinguish the forms of JSON lines.  A key counts only if its value has the type given here."""
+    """The keys that distinguish the forms of JSON lines. A key counts only if its value has the right type."""
 
     trace: int | None = None
     op: str | None = None
@@ -235,7 +235,6 @@ _KEYS: Final = msgspec.json.Decoder(LineKeys)
 
 
 def first_line(head: bytes) -> bytes:
-    """Return the first line of *head*."""
     return head.partition(b"\n")[0]
 
 
@@ -276,11 +275,11 @@ HISTORY: Final = RecordingForm(
 )
 
 UNKNOWN: Final = "nothing known"
-"""The title of a recording that no form recognises, which is read like the first form to count its lines."""
+"""The title of a recording that no form recognises. It is read like the first form, only to count its lines."""
 
 
 def own_forms() -> tuple[RecordingForm, ...]:
-    """Return the forms of fsm itself, in the order in which they are tried."""
+    """Return the forms of fsm itself in the order in which they are tried."""
     return (*(each for _, each in entry_points.own_objects(entry_points.FORMS, RecordingForm)), TRACE)
 
 
@@ -297,10 +296,10 @@ def form_named(name: str) -> RecordingForm:
 
 
 def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
-    """Return the form of the first of *lines* that a form recognises, or ``None`` if no line is recognised.
+    """Return the form of the first of *lines* that any form recognises, or ``None`` if there is no such line.
 
-    The forms of fsm itself are tried first.  Raise :class:`InputError` if two forms of other packages recognise a
-    line of the recording *name*.
+    The forms of fsm itself are tried first. Raise :class:`InputError` if two forms of other packages recognise a line
+    of the recording *name*.
     """
     held, own = list(lines), own_forms()
     for at in range(len(held)):
@@ -318,7 +317,7 @@ def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
 
 
 def _recognising_forms(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
-    """Return the *forms* that recognise *head*.  A form that raises an error is removed, with a warning."""
+    """Return the *forms* that recognise *head*. A form that raises an error is removed with a warning."""
     found = []
     for form in tuple(forms):
         try:
@@ -341,7 +340,8 @@ def _head(lines: list[bytes], at: int) -> bytes:
 def form_of_title(title: str, name: str) -> RecordingForm | TraceHeader:
     """Return the form or the trace header that *title* denotes in the table *name*.
 
-    An empty *title* denotes a trace.  Raise :class:`InputError` if *title* denotes neither a form nor a header.
+    An empty *title* denotes a trace. Raise :class:`InputError` for any other *title* that is neither a form nor a
+    header.
     """
     if title in {"", TRACE.title}:
         return TraceHeader(trace=1)
@@ -355,7 +355,7 @@ def form_of_title(title: str, name: str) -> RecordingForm | TraceHeader:
 
 
 def recorded(known: RecordingForm | TraceHeader, name: str, batches: Iterator[Batch], notes: Notes) -> Recording:
-    """Return the recording *name* with the form *known*, or as a trace if *known* is a trace header."""
+    """Return the recording *name* with the form *known*. If *known* is a trace header, the recording is a trace."""
     if isinstance(known, TraceHeader):
         return Recording(
             name=name,

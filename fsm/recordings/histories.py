@@ -22,7 +22,7 @@ LARGEST: Final = 1 << 26
 """Maximum size of a history in bytes, which is enough for half a million operations."""
 
 REPORTED: Final = 20
-"""Maximum number of problems to report for one history, since an early error may cause thousands of others."""
+"""Maximum number of problems to report for one history. An early error may cause thousands of others."""
 
 _FORMS: Final = documented("how-to/linearizability")
 _ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -31,10 +31,10 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Title(msgspec.Struct, frozen=True, kw_only=True):
-    """The header of a history, which is its first form and may be missing.
+    """The header of a history. It is the first form and may be missing.
 
-    If ``fresh`` is false, entities may start in any state.  ``unseen`` lists signals that happen without being
-    recorded.  If ``outputs`` is true, the history contains all outputs of every entity.
+    If ``fresh`` is false, entities may start in any state. ``unseen`` lists the signals that happen without being
+    recorded. If ``outputs`` is true, the history contains all outputs of every entity.
     """
 
     history: Literal[1]
@@ -45,10 +45,10 @@ class Title(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorded(NamedTuple):
-    """An operation, and the lines of its call and its return.
+    """An operation and the lines of its call and its return.
 
-    An operation that never returned has no ``end``.  An operation that is ``aside`` belongs to no client, and counts
-    only if the machine has its event.
+    An operation that never returned has no ``end``. If ``aside`` is true, the operation belongs to no client and
+    counts only if the machine has its event.
     """
 
     seen: Observation
@@ -59,7 +59,7 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordedHistory:
-    """The operations of a file in the order of their calls, and the ordered outputs of each entity.
+    """The operations of a file in the order of their calls, and the outputs of each entity in order.
 
     ``left_out`` is the number of operations that certainly had no effect.
     """
@@ -70,7 +70,7 @@ class RecordedHistory:
     left_out: int
 
     def observations(self) -> Iterator[tuple[int, Observation]]:
-        """Return the ends of operations with their lines, sorted by time, and calls before returns at equal times."""
+        """Return both ends of all operations with their lines, sorted by time. At equal times, calls come first."""
         ends: list[tuple[int, int, int, Observation]] = []
         for operation in self.operations:
             start, end = operation.seen.start or 0, operation.seen.end

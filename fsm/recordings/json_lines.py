@@ -43,7 +43,7 @@ _DAY: Final = (
 _USUAL: Final = (
     rf"(?:19|2[01])\d\d-{_DAY}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 )
-"""Pattern for times in the usual format, all of which are valid.  Checking any other time takes longer."""
+"""Pattern for times in the usual format, which are always valid. Other times take longer to check."""
 
 _TIME: Final = re.compile(_USUAL, re.ASCII)
 
@@ -57,7 +57,7 @@ def own(line: bytes) -> dict[str, object] | None:
 
 
 def is_plain(seen: Observation, *, relative: bool) -> bool:
-    """Check whether the decoded *seen* has valid times, and whether it has both a file and a line or neither."""
+    """Check whether *seen* has valid times, and either both a file and a line or neither."""
     at, start, end = seen.at, seen.start, seen.end
     if bool(seen.file) != bool(seen.line) or (isinstance(at, str) and _TIME.fullmatch(at) is None):
         return False
@@ -116,7 +116,7 @@ def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMista
 
 
 def too_small_error(key: str, value: float) -> LineMistake:
-    """Return the error for a time that is too small to be nanoseconds in this century, with its probable unit."""
+    """Return the error for a time that is too small to be in nanoseconds. The error names the likely unit."""
     unit = next((name for name, factor in _UNITS.items() if EARLIEST <= value * factor < _LAST), "")
     what = f"'{key}' is {value}, which is too small for nanoseconds of this century"
     meant = f"; it may be {unit}" if unit else ""
@@ -131,7 +131,7 @@ if TYPE_CHECKING:
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The header of a trace.
 
-    ``unseen`` lists signals that happen without an observation. If ``fresh`` is true, every entity starts in the
+    ``unseen`` lists the signals that happen without an observation. If ``fresh`` is true, every entity starts in the
     initial state. If ``clock`` is ``relative``, times do not count from the epoch.
     """
 
@@ -159,7 +159,7 @@ def header(line: bytes) -> TraceHeader | None:
 
 
 def mistake(line: bytes) -> str:
-    """Describe the error in the header *line*. The result is empty for a valid header and for any other line.
+    """Describe the error in the header *line*. Return an empty string for a valid header and for any other line.
 
     >>> mistake(b'{"trace": 1, "machine": 7}')
     'Expected `str`, got `int` - at `$.machine`'
@@ -263,7 +263,7 @@ class Trace:
                 raise InputError(self._problems)
 
     def _sort_by_time(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
-        """Sort the observations by time, splitting calls with intervals in two, and return the final ones."""
+        """Sort the observations by time and return the final ones. Calls with intervals are split in two."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
@@ -280,7 +280,7 @@ class Trace:
         return batch(self._late.settled() if self.settle is None else ())
 
     def ordered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield the *batches* of a table, sorted by time from the first call with an interval onwards."""
+        """Yield the *batches* of a table. They are sorted by time from the first call with an interval onwards."""
         for table in batches:
             rare = table.columns is None or (table.columns.kind < 0).any()
             if self._timed or (rare and any(seen.end is not None for seen in table.observations)):
@@ -290,7 +290,7 @@ class Trace:
         yield self.rest()
 
     def batches(self, pieces: Iterable[Piece]) -> Iterator[Batch]:
-        """Yield the observations of *pieces*, and then raise :class:`InputError` if some lines could not be read."""
+        """Yield the observations in *pieces*. At the end, raise :class:`InputError` if some lines were unreadable."""
         for piece in pieces:
             if piece.gap:
                 yield batch([*self._late.rest(), (0, Observation(phase="gap"))])

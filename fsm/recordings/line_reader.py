@@ -29,12 +29,12 @@ PIECE: Final = 1 << 20
 LONGEST: Final = 1 << 20
 
 BROKEN_OFF: Final = "breaks in the compressed data: the rest is missing"
-"""The note on an input whose end cannot be read. The content of the unread part is unknown."""
+"""The note on an input whose end cannot be read, so that its content is unknown."""
 
 STDIN: Final = "-"
 
 COMPRESSED: Final = 8
-"""The minimum compression ratio that a compressed recording is assumed to have."""
+"""The compression ratio that a compressed recording is assumed to have at least."""
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 
@@ -43,7 +43,7 @@ _GZIP: Final = 31
 
 
 class LineSequence(Sequence[bytes]):
-    """The lines of *data*. The data is split only when a line is accessed.
+    """The lines of *data*, which is not split until a line is accessed.
 
     >>> len(LineSequence(b"one\\ntwo")), LineSequence(b"one\\ntwo")[1]
     (2, b'two')
@@ -73,12 +73,12 @@ class LineSequence(Sequence[bytes]):
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """Consecutive whole lines without their line endings. There are no pieces with only blank lines.
+    """Consecutive whole lines without their line endings. A piece never has only blank lines.
 
     ``first`` is the number of the first line. If ``partial`` is true, the piece is the last line of the input, which
     has no line ending. ``file`` is the file of the lines if there are several files. If ``gap`` is true, lines are
-    missing before the piece. When a growing file is followed, ``lines`` may be empty, which means that no line has
-    arrived for ``quiet`` nanoseconds.
+    missing before the piece. When a growing file is followed, ``lines`` may be empty. No line has then arrived for
+    ``quiet`` nanoseconds.
     """
 
     first: int = 1
@@ -117,7 +117,7 @@ class LineReader:
                 data = self._read(file)
 
     def pieces(self, data: Iterable[bytes]) -> Iterator[Piece]:
-        """Yield the lines of *data*, and a piece without lines for each item of *data* that is empty."""
+        """Yield the lines of *data* in pieces. An empty item of *data* yields a piece without lines."""
         first, rest, cut = 1, b"", False
         for each in data:
             if not each:
@@ -176,7 +176,7 @@ class LineReader:
         self.notes[BROKEN_OFF] += 1
 
     def _decompress_zstd(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
-        """Decompress zstd data like :meth:`_inflated`, losing the last few lines if the data breaks off."""
+        """Decompress zstd data like :meth:`_inflated`. The last few lines are lost if the data breaks off."""
         arrow = of_extra("pyarrow", f"{self.name} (compressed with zstd)", extra="fast")
         unpacked = arrow.CompressedInputStream(arrow.PythonFile(_Resumed(data, partial(self._read, file)), "r"), "zstd")
         try:
@@ -214,7 +214,7 @@ class _Resumed(io.RawIOBase):
 
 
 def decode(data: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode *data*, which is untrusted. Raise ``ValueError`` with the reason if *decoder* cannot decode it.
+    """Decode untrusted *data*. Raise ``ValueError`` with the reason if *decoder* cannot decode it.
 
     >>> decode(b"[" * 10_000, msgspec.json.Decoder(object))
     Traceback (most recent call last):
@@ -231,7 +231,7 @@ def decode(data: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
-    """Return *line* decoded by *decoder*, or ``None`` if the line is foreign or damaged.
+    """Decode *line*, or return ``None`` if the line is foreign or damaged.
 
     >>> decoded(b"[1, 2", msgspec.json.Decoder(list[int])) is None
     True
@@ -243,7 +243,7 @@ def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
 
 
 def estimated_size(name: str) -> int:
-    """Return the estimated uncompressed size in bytes of the file *name*, or 0 if it is unknown."""
+    """Estimate the uncompressed size of the file *name* in bytes. Return 0 if it is unknown."""
     try:
         status = Path(name).stat()
     except (OSError, ValueError):
@@ -255,7 +255,7 @@ def estimated_size(name: str) -> int:
 FOREIGN: Final = "foreign or damaged lines"
 
 INCOMPLETE: Final = "incomplete last lines"
-"""The note that counts incomplete last lines. The program may still be writing such a line."""
+"""The note that counts incomplete last lines. The program may still be writing these lines."""
 
 LISTED: Final = 5
 

@@ -21,22 +21,22 @@ from fsm.recordings.line_reader import decode
 from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
-"""Name of the column that contains, in every row, the kind of the recording or its trace header."""
+"""Name of the column that repeats, in every row, the form or trace header of the recording."""
 ROW: Final = "row"
-"""Name of the column of row numbers, by which files are sorted because some tools do not keep the order of rows."""
+"""Name of the column of row numbers. Files are sorted by it, because some tools do not keep the order of rows."""
 TIMES: Final = ("at", "start", "end")
-"""Names of time columns. They contain nanoseconds since the epoch, because some tools lack nanosecond timestamps."""
+"""Names of time columns. They hold nanoseconds since the epoch, because some tools lack nanosecond timestamps."""
 WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
 _TYPES: Final = {"emits": pa.list_(pa.string()), **dict.fromkeys((ROW, *TIMES, "line"), pa.int64())}
 _NAMES: Final = (ROW, ABOUT, "entity", *WORDS, "emits", *TIMES, "detail", "fields", "file", "line")
 SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES])
-"""Columns of a table of observations.
+"""The columns of a table of observations.
 
 ``fields`` is a JSON object. ``file`` and ``line`` say where a row comes from.
 """
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
 _MANY: Final = 1 << 16
-"""Maximum number of words in a column, and of kinds of rows. Rows above the limit are converted one by one."""
+"""Maximum number of words in a column and of kinds of rows. Rows that exceed it are converted one by one."""
 
 _BETWEEN: Final = "\x1f"
 _OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
@@ -46,14 +46,17 @@ _HINT: Final = f"{documented('reference/trace-format#tables')} describes the col
 
 
 class _Words:
-    """Numbers the words of a column, starting with 1, where 0 means that there is no word."""
+    """Numbers the words of a column, starting with 1. The number 0 means that there is no word."""
 
     def __init__(self) -> None:
         self.words: list[str | None] = [None]
         self._number: dict[str, int] = {}
 
     def codes(self, words: pa.Array) -> NDArray[np.int32]:
-        """Return the numbers of *words*, -1 for those above the limit, and finally 0 for rows without a word."""
+        """Return the numbers of *words*, with -1 for words above the limit.
+
+        The last item is 0, which is for rows without a word.
+        """
         return np.array([*map(self._code, words.to_pylist()), 0], np.int32)
 
     def _code(self, word: str | None) -> int:
@@ -146,10 +149,10 @@ class ObservationColumns:
         self._kinds: list[Observation] = []
 
     def batch(self, rows: pa.RecordBatch, later: Callable[[], Mapping[str, pa.Array]] = dict) -> Batch:
-        """Return the observations in *rows*, the next rows of the recording.
+        """Return the observations in *rows*, which are the next rows of the recording.
 
-        Rows without line numbers are numbered consecutively.  *later* returns the columns that judging does not need,
-        and is called when one of them is first used.  Raise :class:`InputError` if a column has the wrong type, or if
+        Rows without line numbers are numbered consecutively. *later* returns the columns that judging does not need.
+        It is called when one of them is first used. Raise :class:`InputError` if a column has the wrong type, or if
         fields are not JSON.
         """
         count, given = rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))

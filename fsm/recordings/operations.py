@@ -1,7 +1,7 @@
 """Interpret a form of a history as an operation, one end of an operation, or an output.
 
-Forms of fsm itself, Jepsen and porcupine are understood; ``docs/how-to/linearizability.md`` describes them. Nothing
-here checks whether the machine has the names that a form uses.
+The forms of fsm itself, Jepsen and porcupine are understood. ``docs/how-to/linearizability.md`` describes them. Names
+are not checked against the machine here.
 """
 
 import json
@@ -102,7 +102,10 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _read_forms(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
-    """Yield the forms that belong to *opening* (a bracket, a tag or ``#_``), or all forms without it."""
+    """Yield the forms that belong to *opening*. Without *opening*, yield all forms.
+
+    *opening* is a bracket, a tag or ``#_``.
+    """
     for token in tokens:
         kind, word, line = token
         if kind == "close":
@@ -173,14 +176,14 @@ it is the return. ``whole`` is a complete operation. An ``output`` belongs to no
 """
 
 NEVER: Final = LATEST
-"""The return time that tools with 64-bit times use for an operation that never returned."""
+"""The return time that tools with 64-bit times give to an operation that never returned."""
 
 
 class UnderstoodForm(NamedTuple):
     """The meaning of a form of a history.
 
-    Both ends of an operation have the same key ``pairs``, and ``value`` is the value in the form.  A form that is
-    ``aside`` belongs to no client, and is an operation only if the machine has its event.
+    Both ends of an operation have the same key ``pairs``, and ``value`` is the value in the form. If ``aside`` is
+    true, the form belongs to no client and is an operation only if the machine has its event.
     """
 
     end: FormRole
@@ -246,7 +249,9 @@ TYPES: Final[Mapping[str, FormRole]] = {"invoke": "call", "ok": "return", "fail"
 
 
 def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret a Jepsen operation. ``:f`` is the event. ``:value`` or ``:error`` is the reply or the state.
+    """Interpret a Jepsen operation.
+
+    ``:f`` is the event, and ``:value`` or ``:error`` is the reply or the state.
 
     >>> part = jepsen({"type": "fail", "f": "start", "process": 0, "value": ["c1", None], "error": "NOT_FOUND"})
     >>> part.seen.entity, part.seen.event, part.seen.reply
@@ -282,7 +287,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def _split_key(value: Data) -> tuple[str, Data]:
-    """Split *value* into the entity and the rest, such as the ``[key value]`` pairs of Jepsen's independent tests."""
+    """Split *value* into the entity and the rest. Jepsen's independent tests write this pair as ``[key value]``."""
     match value:
         case [key, rest]:
             return _scalar(key, "key"), rest
@@ -309,7 +314,7 @@ def _error(error: Data) -> tuple[str, str]:
 
 
 def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret a complete porcupine operation, which has a process, a call, an input, a return and an output.
+    """Interpret a complete porcupine operation. It has a process, a call, an input, a return and an output.
 
     >>> porcupine({"ClientId": 0, "Input": "start", "Call": 3, "Output": "ok", "Return": 9}).seen.reply
     'ok'
@@ -327,7 +332,9 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret one end of a porcupine operation. A call has an input, a return has an output; both share an id.
+    """Interpret one end of a porcupine operation. A call has an input, and a return has an output.
+
+    The two ends of an operation have the same id.
 
     >>> porcupine_event({"ClientId": 0, "Kind": True, "Value": "NOT_FOUND", "Id": 7}).end
     'return'
@@ -363,7 +370,7 @@ def _process(process: Data) -> int | str | None:
 
 
 def _answer(value: Data) -> tuple[str, str]:
-    """Return the reply and the shown state in *value*. Plain text is the reply, even if it names a state."""
+    """Return the reply and the shown state in *value*. Plain text is a reply, even if it names a state."""
     if isinstance(value, dict):
         error = _first_value(value, "error", "err")
         reply = _first_value(value, "reply", "code") if error in (None, "") else error

@@ -1,9 +1,9 @@
 """Read lines from a file or pipe that is still growing, or from the files of a rotated recording.
 
 A followed file is polled, because inotify does not work on every file system and would not make rotation simpler to
-handle.  A renamed file is read until it no longer grows. The new file is read only after that.  If the file was
-copied and then truncated, the rest is read from the copy.  If no copy matches, lines are missing, and ``gap`` is set
-in the next piece.
+handle. A renamed file is read until it no longer grows, and only then is the new file read. If the file was copied
+and then truncated, the rest is read from the copy. If no copy matches, lines are missing, and ``gap`` is set in the
+next piece.
 
 Rotated files are sorted by time and read as one run. Every line keeps its number in its own file.
 """
@@ -28,15 +28,14 @@ LOOK: Final = 0.2
 """Seconds between two polls of a file that has not grown."""
 
 _TAIL: Final = 256
-"""Number of bytes before the current position by which a followed file is recognised."""
+"""Number of bytes to compare before the current position, to check that a followed file is still the same."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Followed:
-    """The file *name* (``-`` for standard input), followed until ``over()`` is true or the pipe ends.
+    """The file *name*, followed until ``over()`` is true or the pipe ends. ``-`` is standard input.
 
-    ``missing`` is called whenever a poll finds that the file does not exist.  Line numbers start again with each
-    file.
+    ``missing`` is called whenever a poll finds that the file does not exist. Line numbers start again with each file.
     """
 
     name: str
@@ -220,7 +219,7 @@ def _has_gap_before(before: str, name: str) -> bool:
 
 
 def _numbered(name: str) -> tuple[str, int]:
-    """Split the name of a rotated file into two parts: the name without the number, and the number.
+    """Split the name of a rotated file into the name without its number, and the number.
 
     >>> _numbered("door.log.12.gz"), _numbered("door.log")
     (('door.log', 12), ('door.log', 0))

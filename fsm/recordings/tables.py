@@ -1,7 +1,7 @@
 """Read recordings from Parquet and Arrow files, and write recordings as Parquet.
 
-The files are local or in a store such as S3. A table may consist of several files, which are in a folder or match a
-pattern. They are read in the order of their names.
+The files are local or in a store such as S3. A table may consist of several files in a folder or several files that
+match a pattern. They are read in the order of their names.
 """
 
 import re
@@ -32,10 +32,10 @@ ORIGIN: Final = b"container-fsm"
 """Metadata key under which a table stores the :class:`Origin` of its recording."""
 
 GROUP: Final = 1 << 19
-"""Number of rows to read at a time, and of rows in a row group, which is compressed separately."""
+"""Number of rows to read at a time, and the size of a row group. Each row group is compressed separately."""
 
 ENOUGH: Final = 1 << 17
-"""Tables of up to this many rows are judged row by row, because loading compiled code takes longer."""
+"""Number of rows up to which a table is judged row by row, because loading compiled code would take longer."""
 
 HOW: Final = {
     "compression": "zstd",
@@ -46,7 +46,7 @@ HOW: Final = {
 """Options for writing a table. Dictionary encoding stores each 64-digit id only once per row group."""
 
 LATER: Final = {"detail": pa.types.is_string, "file": pa.types.is_string, "line": pa.types.is_int64}
-"""The columns that judging does not need, each with a check that its type must pass to be read later."""
+"""The columns that judging does not need. Each has a check on its type, and is read later if the check passes."""
 
 _STREAM: Final = b"\xff\xff\xff\xff"
 """Magic bytes of the Arrow streaming format. A file with an Arrow suffix may have this format."""
@@ -58,11 +58,11 @@ _HINT: Final = (
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties of a recording, which :class:`fsm.recordings.form.Recording` explains, without its observations.
+    """The properties of a recording without its observations. :class:`fsm.recordings.form.Recording` explains them.
 
-    ``about`` is the kind or trace header that each row repeats.  ``restarts`` is the setting with which the calls
-    were read.  ``version`` is the version at the end of the recording, and ``first`` the first one that it showed, or
-    empty if the first :data:`HELD` observations showed none.
+    ``about`` is the form or trace header that each row repeats. ``restarts`` is the setting with which the calls were
+    read. ``version`` is the version at the end of the recording, and ``first`` the first version that it showed.
+    ``first`` is empty if the first :data:`HELD` observations showed no version.
     """
 
     about: str
@@ -88,8 +88,8 @@ def recording(
 ) -> Recording:
     """Open the recording in the table *name*, like :func:`fsm.recordings.open_recording`.
 
-    Raise :class:`InputError` if the file cannot be opened or is not a table of observations and, for a converted
-    recording, if *as_called* is true or the calls were read with a different setting of *restarts*.
+    Raise :class:`InputError` if the file cannot be opened or is not a table of observations. For a converted
+    recording, also raise it if *as_called* is true or if the calls were read with a different setting of *restarts*.
     """
     table = _Table(name)
     batches = table.batches(notes, advanced)
@@ -249,7 +249,7 @@ def _store(name: str) -> tuple[fs.FileSystem, str]:
 
 
 def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
-    """Return the files of a table sorted by name, in natural order, so that 2 comes before 10."""
+    """Return the files of a table, sorted by name in natural order, so that 2 comes before 10."""
     info = store.get_file_info(path)
     if info.type is fs.FileType.NotFound:
         raise FileNotFoundError("no such file")
@@ -263,7 +263,7 @@ def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
 
 
 _Pieces: TypeAlias = Iterator[tuple[pa.RecordBatch, Callable[[], Mapping[str, pa.Array]]]]
-"""Batches of rows, each with a function that returns the columns to be read later."""
+"""Batches of rows. Each comes with a function that returns the columns to be read later."""
 
 
 class _Opened(NamedTuple):
@@ -302,7 +302,7 @@ def _check_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _validated(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the known columns of *rows* after validating them.
+    """Validate *rows* and return their known columns.
 
     Arrow would read out of bounds if offsets were invalid.
     """

@@ -1,7 +1,7 @@
 """Sort a stream of points by time.
 
-Lines that describe whole calls are sorted by the end of the call, so a long call may have begun before calls on
-earlier lines. Points are sorted within a window. A point is final once it is older than the newest point by
+A line that describes a whole call is sorted by the end of the call, although the call may have begun before calls on
+earlier lines. Points are therefore sorted within a window. A point is final once it is older than the newest point by
 :data:`WINDOW`, or once :data:`HELD` other points follow it.
 """
 
@@ -16,10 +16,10 @@ from fsm.trace import Observation
 T = TypeVar("T")
 
 WINDOW: Final = 600 * 1_000_000_000
-"""Length of the window in nanoseconds, which is longer than the grace period of any stop in practice."""
+"""Length of the window in nanoseconds. It is longer than the grace period of any stop in practice."""
 
 HELD: Final = 65_536
-"""Maximum number of points to hold back until all earlier points, or the meaning of the points, are known."""
+"""Maximum number of points to hold back in order to sort or interpret them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,8 +80,8 @@ P = TypeVar("P")
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
 """The stretches of time in which to assume restarts that no line shows.
 
-``none`` assumes no restart, ``seen`` assumes them where calls found no runtime to answer them, and ``maybe`` also in
-every stretch that is long enough for a restart.
+``none`` assumes no restarts. ``seen`` assumes them where calls found no runtime to answer them. ``maybe`` also
+assumes them in every stretch that is long enough for a restart.
 """
 
 SHORTEST: Final = 50_000_000
@@ -96,7 +96,7 @@ class Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class Stretches(Generic[P]):
-    """Yields points in order of time. Each comes with a restart that may have happened just before it, or ``None``.
+    """Yields points in order of time. Each comes with the restart that may have happened just before it, or ``None``.
 
     >>> stretches = Stretches(restarts=Restarts(shortest=100))
     >>> [*stretches.take(1, "asked", change=1), *stretches.take(50, "answered", change=-1)]
@@ -113,10 +113,10 @@ class Stretches(Generic[P]):
     _held: list[tuple[int, P]] = field(default_factory=list)
 
     def take(self, at: int, point: P, *, change: int = 0, down: bool = False) -> Iterator[tuple[P, Observation | None]]:
-        """Take *point*, and yield the points for which it is now known whether to assume a restart.
+        """Add *point*, and yield the points for which it is now known whether to assume a restart.
 
-        *point* happened at time *at*.  *change* is the change in the number of calls in progress that will be
-        answered, and *down* is true if a call found no runtime.
+        *point* happened at time *at*. *change* is the change in the number of calls in progress that will be
+        answered. *down* is true if a call found no runtime.
         """
         self._since = at if self._since is None else self._since
         before, self._answered = self._answered, max(0, self._answered + change)
@@ -130,7 +130,7 @@ class Stretches(Generic[P]):
             yield from self.rest()
 
     def rest(self) -> Iterator[tuple[P, Observation | None]]:
-        """Yield the points that were held back.  Call this if no more points are expected for now."""
+        """Yield the points that were held back. Call this when no more points are expected for now."""
         if not self._held or self._since is None:
             return
         start, end = self._since, self._held[-1][0]

@@ -1,6 +1,6 @@
-"""Reports on judged recordings, and the exit codes of these reports.
+"""Reports on judged recordings, and their exit codes.
 
-A *violation* breaks a clause of the requested level or of a stronger level. A *surprise* breaks a weaker clause. Each
+A *violation* breaks a clause of the requested level or a stronger one. A *surprise* breaks a weaker clause. Each
 output format has its own module.
 """
 
@@ -17,7 +17,7 @@ from fsm.machine.findings import Finding, Illegal, Judgement, Violation, idle
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
-    from fsm.monitor.judgement import Judged  # Only the judge command needs this import.
+    from fsm.monitor.judgement import Judged  # Only the judge command needs this.
 
 
 class ExitCode(Enum):
@@ -33,9 +33,9 @@ class ExitCode(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     judged: tuple[Judged, ...]
-    fail_on: Level = "MUST"  # the weakest level at which breaking a clause is a failure
-    problems: tuple[Problem, ...] = ()  # problems of recordings that could not be judged at all
-    every: bool = False  # show every violation in formats that normally show one violation per cause
+    fail_on: Level = "MUST"  # the weakest level whose violations count as failures
+    problems: tuple[Problem, ...] = ()  # why some recordings could not be judged at all
+    every: bool = False  # show all violations instead of one per cause
 
     def word(self, finding: Finding) -> str:
         return severity(fails=self.fails(finding))
@@ -44,7 +44,7 @@ class Report:
         return counts(finding.first[0].clause.level, self.fail_on)
 
     def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
-        """Return the findings of *judgement* with the strongest clauses first, so that violations come first."""
+        """Return the findings, sorted by the level of their clauses. Violations come before surprises."""
         verdict = judgement.verdict
         found = verdict.findings if isinstance(verdict, Illegal) else ()
         return tuple(sorted(found, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
@@ -61,7 +61,7 @@ class Report:
                 return ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
-        """Return the worst answer on one recording. Irrelevant machines count only if no machine is relevant."""
+        """Return the worst result for a recording. Irrelevant machines are ignored if another machine is relevant."""
         concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
         return worst([self.answer(judgement) for judgement in concerned or judged.judgements])
 
@@ -69,7 +69,7 @@ class Report:
         return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])
 
     def code(self) -> int:
-        """Return the exit code. A recording that cannot be judged outweighs all findings in others."""
+        """Return the exit code. A recording that cannot be judged takes precedence over all findings."""
         return WRONG_INPUT if self.problems else self.total().value
 
     def number(self, judged: Judged) -> int:
@@ -94,7 +94,7 @@ def severity(*, fails: bool) -> str:
 
 
 def why(judgement: Judgement) -> str:
-    """Return why the machine's verdict is unknown or incomplete, or an empty string if it is neither."""
+    """Return the reason for an unknown or incomplete verdict, or an empty string."""
     match judgement.verdict:
         case Unknown(why=reason) | Illegal(incomplete=reason):
             return reason
@@ -103,9 +103,9 @@ def why(judgement: Judgement) -> str:
 
 
 def worst(answers: Sequence[ExitCode | None]) -> ExitCode:
-    """Return the worst of *answers*. Fails is the worst answer, followed by unknown and holds.
+    """Return the worst exit code: fails, then unknown, then holds.
 
-    ``None`` is ignored.  If there is no answer, the result is unknown.
+    ``None`` is ignored. If there is nothing else, the result is unknown.
 
     >>> worst([ExitCode.HOLDS, ExitCode.UNKNOWN])
     <ExitCode.UNKNOWN: 3>

@@ -1,4 +1,4 @@
-"""Cases in the formats of other tools: GitHub workflow commands, SARIF for code scanning, and JUnit XML."""
+"""Export cases as GitHub workflow commands, SARIF or JUnit XML."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _KINDS: Final = {
 
 
 def github(cases: Cases) -> str:
-    """Return one workflow command per cause, or per case if ``cases.every`` is true. Without any, return a notice."""
+    """Return a workflow command for each cause, or for each case if ``cases.every`` is true.
+
+    If there is nothing to report, return a notice.
+    """
     lines = []
     for each in cases.found:
         kind = _KINDS.get(each.status)
@@ -58,7 +61,7 @@ def _command(kind: str, file: str, line: int, title: str, message: str) -> str:
 
 
 def _data(text: str) -> str:
-    """Escape *text* for the parser of workflow commands.
+    """Escape *text* for a workflow command.
 
     >>> _data("100%\\nsure")
     '100%25%0Asure'
@@ -77,7 +80,7 @@ _NOTIFICATIONS: Final = {"skipped": "warning", "assumed": "note", "unknown": "wa
 
 
 def sarif(cases: Cases) -> str:
-    """Return *cases* as a SARIF log that ends in a newline. Remarks and skipped cases become notifications."""
+    """Return a SARIF log. Remarks and skipped cases become notifications."""
     rules: dict[str, Json] = {}
     results: list[Json] = []
     notifications: list[Json] = []
@@ -142,7 +145,7 @@ def _location(at: Line) -> Json:
 
 
 def _uri(file: str) -> str:
-    """Return *file* as a URI reference, byte for byte.
+    """Return *file* as a URI reference. Bytes that are not UTF-8 are preserved.
 
     >>> _uri("logs/node 1:a.log"), _uri("/var/log/c.log"), _uri("-")
     ('logs/node%201%3Aa.log', 'file:///var/log/c.log', 'stdin')
@@ -152,16 +155,16 @@ def _uri(file: str) -> str:
     return Path(file).as_uri() if file.startswith("/") else quote(os.fsencode(file))
 
 
-# Characters that a log can contain but that XML 1.0 cannot contain.
+# Characters that XML 1.0 does not allow.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(cases: Cases) -> str:
-    """Return *cases* as JUnit XML that ends in a newline.
+    """Return JUnit XML.
 
-    A violation fails the case of its clause. Surprises, tolerated deviations and known failures only go to its
-    ``system-out``. A case whose clause was not exercised or decided is skipped. Assumed events are properties of the
-    suite, and a recording that could not be judged at all is an error.
+    Only violations fail a test case. Surprises, tolerated deviations and known failures appear in its ``system-out``.
+    A case that was not exercised or decided is skipped. Assumed events are properties of the suite. A recording that
+    could not be judged is an error.
     """
     from junitparser import Error, JUnitXml, TestCase, TestSuite  # noqa: PLC0415  (an XML library loads slowly)
 
@@ -195,7 +198,7 @@ def _case(found: list[Case]) -> TestCase:
     failed = [each for each in found if each.status == "failed"]
     skipped = [each for each in found if each.status in {"skipped", "untried"}]
     if failed:
-        # Report one failure for all causes, because consumers count and show only one failure for each case.
+        # Report only one failure per case, because many tools show only one.
         others = sum(not each.again for each in failed) - 1
         more = f", and {words.plural(others, 'other cause')}" if others else ""
         case.result = [Failure(clean(failed[0].what + more), failed[0].clause.level)]
@@ -224,7 +227,7 @@ def _texts(found: Iterable[Case]) -> list[str]:
 
 
 def clean(text: str) -> str:
-    r"""Replace the characters of *text* that XML cannot contain. Escape terminal control characters.
+    r"""Replace characters that XML does not allow, and escape terminal control characters.
 
     >>> print(clean("a\x00\ufffeb"))
     a\x00\ufffdb

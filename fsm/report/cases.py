@@ -1,6 +1,6 @@
-"""Results as cases with locations in files, from which the formats JUnit, SARIF and GitHub are written.
+"""Test cases with locations in files, for JUnit, SARIF and GitHub.
 
-The reports of ``fsm check`` and ``fsm test`` make their own cases. The cases of ``fsm judge`` are made here.
+This module makes the cases of ``fsm judge``. ``fsm check`` and ``fsm test`` make their own.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fsm.trace import Line
 if TYPE_CHECKING:
     from fsm.monitor.judgement import Judged
 
-# *known* means tolerated, or a documented failure. *skipped* means not decided. *untried* means never exercised; such
-# cases are listed only in JUnit.
+# *known* is a tolerated deviation or a documented failure. *skipped* cases were not decided. *untried* cases were not
+# exercised, and are listed only in JUnit.
 CaseStatus: TypeAlias = Literal["passed", "failed", "surprise", "known", "skipped", "untried"]
 
 RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
@@ -31,16 +31,16 @@ RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     suite: str  # the recording, or the subject of the test
-    name: str  # the machine, followed by /properties for the properties that a recording was checked against
+    name: str  # the machine; for properties of a recording, followed by /properties
     clause: Clause
     at: Line
     status: CaseStatus
-    what: str = ""  # one line that says why the case did not pass
-    detail: str = ""  # the evidence, after a line that states the finding
-    excuse: str = "known failure, which is documented with the property"  # why a known case is not a failure
+    what: str = ""  # why the case did not pass, in one line
+    detail: str = ""  # the evidence, below a line that states the finding
+    excuse: str = "known failure, which is documented with the property"  # why this is not a failure
     facts: tuple[str, ...] = ()  # further labelled lines
     entity: str = ""
-    others: tuple[Line, ...] = ()  # further lines that are evidence
+    others: tuple[Line, ...] = ()  # other places that are part of the evidence
     count: int = 0  # 0 if the number is unknown
     again: bool = False  # whether the previous case has the same cause
 
@@ -59,12 +59,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """A remark on the machine *name*: an assumed event, or the reason why the verdict is unknown."""
+    """An assumed event, or the reason for an unknown verdict. ``name`` is the machine."""
 
     suite: str
     name: str
     at: Line
-    status: RemarkStatus  # idle: unknown because the recording does not concern the machine
+    status: RemarkStatus  # idle: the recording does not concern the machine
     what: str
 
     @property
@@ -81,8 +81,8 @@ class Cases:
     command: str
     found: tuple[Case | Remark, ...]
     answer: ExitCode
-    problems: tuple[Problem, ...] = ()  # problems of recordings that could not be judged at all
-    every: bool = False  # show all cases of each cause
+    problems: tuple[Problem, ...] = ()  # why some recordings could not be judged at all
+    every: bool = False  # show all cases instead of one per cause
 
 
 def cases(report: Report) -> Cases:
@@ -123,7 +123,7 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
                 facts=(*filter(None, [at and f"at: {at}"]), f"{judgement.machine.entity}: {each.observation.entity}"),
                 entity=each.observation.entity,
                 others=_other_lines(each),
-                # The last reported violation of a cause also counts the unreported violations of this cause.
+                # The last reported violation also counts those that were not reported.
                 count=finding.count - len(finding.first) + 1 if each is finding.first[-1] else 1,
                 again=number > 0,
             )
@@ -161,6 +161,6 @@ def _other_lines(violation: Violation) -> tuple[Line, ...]:
 
 
 def near(path: str, line: int) -> Line:
-    """Make *path* relative if it is below the current directory, for tools that read repository files."""
+    """Make *path* relative to the current directory if it is inside. Some tools expect paths within a repository."""
     below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117  (the path is text)
     return Line(path if below.startswith(os.pardir) else below, max(line, 1))

@@ -1,4 +1,4 @@
-"""Write the conclusions of the checker as text and as JSON."""
+"""Report the results of ``fsm check`` as text or JSON."""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -21,7 +21,7 @@ from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """The status of a property as a word and an exit code, and the status of its case.
+    """The result for a property, with its exit code and the status of its test case.
 
     The exit code is ``None`` if the property was not tested.
     """
@@ -67,10 +67,10 @@ def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
 
 
 def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0) -> str:
-    """Return the verdict and the conclusions as text that ends in a newline.
+    """Return the verdict and the conclusions.
 
-    *runs* adds expected runs, and conclusions that repeat earlier ones. If *why* is not 0, explain step number *why*
-    of each counterexample.
+    If *runs* is true, the text includes expected runs and repeated conclusions. If *why* is not 0, this step of each
+    counterexample is explained.
     """
     checked = [one for examination in examined for one in examination.checked]
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
@@ -201,7 +201,7 @@ def _overlap_limit(checked: evidence.Checked) -> int:
 
 
 def _fair_candidates(machine: Machine | System, checked: evidence.Checked) -> list[str]:
-    """Suggest events for ``fair`` if a ``leads-to`` property without any fails unexpectedly on a run that stops."""
+    """Suggest ``fair`` events for a ``leads-to`` property that has none and fails because its run stops."""
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
             state = run.steps[-1].target if run.steps else run.initial

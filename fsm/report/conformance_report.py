@@ -1,4 +1,4 @@
-"""Write test results as text and as JSON: the shortest test of each failure, the reason for it, and the coverage."""
+"""Report the results of ``fsm test`` as text or JSON."""
 
 import math
 import shlex
@@ -84,8 +84,8 @@ def _response_text(taken: Taken) -> str:
     return "; ".join(parts)
 
 
-_MISSED: Final = 5  # maximum number of lines in a list of pairs
-# Reasons why tests did not reach pairs.
+_MISSED: Final = 5  # maximum length of a list of pairs
+# Reasons why a pair was not reached.
 _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.NONE: "missed, although the SUT could have reached them",
     Obstacle.CHOICE: "needs a choice of the environment",
@@ -97,13 +97,13 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
 
 
 def default_level(machine: Machine) -> Level:
-    """Return the weakest level that fails a test by default: MUST if a clause has it, or else observed."""
+    """Return the default level for failures: MUST if the machine has clauses of this level, or else observed."""
     cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
     return "MUST" if any(each.clause.level == "MUST" for each in (*cells, *machine.requires.values())) else "observed"
 
 
 def fails(found: Failure | Race, least: Level) -> bool:
-    """Check whether *found* fails the test: it breaks a clause of at least the level *least*, or no clause at all."""
+    """Check whether the test fails. Violations of clauses below the level *least* are accepted."""
     return found.violation is None or counts(found.violation.clause.level, least)
 
 

@@ -1,4 +1,4 @@
-"""Write the coverage by recordings as terminal text, Markdown and HTML."""
+"""Show the coverage by recordings in the terminal, in Markdown or in HTML."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _state_count(row: CoverRow, numbers: Mapping[str, str]) -> str:
 
 
 def _recording_numbers(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
-    """Return the numbers of the recordings in *counts*, with three or more consecutive numbers as a range.
+    """Return the numbers of the recordings that *counts* refers to. Three or more consecutive numbers become a range.
 
     >>> _recording_numbers("abdef", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
     '[1 2 4-6]'
@@ -144,7 +144,7 @@ def _markdown_text(value: str) -> str:
     return _MARKUP.sub(r"\\\1", visible(" ".join(value.split())))
 
 
-# The text for a cell that is not covered.
+# The style sheet of the HTML report.
 _STYLE: Final = """\
 :root { color-scheme: light dark }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }

@@ -1,8 +1,8 @@
-"""Report, cell by cell, how recordings cover the specification and how to cover the rest.
+"""Report which cells of the specification recordings cover, and how to cover the rest.
 
-A cell is a reachable (event, state) pair. It is *covered* if a recording certainly exercised it. If not, it is in
-*calls* if a client can cover it with calls alone, in *open* if calls exercise it but a recording of them does not
-prove this, and in *beyond* if calls are not enough, for a reason that the report states.
+A cell is a reachable (event, state) pair. It is *covered* if a recording certainly exercised it. A cell that is not
+covered is in *calls* if a client's calls are enough to cover it, in *open* if calls exercise it but a recording
+cannot prove this, and otherwise in *beyond*.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fsm.monitor.judgement.coverage import CellName, MachineCoverage, merged
 from fsm.report import Report, words
 from fsm.report.json_report import Json, dumped, picked
 
-# Everything that a client may need in addition to its own calls.
+# What a client may need in addition to its own calls.
 NEEDS: Final[Mapping[Need, str]] = {
     Need.FAILURE: "a start that fails because its command does not exist",
     Need.OVERLAP: "calls that overlap",
@@ -41,7 +41,7 @@ class Standing(Enum):
     BEYOND = "beyond calls"
 
 
-# Descriptions of the uncovered cells that a client can exercise with calls alone.
+# Descriptions of uncovered cells that a client can exercise with calls alone.
 MISSING: Final[Mapping[Standing, str]] = {
     Standing.CALLS: "although a client can cover the pair by calls alone",
     Standing.OPEN: "because the recording does not prove that a client's calls exercised this state",
@@ -54,9 +54,9 @@ class CoverRow:
     counts: Mapping[str, int]
     others: Mapping[str, int]
     path: ClientPath
-    lines: tuple[str, ...]  # shell lines for the path; empty if there are none or if the machine has no client
+    lines: tuple[str, ...]  # shell commands for the path; empty if the machine has no client or they do not exist
     unseen: bool  # Recordings of the compared kinds never show the event.
-    evident: bool  # A recording of the path proves that this cell was exercised.
+    evident: bool  # A recording of the path would prove that the cell was exercised.
 
     @property
     def by_calls(self) -> bool:
@@ -138,20 +138,19 @@ class CoveringRecording:
 
 
 class CoverReport:
-    """The coverage by *recordings*, compared with the coverage by *against* if that set is given."""
+    """The coverage by *recordings*, optionally compared with the coverage by *against*."""
 
     def __init__(self, recordings: tuple[Judged, ...], against: tuple[Judged, ...] = ()) -> None:
         self.recordings, self.against = recordings, against
         first, second = merged(recordings), merged(against)
-        # A machine that judged only the second set also needs rows. Add the machine without cells covered by the
-        # first set.
+        # Also add machines that only the second set has judged. The first set does not cover any of their cells.
         unmatched = (each for each in second if not any(map(each.same, first)))
         empty = (replace(each, cells={cell: {} for cell in each.cells}) for each in unmatched)
         self.machines = tuple(self._machine(each, second) for each in (*first, *empty))
 
     @property
     def client(self) -> DomainClient:
-        """The client of the first machine that has shell lines. Its preamble must come before these lines."""
+        """The client for the shell commands. Its preamble must precede them."""
         clients = (client_of(each.coverage.machine) for each in self.machines if any(row.lines for row in each.rows))
         return next(clients, NOBODY)
 
@@ -198,12 +197,12 @@ class CoverReport:
         return any(row.lines for machine in self.machines for row in machine.standing(*MISSING))
 
     def numbers(self) -> dict[str, str]:
-        """The number of each recording, by name. A recording in both sets has its first number."""
+        """The number of each recording. A recording in both sets keeps its first number."""
         return {each.judged.name: each.number for each in reversed([*self.listed()])}
 
 
 def path_of(row: CoverRow) -> str:
-    """Return the steps that exercise the cell, in the syntax of ``fsm test --replay``."""
+    """Return the steps that exercise the cell, as an argument for ``fsm test --replay``."""
     return "; ".join(map(str, row.path.steps))
 
 

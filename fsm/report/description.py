@@ -1,4 +1,4 @@
-"""Describe the results of the library's functions with the words that the reports of the commands use."""
+"""Describe the results of library functions in the same words as the commands."""
 
 from typing import TypeAlias, assert_never
 
@@ -18,7 +18,7 @@ Describable: TypeAlias = "Judged | Judgement | Violation | Examined | Tested | L
 
 
 def describe(found: Describable, *, width: int = 100) -> str:
-    """Describe *found* in words, in lines of *width* columns.
+    """Describe *found* in lines of at most *width* columns.
 
     *found* is a result of :func:`fsm.judge`, :func:`fsm.check`, :func:`fsm.conform`, :func:`fsm.linearize` or a
     method of :class:`fsm.Monitor`.

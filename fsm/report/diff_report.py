@@ -1,7 +1,4 @@
-"""Report differences between two lifecycles, or between their observable behaviour.
-
-The report is text, JSON or a picture.
-"""
+"""Report the differences between two lifecycles or their behaviour as text, JSON or a picture."""
 
 from collections.abc import Iterable, Iterator
 from html import escape
@@ -23,8 +20,7 @@ from fsm.verdict import Fails, Unknown
 
 _FIRST: Final = "#cf222e"
 _SECOND: Final = "#1a7f37"
-# Colours in a picture. Grey is for parts of both lifecycles. Each lifecycle has its own colour for parts that only it
-# has.
+# Grey is for parts that both lifecycles have. The other colours are for parts of one lifecycle.
 _COLOURS: Final = {Where.BOTH: LINE, Where.FIRST: _FIRST, Where.SECOND: _SECOND, Where.UNDRAWN: LINE}
 
 
@@ -80,7 +76,7 @@ def _differences(found: Comparison, where: Where) -> Iterator[str]:
             place = state.place or (found.near(leading) if leading else None)
             yield f"{_position_text(place)}state {state.name}{why}"
     moves = (move for move in found.moves if move.where is where)
-    # Arrows of one event share a line if they differ only in their states.
+    # Arrows that differ only in their states share a line.
     alike = grouped(
         (f"{_position_text(found.near(move))}{_move(move)}{_move_note(found, move)}", move) for move in moves
     )
@@ -143,7 +139,7 @@ def _undrawn_lines(found: Comparison) -> Iterator[str]:
 
 
 def dot(found: Comparison) -> str:
-    """Return *found* as a DOT digraph that is the same on every run, with parts that drawings may omit dotted.
+    """Return a DOT graph of the differences. Parts that a drawing may omit are dotted.
 
     >>> from fsm.diagrams.compare import compare
     >>> from fsm.language.library import load
@@ -171,7 +167,7 @@ def dot(found: Comparison) -> str:
         )
     bundles: dict[tuple[str, str, Where], dict[str, None]] = {}
     for move in found.moves:
-        # An event that leaves the state unchanged on both sides is not drawn as an arrow.
+        # Do not draw an event that leaves the state unchanged on both sides.
         if move.where is not Where.BOTH or move.source != move.target or any(move.places):
             bundles.setdefault((move.source, move.target, move.where), {})[_label(move)] = None
     if any(not source for source, _, _ in bundles):
@@ -228,7 +224,7 @@ def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Lay
             lines = [why]
         case _:
             assert_never(found)
-    # Keep indented lines as they are, because wrapping would break the columns of a run's steps.
+    # Do not wrap indented lines. The columns of the steps would no longer be aligned.
     indented = ([f"  {each}"] if each.startswith(" ") else layout.kept(each) for each in lines)
     return "\n".join([head, *(line for several in indented for line in several)]) + "\n"
 

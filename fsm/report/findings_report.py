@@ -1,4 +1,4 @@
-"""Write findings as text, as JSON and as pages."""
+"""Report findings as text, JSON or pages."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,4 @@
-"""Write the report as JSON.
-
-It contains findings with evidence, and cells with counts. A missing value is ``null``.
-"""
+"""Write reports as JSON."""
 
 from __future__ import annotations
 
@@ -57,9 +54,9 @@ def json_escape(character: str) -> str:
 
 
 def dumped(document: Json, *, indent: int | None = 2) -> str:
-    r"""Return *document* as JSON with a final newline, and on a single line if *indent* is ``None``.
+    r"""Return *document* as JSON with a final newline. It is a single line if *indent* is ``None``.
 
-    The result is valid UTF-8 without terminal control characters, even if a file name is not:
+    Invalid UTF-8 is replaced, and terminal control characters are escaped:
 
     >>> print(dumped("\udcff.log\u202e"), end="")
     "?.log\u202e"
@@ -69,7 +66,7 @@ def dumped(document: Json, *, indent: int | None = 2) -> str:
 
 
 def record(found: object, *without: str) -> dict[str, Json]:
-    """Return the fields of *found* and of nested records, except those in *without*. Empty strings become null.
+    """Convert a record to a dictionary without the fields in *without*. Empty strings become ``None``.
 
     >>> from fsm.machine.findings import Edit, Repair
     >>> record(Edit(repair=Repair.MISSING, instead="")), record(Edit(repair=Repair.MISSING), "instead")
@@ -80,9 +77,9 @@ def record(found: object, *without: str) -> dict[str, Json]:
 
 
 def picked(found: object, /, *names: str, **others: str) -> dict[str, Json]:
-    """Return the attributes *names* of *found*, and further ones whose keys *others* maps to dotted paths.
+    """Convert selected attributes to a dictionary. *others* maps additional keys to dotted paths.
 
-    If a path ends in ``?``, an empty value becomes ``null``.
+    If a path ends in ``?``, an empty value becomes ``None``.
 
     >>> from fsm.trace import Line
     >>> picked(Line("a.log", 0), "file", line="number", at="number?")
@@ -196,7 +193,7 @@ def _operation(seen: Observation) -> Json:
 
 
 def _observation_data(seen: Observation, *words: str) -> dict[str, Json]:
-    found = record(seen)  # Drop the fields that are not set.
+    found = record(seen)  # Omit fields that are not set.
     return {word: found.get(word) for word in words}
 
 

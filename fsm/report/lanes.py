@@ -1,6 +1,6 @@
-"""Write histories as text, either as a drawing or in fsm's own format.
+"""Draw concurrent histories as text, or write them to files.
 
-A drawing has a lane for each thread. Time runs from left to right.
+A drawing has a lane for each thread, with time from left to right.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from fsm.machine.findings import Finding, Stretch, Violation
     from fsm.trace import Observation
 
-DRAWN: Final = 24  # maximum number of operations that are drawn
+DRAWN: Final = 24  # maximum number of operations to draw
 
 
 def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[str]:
-    r"""Yield a line for each thread and entity, on which an operation extends from its call to its return.
+    r"""Draw a line for each thread and entity. An operation extends from its call to its return.
 
-    *names* maps threads to labels. By default, the label of a thread is its number, followed by its entity, if any.
+    *names* maps threads to labels, which default to the number of the thread and its entity.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> first = Operation(called=0, returned=9, event="start", reply="ok", thread=1)
@@ -147,7 +147,7 @@ def raced(race: Race) -> Iterator[str]:
 
 
 def history_lines(machine: str, history: History, entity: str) -> bytes:
-    """Return the content of a file with the *history* of one *entity*, for *machine* (a name or path).
+    """Return the content of a history file. *machine* is a name or path.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> push = Operation(called=1, returned=3, event="push", reply="ok", thread=2)
@@ -204,16 +204,16 @@ def _order_text(answer: Linearizable | NotLinearizable) -> str:
     )
 
 
-# Number of observations in a chart before and after the violation.
+# Number of observations to show before and after a violation.
 BEFORE: Final = 8
 AFTER: Final = 2
 
 
 def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
-    """Return the marks of single observations, without duplicates, in the order of the machines.
+    """Return the marks for a sequence chart, without duplicates.
 
-    If the recording was judged with ``every``, there is a mark for every violation and tolerated deviation.
-    Otherwise, the first few violations of each cause and the first tolerated deviation of each name are marked.
+    By default, there is a mark for the first few violations of each cause and for the first tolerated deviation of
+    each name. If the recording was judged with ``every``, all of them are marked.
     """
     found = (mark for each in judged for judgement in each.judgements for mark in _marks(judgement))
     return tuple({(mark.line, mark.seen.entity, mark.text): mark for mark in found}.values())

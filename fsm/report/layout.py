@@ -1,4 +1,4 @@
-"""Lay out the lines of a text report: wrap lines, add colours, and show the evidence of a violation."""
+"""Lay out text reports: wrapped lines, colours and evidence."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from fsm.report import ExitCode, words
 
 LABEL: Final = 11  # width of the label column
 _NARROWEST: Final = 40
-# The colour of each word that is a result. Other marked words are bold.
+# Colours of result words. Other marked words are bold.
 COLOURS: Final[Mapping[str, str]] = {
     "holds": "green",
     "known": "blue",
@@ -34,7 +34,7 @@ def plain(text: str, _: str) -> str:
 
 
 class Layout:
-    """Formats text in lines of *width* columns. ``style(text, how)`` colours text or makes it ``bold``."""
+    """Formats text in lines of *width* columns. ``style(text, how)`` adds a colour or ``bold``."""
 
     def __init__(self, *, width: int = 100, style: Callable[[str, str], str] = plain) -> None:
         self.width = max(width, _NARROWEST)
@@ -71,7 +71,7 @@ class Layout:
     def wrapped(
         self, value: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Wrap *value*, beginning the first line with *first* and the others with *rest*.
+        """Wrap *value*. The first line is prefixed with *first*, and all others with *rest*.
 
         By default, *rest* is four columns wider than *first*.
         """
@@ -81,10 +81,10 @@ class Layout:
     def kept(
         self, text: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Wrap *text* without collapsing spaces, beginning its first line with *first* and the others with *rest*.
+        """Wrap *text* without collapsing spaces or splitting long words.
 
-        By default, *rest* is *first*. Long words are not split. In the first line, *marked* has the colour *how*, or
-        else the colour of its result.
+        The first line is prefixed with *first*, and all others with *rest*, which defaults to *first*. *marked* is a
+        word in the first line to highlight in the colour *how*.
 
         >>> Layout(width=40).kept("nothing-is-left holds in all  of its states", "- ", "  ")
         ['- nothing-is-left holds in all  of its', '  states']
@@ -103,11 +103,11 @@ class Layout:
         return lines
 
 
-PLAIN: Final = Layout()  # lines of 100 columns without colour
+PLAIN: Final = Layout()  # 100 columns, no colours
 
 
 def data_text(data: object) -> str:
-    """Return *data* as text: a mapping or dataclass with one line per field, and a sequence of them as a table.
+    """Format data for the terminal. A mapping or dataclass has one line per field, and a sequence of them is a table.
 
     >>> print(data_text([{"job": "a", "state": "done"}, {"job": "b2", "state": "queued"}]), end="")
     job  state

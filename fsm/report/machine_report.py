@@ -1,6 +1,6 @@
-"""Machines as text and JSON: states, what each event does in them and why, a system's parts, and runs step by step.
+"""Show machines as text or JSON, and runs step by step.
 
-This module also lists the outcomes that a test may arrange: those of events that have several outcomes in one state.
+This module also lists the outcomes that a test can choose.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 from fsm.report.words import grouped, plural
 
-_ALIKE: Final = 3  # minimum number of states that share a row because an event does the same in all of them
+_ALIKE: Final = 3  # minimum number of states in a combined row
 _LEGEND: Final = (
     "Each row below says what an event does in a state, and [the clause] that says so; clauses are at the end. "
     "A row with … is about a call that has begun."
@@ -133,7 +133,7 @@ def _replies(codes: tuple[str, ...]) -> str:
 
 
 def json(machine: Machine, *, events: Collection[str] | None = None, states: Collection[str] | None = None) -> str:
-    """Return the machine as one JSON document, without the path and the line numbers of its file."""
+    """Return the machine as JSON, without the path and line numbers of its file."""
     events = machine.events if events is None else events
     states = machine.states if states is None else states
     return dumped(

@@ -1,4 +1,4 @@
-"""Prometheus metrics of a followed recording. Their labels never contain text from the recording."""
+"""Prometheus metrics of a followed recording. Labels never contain text from the recording."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from fsm.recordings.line_reader import FOREIGN
 from fsm.report import Report, single
 from fsm.trace import Batch, nanoseconds
 
-SEVERAL = "several"  # value of the label ``state`` for a violation after which several states are possible
-_PATIENCE: Final = 5.0  # number of seconds that a client may be silent
-_MOST: Final = 16  # maximum number of simultaneous connections; each connection has a thread
+SEVERAL = "several"  # the label ``state`` if several states are possible after a violation
+_PATIENCE: Final = 5.0  # seconds that a client may be silent
+_MOST: Final = 16  # maximum number of open connections, which have a thread each
 
 
 class Metrics:
@@ -101,9 +101,9 @@ def _add(known: Tally[tuple[object, ...]], counter: Counter, total: int, *labels
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves metrics over HTTP.
+    """An HTTP server for the metrics.
 
-    A new connection beyond the maximum replaces the oldest one, so that idle clients do not block others.
+    If there are too many connections, a new one replaces the oldest, so that idle clients cannot block others.
     """
 
     def __init__(self, metrics: Metrics, address: str, port: int) -> None:
@@ -134,12 +134,12 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
-    """Serve *metrics* over HTTP and yield the port, which is any free one if *port* is 0.
+    """Serve *metrics* over HTTP and yield the port. If *port* is 0, any free port is used.
 
     Raise ``OSError`` if the address cannot be used.
     """
-    # The threads that answer inherit this signal mask. A client that disconnects therefore causes an error instead of
-    # killing the process.
+    # Server threads inherit this signal mask. A disconnecting client then causes an error instead of killing the
+    # process.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
     try:
         server = _Server(metrics, address, port)

@@ -1,7 +1,4 @@
-"""Report surviving mutants, properties that would kill these mutants, and illegal edits that the judge misses.
-
-The formats are text, JSON and TOML.
-"""
+"""Report the results of ``fsm mutate`` as text, JSON or TOML."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -27,11 +24,11 @@ from fsm.report.words import grouped, plural, short
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutated:
-    """The mutants of one machine or system, and their outcomes. In a system, each mutant has at most one killer."""
+    """The outcomes for all mutants of a machine or system. A mutant of a system has at most one killer."""
 
     specification: Specification[Machine | System]
     outcomes: tuple[MutationOutcome[Mutant | JointMutant], ...]
-    unsound: tuple[str, ...] = ()  # properties that are not used because they already fail on the original
+    unsound: tuple[str, ...] = ()  # properties that fail on the original and are therefore not used
 
     @property
     def survivors(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
@@ -83,7 +80,7 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
             yield from layout.wrapped(how, "  ", "    ", marked="kills nothing")
             continue
         if joint and not count:
-            continue  # The property may kill mutants, but it is never the first to kill a mutant.
+            continue  # The property may kill mutants, but never as the first.
         if not joint and not mutated.asked(name):
             yield f"  {'not needed':>{digits + 6}}  {name}"  # tried only on mutants that survive all others
             continue
@@ -155,7 +152,7 @@ def _outcome_data(outcome: MutationOutcome[Mutant | JointMutant]) -> Json:
     }
 
 
-MISSED: Final = 5  # maximum number of missed edits to explain per recording; edits with the fewest acts come first
+MISSED: Final = 5  # maximum number of missed edits to explain per recording
 Counts = dict[str, Counter[EditAnswer]]
 
 
@@ -166,7 +163,7 @@ def power_answer(powers: tuple[Power, ...]) -> ExitCode:
 
 
 def noticed(powers: tuple[Power, ...]) -> str:
-    """Return the percentage of the illegal edits that the judge notices, or an empty string if there are none."""
+    """Return the percentage of illegal edits that the judge detects, or an empty string if there are none."""
     illegal = sum(len(power.planted) for power in powers)
     missed = sum(each.counts()["missed"] for each in powers)
     return f"{1 - missed / illegal:.1%}" if illegal else ""

@@ -1,4 +1,4 @@
-"""Report test results for the properties of a machine. Each property has a status and a reason for it."""
+"""Report the test results for the properties of a machine, with reasons."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ class PropertyTestReport:
     of: Machine
     sut: str
     profile: str | None
-    least: Level  # Breaking a property of a weaker level is a surprise.
-    at_least: float = 0  # minimum percentage of the machine's pairs to reach
+    least: Level  # Violations of weaker properties are surprises.
+    at_least: float = 0  # minimum percentage of pairs to reach
 
     @cached_property
     def met(self) -> Mapping[tuple[int, int], int]:

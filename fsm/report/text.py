@@ -1,7 +1,6 @@
-"""The text report: causes with their evidence, then a summary, as wide as the terminal.
+"""The text report, which shows each cause with its evidence and ends with a summary.
 
-The evidence includes the chain of beliefs about an entity, that is, the states that each observation left possible or
-ruled out, and why.
+The evidence shows the states that were possible after each observation, and why others were ruled out.
 """
 
 import re
@@ -31,7 +30,10 @@ def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> s
 
 
 def violation_text(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
-    """Describe a new *violation*, on a single line if its cause is *known*. *entity* is the kind of the entities."""
+    """Describe a *violation*. If its cause is already *known*, a single line is enough.
+
+    *entity* is the kind of entity, such as ``door``.
+    """
     writer = _Writer(report, layout, coverage=False)
     if not known:
         return "\n".join([*writer.finding(single(violation), entity), ""])
@@ -122,7 +124,7 @@ class _Writer:
         moment = visible(words.moment(seen.at))
         one = f"    {'where':<{LABEL}}{place}"
         fits = moment and len(one) + len(moment) + 1 <= self.layout.width
-        # Do not wrap this line, because people copy the path.
+        # not wrapped, so that people can copy the path
         yield f"{one} {moment}" if fits else one
         if not fits:
             yield from self.layout.row("", moment)
@@ -235,7 +237,7 @@ class _Writer:
 
 
 def noted(judged: Judged, note: str) -> str:
-    """Return *note*, a plural, with its count. For foreign lines, say where the first few are.
+    """Return *note* with its count. The first few locations of foreign lines are added.
 
     >>> from fsm.trace import Line
     >>> told = dict(name="a", form=HISTORY, judgements=(), version="", notes={FOREIGN: 3})
@@ -256,8 +258,8 @@ def noted(judged: Judged, note: str) -> str:
     return f"{counted} ({visible(', '.join(places))}{rest})"
 
 
-STATES: Final = 6  # maximum number of states that are listed by name
-# Words before a step that led to a state. They depend on what is known about the step.
+STATES: Final = 6  # maximum number of states to list by name
+# Words that introduce a step, by how certain it is.
 _IF: Final = {
     "observed": ": ",
     "confirmed": ", as the call has acted: ",

@@ -1,4 +1,4 @@
-"""Describe findings in sentences. All formats use the same words."""
+"""Describe findings in words that all formats share."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
 def short(text: str) -> str:
-    """Shorten each 64-digit id in *text* to the 12 digits that people use.
+    """Shorten 64-digit ids in *text* to their first 12 digits.
 
     >>> short("door " + "d1d12d2e084c" + "0" * 52)
     'door d1d12d2e084c'
@@ -27,7 +27,7 @@ def short(text: str) -> str:
 
 
 def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Map each key in *pairs* to its values. Keys and values keep their order.
+    """Group values by key. Keys and values keep their order.
 
     >>> grouped([("push", "shut"), ("pull", "open"), ("push", "open")])
     {'push': ['shut', 'open'], 'pull': ['open']}
@@ -39,7 +39,7 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 
 def file(name: str) -> str:
-    """Return the name of a file as reports display it.
+    """Return the name of a file for display.
 
     >>> file("-")
     'standard input'
@@ -63,7 +63,7 @@ def between(event: Assumed) -> str:
 
 
 def moment(at: int | str | None) -> str:
-    """Return the time in RFC 3339 format, or an empty string if it is unknown.
+    """Format a time according to RFC 3339. An unknown time is an empty string.
 
     >>> moment(1795172600859283083)
     '2026-11-20T11:03:20.859283083Z'
@@ -72,7 +72,7 @@ def moment(at: int | str | None) -> str:
         seconds, rest = divmod(at, 1_000_000_000)
         try:
             whole = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
-        except (OverflowError, ValueError, OSError):  # There is no such year.
+        except (OverflowError, ValueError, OSError):  # The year is out of range.
             return str(at)
         return f"{whole.isoformat()}.{rest:09}Z"
     return at or ""
@@ -109,7 +109,7 @@ def what(violation: Violation) -> str:
 
 
 def seen(observation: Observation) -> str:
-    """Describe an observation without naming its entity.
+    """Describe an observation without its entity.
 
     >>> seen(Observation(event="push", phase="reply", reply="NOT_FOUND", met="gone"))
     'push replied NOT_FOUND in state gone'
@@ -134,9 +134,9 @@ def seen(observation: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """Return the states that were possible before the observation, and when a time limit that was exceeded began.
+    """Return the states that were possible before the observation.
 
-    The result is empty for fields and properties.
+    If a time limit was exceeded, its start is added. The result is empty for fields and properties.
     """
     if violation.cause in {Cause.FIELDS, Cause.PROPERTY}:
         return ""
@@ -145,7 +145,7 @@ def before(violation: Violation) -> str:
 
 
 def allowed(violation: Violation) -> str:
-    """Return the legal alternatives, by state if states differ, or an empty string for a property."""
+    """Return the legal alternatives. The result is empty for a property."""
     if violation.cause is Cause.PROPERTY:
         return ""
     if violation.limit:
@@ -201,9 +201,9 @@ def stretch(violation: Violation) -> str:
 
 
 def edits(violation: Violation) -> str:
-    """Describe the smallest edit that makes the trace legal, in words that follow "legal if".
+    """Describe the smallest edit that makes the trace legal, to follow the words "legal if".
 
-    The result is empty if no edit was sought, or if the edit just replaces the reply by a legal one.
+    The result is empty if no edit was looked for, or if the edit only replaces the reply with a legal one.
     """
     if violation.edits:
         edit = _edit(violation.edits[0], violation)
@@ -223,7 +223,7 @@ def reasons(violation: Violation) -> list[str]:
 
 
 def places(violation: Violation) -> str:
-    """Return the lines that together break a property or a time limit, or an empty string for a single line."""
+    """Return the lines that together cause the violation. The result is empty for a single line."""
     files = {each.file for each in violation.lines} - {violation.file}
     places = [place(line, "" if files else violation.file) for line in violation.lines]
     return ", ".join(places) if places[1:] else ""
@@ -245,7 +245,7 @@ def done(met: Tolerated) -> str:
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
-# Phrases for those statuses of a property whose own words are not phrases.
+# Phrases for statuses that are not phrases already.
 _PHRASES: Final = {
     "holds": "hold",
     "known": "fail as documented",
@@ -257,7 +257,7 @@ _PHRASES: Final = {
 
 
 def tally(found: Sequence[str], noun: str = "") -> str:
-    """Return the number of properties with each status in *found*, the first of them followed by *noun*.
+    """Count the properties with each status. *noun* is added to the first count.
 
     >>> tally(["holds", "known"]), tally(["known", "vacuous"], "property")
     ('1 holds, 1 fails as documented', '1 property fails as documented, 1 vacuous')
@@ -272,7 +272,7 @@ def tally(found: Sequence[str], noun: str = "") -> str:
 
 
 def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: Mapping[str, int]) -> list[str]:
-    """Return phrases that count the severities in *found*, the kinds of things in *size*, and the notes.
+    """Describe the number of findings, entities and notes.
 
     >>> tally_of([("surprise", 2), ("violation", 1), ("surprise", 1)], {"pod": 1}, {"lost": 3})
     ['1 violation', '3 surprises', '1 pod', 'lost (3)']
@@ -286,7 +286,7 @@ def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: M
 
 
 def often(count: int) -> str:
-    """Return words for *count*, a number of times.
+    """Return *count* as a number of times.
 
     >>> often(1), often(1200)
     ('once', '1,200 times')

@@ -1,9 +1,8 @@
-"""Convert steps of a machine to shell lines for a CRI client: ``crictl``, or ``grpcurl`` if ``crictl`` has no command.
+"""Convert steps of a machine to shell lines for ``crictl``, or for ``grpcurl`` if ``crictl`` has no such command.
 
-A step says only what must happen. This module chooses a suitable container, such as one that exits by itself or one
-whose command does not exist. Some ``crictl`` commands do not make the call that a step needs: ``crictl rm`` and
-``crictl rmp`` refuse to remove an entity that is running or absent, and ``crictl stats`` only lists containers. In
-such cases, the script makes the call with ``grpcurl``.
+A step says only what must happen. This module chooses a container that makes it happen, such as one that exits by
+itself. Some ``crictl`` commands do not make the call that a step needs. For example, ``crictl rm`` refuses to remove
+a running container. In such cases, the script makes the call with ``grpcurl``.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ SECONDS: Final = 4
 
 _SHELL: Final = tomllib.loads((files("fsm.runtimes") / "crictl.toml").read_text(encoding="utf-8"))
 PREAMBLE: Final[str] = _SHELL["preamble"]
-"""Shell code that must run once before all lines: variables, configurations and functions."""
+"""Shell code that defines the variables, configurations and functions that the lines use."""
 
 _COMMANDS: Final[Mapping[str, str]] = _SHELL["commands"]
 _FAILING: Final[Mapping[str, str]] = _SHELL["failing"]
 _DIRECT: Final[Mapping[str, str]] = _SHELL["direct"]
 _REMOVABLE: Final = frozenset({"CONTAINER_CREATED", "CONTAINER_EXITED", "CONTAINER_UNKNOWN", "SANDBOX_NOTREADY"})
-"""States in which ``crictl rm`` and ``crictl rmp`` call the runtime. In other states, they fail without a call."""
+"""States in which ``crictl rm`` and ``crictl rmp`` call the runtime instead of failing by themselves."""
 
 
 def takes(machine: Machine) -> bool:
@@ -112,7 +111,7 @@ class _Writer:
         return known.get(step) or next(filter(self._usual, alike), alike[0] if alike else None)
 
     def _usual(self, edge: Edge) -> bool:
-        cells = zip(edge.cells, edge.ways, strict=False)  # the last cell may be unspecified
+        cells = zip(edge.cells, edge.ways, strict=False)  # the last cell may be missing
         return all(way is usual(self._plan.table.step(state, row) or ()) for (row, state), way in cells)
 
     def _line(self, index: int, event: Event, state: int) -> str:

@@ -1,4 +1,4 @@
-"""Names of CRI calls, CRI states and NRI events, and the time limits of NRI. The whole package uses them."""
+"""Names of CRI calls, CRI states and NRI events, and the time limits of NRI."""
 
 import re
 from typing import Final
@@ -40,7 +40,7 @@ CONTAINER_CALLS: Final = frozenset(
     }
 )
 INNER: Final = {"StopPodSandbox": ("StopContainer",), "RemovePodSandbox": ("StopContainer", "RemoveContainer")}
-"""Maps each pod call that affects containers to the calls it amounts to on every container of the pod."""
+"""Maps each pod call to the calls that it implies for every container of the pod."""
 
 EVENTS: Final = (
     "RunPodSandbox",
@@ -74,7 +74,7 @@ def _enum(name: str) -> str:
 EVENT_NAMES: Final = {form: name for name in EVENTS for form in (name, _enum(name))}
 
 REQUESTS: Final = (*EVENTS, "ValidateContainerAdjustment")
-"""Names of all requests that a plugin may subscribe to, in the order of their bits in NRI's event mask."""
+"""Names of the requests that a plugin may subscribe to, in the order of their bits in NRI's event mask."""
 
 RELAYED: Final = {
     "RunPodSandbox": ("RunPodSandbox",),
@@ -82,8 +82,8 @@ RELAYED: Final = {
     "StartContainer": ("StartContainer", "PostStartContainer"),
     "UpdateContainerResources": ("UpdateContainer", "PostUpdateContainer"),
 }
-"""Maps each call to the events that the runtime relays to plugins before the call succeeds."""
+"""Maps each call to the events that plugins receive before the call succeeds."""
 
 REGISTRATION: Final = 5.0
 REQUEST: Final = 2.0
-"""Default limits in seconds for registering a plugin and for its answer to a request."""
+"""Default limits in seconds for registering a plugin and for answering a request."""

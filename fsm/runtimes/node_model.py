@@ -10,11 +10,11 @@ from fsm.machine.product.flatten import flatten
 
 NODE: Final = "node"
 RELAYED: Final = ("nri-container", "nri-pod", "plugin-container", "plugin-pod", "nri-plugin-contract")
-"""Names of the models for the events that plugins receive. They can judge tests planned with :data:`NODE`."""
+"""Names of the models for the events that plugins receive. They can also judge tests planned with :data:`NODE`."""
 ONE_POD: Final = {"pod": 1, "container": 1}
-"""The numbers of pods and containers in :data:`NODE` for testing a runtime, whose clients can read their states."""
+"""The numbers of pods and containers in :data:`NODE` when it is used for testing a runtime."""
 DAMAGED: Final = "{container}"
-"""Placeholder in a damage command for the id of the container whose checkpoint is to be damaged."""
+"""Placeholder for the id of a container in the command that damages its checkpoint."""
 
 
 def node(profile: str | None) -> Machine:

@@ -1,7 +1,8 @@
-"""Steps per second of a child process, compared with a bare loop over pipes: ``python tests/bench/child.py``.
+"""Measure the steps per second of a child process, compared with a bare loop over pipes.
 
-Both send the same lines to the same container, which is a C program. The bare loop neither encodes nor decodes
-anything, has no time limit, and simply reads answers with ``readline``. Rounds alternate, and the best one counts.
+Usage: ``python tests/bench/child.py``. Both send the same lines to the same container, which is a C program. The bare
+loop neither encodes nor decodes anything, has no time limit, and simply reads answers with ``readline``. Rounds
+alternate, and the best one counts.
 """
 
 from __future__ import annotations

@@ -69,7 +69,10 @@ SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
 
 
 def random_successors(states: int) -> tuple[list[int], list[int]]:
-    """Return the successors under two events: one follows a cycle through all states, the other goes anywhere."""
+    """Return the successors under two events.
+
+    One event follows a cycle through all states, and the other goes anywhere.
+    """
     chance = random.Random(1)
     order = list(range(1, states))
     chance.shuffle(order)
@@ -80,7 +83,7 @@ def random_successors(states: int) -> tuple[list[int], list[int]]:
 
 
 def random_table(successors: tuple[list[int], list[int]]) -> Table:
-    """Build the machine as a table, because its text would take hundreds of megabytes."""
+    """Build the machine as a table, because its text would have hundreds of megabytes."""
     small = tabulate(counter(to=1))
     states = len(successors[0])
     targets = [to for row in successors for to in row]

@@ -67,7 +67,7 @@ def fleet(folder: Path, rows: int, nodes: int) -> dict[str, Path]:
 
 @contextmanager
 def watched(most: dict[str, int]) -> Iterator[None]:
-    """Record in *most* the peak memory of Python workers and of Java, in megabytes, while the body runs."""
+    """Record the peak memory of Python workers and of Java, in megabytes, while the body runs."""
     over = threading.Event()
 
     def look() -> None:

@@ -27,7 +27,7 @@ TIME = re.compile(rb"\b2026-11-\d\d(?=T)|\b\d{19}\b")
 
 
 class Turns:
-    """A *recording* repeated a number of *turns*, or until there are at least *lines* lines."""
+    """A recording that is repeated a number of times, or until it has at least *lines* lines."""
 
     def __init__(self, recording: str, lines: int, *, turns: int = 0) -> None:
         self._recorded = (RECORDINGS / recording).read_bytes()

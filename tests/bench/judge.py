@@ -32,7 +32,7 @@ from fsm.verdict import Holds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-os.environ["POLARS_MAX_THREADS"] = "1"  # polars reads it when it is imported, below
+os.environ["POLARS_MAX_THREADS"] = "1"  # polars reads this variable when it is imported below
 import polars as pl
 
 LIFE = ("create", "start", "exec-sync", "status", "update-resources", "stop", "stop", "status", "remove", "stop")
@@ -54,8 +54,8 @@ TIME = re.compile(rb'time="([^"]+)"')
 def trace(path: Path, lines: int, *, shows: bool = True) -> None:
     """Write a trace of *lines* calls on many containers, one line for each call.
 
-    The calls are a millisecond apart, and eight containers exist at any time. Unless *shows*, replies do not show
-    states, and a stopped container may have a pending time limit.
+    The calls are a millisecond apart, and eight containers exist at any time. If *shows* is false, replies do not
+    show states, and a stopped container may have a pending time limit.
     """
     with path.open("w", encoding="utf-8") as file:
         file.write('{"trace": 1, "machine": "container-status", "fresh": true}\n')
@@ -79,7 +79,7 @@ def trace(path: Path, lines: int, *, shows: bool = True) -> None:
 
 
 def log(path: Path, lines: int) -> None:
-    """Write a log of *lines* lines: a repeated recording, in which each repetition is later and has fresh ids."""
+    """Write a log that repeats a recording, each time at a later date and with fresh ids."""
     recorded = RECORDING.read_bytes().splitlines(keepends=True)
     times = [datetime.fromisoformat(found[1].decode()) if (found := TIME.match(line)) else None for line in recorded]
     known = [each for each in times if each]
@@ -150,14 +150,14 @@ def decode_log(path: Path) -> None:
 
 
 def extract(path: Path) -> None:
-    """Extract the time, level and message of every line with a regular expression in ``polars``, on one core."""
+    """Extract the time, level and message of every line on one core, with a regular expression in ``polars``."""
     lines = pl.scan_csv(path, has_header=False, new_columns=["line"], separator="\x01", quote_char=None)
     parts = lines.select(pl.col("line").str.extract_groups(ENTRY)).unnest("line")
     assert parts.collect().width == ENTRY.count("(") - ENTRY.count("(?")
 
 
 def judged_slowly(path: Path) -> None:
-    """Judge a log line by line, which fsm normally does only for small logs."""
+    """Judge a log line by line, as fsm normally does only for small logs."""
     with patch.object(log_reader, "ENOUGH", sys.maxsize):
         judged(path)
 

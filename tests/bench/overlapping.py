@@ -51,7 +51,7 @@ CLIENTS, CONTAINERS, SMALL = 6, 4, 385
 WEIGHTS = {
     "status": 30, "start": 20, "exec-sync": 12, "stop": 10, "update-resources": 9, "remove": 6, "reopen-log": 3, "exec": 3,
 }  # fmt: skip
-"""Number of calls of each kind, taken from the recordings of eight clients of containerd."""
+"""The number of calls of each kind in the recordings of eight clients of containerd."""
 SHOWN = {"CONTAINER_CREATED", "CONTAINER_RUNNING", "CONTAINER_EXITED", "CONTAINER_UNKNOWN"}
 LINES = 999
 Line = dict[str, object]
@@ -60,7 +60,10 @@ Run: TypeAlias = Callable[[Path], object]
 
 @dataclass(kw_only=True)
 class Container:
-    """A container with its state; ``known`` is true once CreateContainer has returned its id."""
+    """A container and its state.
+
+    ``known`` is true once CreateContainer has returned its id.
+    """
 
     id: str
     state: str
@@ -78,7 +81,10 @@ class Call:
 
 
 def recording(calls: int, clients: int, seed: int = 0) -> list[Line]:
-    """Return *calls* calls as their *clients* would record them, with a new container for each that is removed."""
+    """Return *calls* calls as their clients would record them.
+
+    Each removed container is replaced with a new one.
+    """
     chance, machine, now = random.Random(seed), load("container-status"), 10**18
     numbers = iter(range(10**9))
     slots = [Container(id="", state=machine.initial) for _ in range(CONTAINERS)]
@@ -139,7 +145,10 @@ def written(path: Path, lines: list[Line]) -> Path:
 
 
 def damaged(count: int, folder: Path) -> Iterator[Path]:
-    """Yield damaged recordings of fewer than 1,000 lines; the later ones have many overlapping calls."""
+    """Yield damaged recordings of fewer than 1,000 lines.
+
+    The later ones have many overlapping calls.
+    """
     real = sorted((TESTS / "recordings").glob("*.gz"))
     crowded = [path for path in real if "contexts" in path.name or "random" in path.name]
     small = [json.loads(line) for seed in range(4) for line in _text(recording(SMALL, CLIENTS, seed)).splitlines()]

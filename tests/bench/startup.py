@@ -18,7 +18,7 @@ from typing import Final
 
 RUNS: Final = 20
 LIMITS: Final = {'python -c "import fsm"': 0.15, "fsm --help": 0.1}
-"""Maximum number of seconds, including Python's own start."""
+"""The maximum number of seconds, including Python's own start."""
 
 PYTHON: Final = sys.executable
 COMMANDS: Final = {

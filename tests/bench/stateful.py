@@ -28,7 +28,7 @@ ROUNDS = 5
 
 
 def bare(machine: Machine, count: list[int]) -> type[RuleBasedStateMachine]:
-    """Return a state machine with a rule for each event of *machine*, which counts its steps in *count*."""
+    """Return a Hypothesis state machine with a rule for each event, which counts its steps in *count*."""
 
     def begin(self: Any) -> None:  # noqa: ANN401  (the class is made below)
         self.sut = Simulated(machine)

@@ -70,7 +70,10 @@ def judged(path: Path) -> None:
 
 
 def read(path: Path) -> None:
-    """Read the judged columns, as codes and words and in one thread, without doing anything else."""
+    """Read the columns that are judged, and do nothing else.
+
+    The columns are read as codes and words, in one thread.
+    """
     with parquet.ParquetFile(path, read_dictionary=list(COLUMNS)) as file:
         for rows in file.iter_batches(batch_size=GROUP, columns=list(COLUMNS), use_threads=False):
             assert rows.num_rows

@@ -21,10 +21,16 @@ if TYPE_CHECKING:
     from brute_force_search import Kind
 
 SEED = os.environ.get("FSM_SEED") or ("every change" if TIMES == 1 else secrets.token_hex(4))
-"""The seed of the random cases: fixed by day and random at night. A disagreement prints it."""
+"""The seed of the random cases, which is fixed by day and random at night.
+
+A disagreement prints it.
+"""
 
 TRIED = {"machine": 7_600, "system": 1_040, "follows": 400, "refines": 40, "trace": 960, "history": 400}
-"""Number of random cases of each kind; the nightly run tries a hundred times this number."""
+"""The number of random cases of each kind.
+
+The nightly run tries a hundred times as many.
+"""
 
 PARTS = 4
 
@@ -76,7 +82,7 @@ DEFECTS = [
 
 @pytest.mark.parametrize(("kind", "defect"), DEFECTS)
 def test_planted_defects_are_found(kind: str, defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every planted bug makes an engine disagree with the brute force in a case in which they otherwise agree."""
+    """Each planted bug makes an engine disagree with the brute force in some case."""
     kind_of, name, most = FINDING[kind]
     tries = raised(kind_of)
     planted_defects.PLANTED[kind][defect](monkeypatch)

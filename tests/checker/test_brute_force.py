@@ -1,4 +1,4 @@
-"""Answers of the brute force, compared with answers that were worked out by hand from the reference pages."""
+"""The brute force gives the answers that were worked out by hand from the reference pages."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_answers_worked_out_by_hand(text: str, overlap: int, claim: str, verdict
 
 
 def test_a_begin_that_is_not_followed_is_told() -> None:
-    """The answer is marked as incomplete if a second concurrent call could have begun but was not explored."""
+    """The answer is marked as incomplete if a second call could have begun but was not explored."""
     machine = machine_of(HEAD + TWICE)
     claim = stated(machine, 'never = "d"').claim
 
@@ -173,7 +173,7 @@ def test_a_begin_that_is_not_followed_is_told() -> None:
 
 
 def test_sizes_of_the_toy_job() -> None:
-    """The job has six states: in each it may be made, be started and crash, and seven more transitions exist."""
+    """The job can be made, be started and crash in each of its six states, and has seven more transitions."""
     assert (6, 6 + 7 + 2 + 6 + 3, 4) == Decider(MachineModel(machine_of(JOB))).size()
 
 

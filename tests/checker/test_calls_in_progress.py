@@ -1,4 +1,4 @@
-"""A call in progress ends only in the copy that began it, whatever state that copy has been moved to meanwhile."""
+"""A call in progress ends only in the copy that began it, even if the copy has changed its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts on properties: each kind of claim with a failing twin, and a second opinion on random machines."""
+"""Verdicts on properties agree with a second opinion on random machines. Each kind of claim has a failing twin."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def run_of(conclusion: Conclusion) -> Run:
 
 
 def events_of(run: Run) -> str:
-    """Return the events of *run* with their replies; the events after ``|`` form its cycle."""
+    """Return the events of *run* with their replies.
+
+    The events after ``|`` form the cycle of the run.
+    """
     steps, cycle = (
         " ".join(f"{each.event}:{each.reply or each.outcome}" for each in part) for part in (run.steps, run.cycle)
     )
@@ -92,7 +95,7 @@ def test_holds_and_fails(model: str, holds: str, fails: str, shown: str | None) 
 
 @pytest.mark.parametrize(("fair", "verdict"), [('["add"]', Proved), ("[]", Refuted)])
 def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: type[Conclusion]) -> None:
-    """If the step is fair, a *tock* follows every *tick*, even though a single step emits both."""
+    """If the step is fair, a *tock* follows every *tick*, even though one step emits both."""
     text = edited(counter_text(to=1), 'to = "n1", emits = ["tick"]', 'to = "n0", emits = ["tock", "tick"]')
     claim = f'from = "emits tick"\nleads-to = "emits tock"\nfair = {fair}'
 
@@ -100,7 +103,7 @@ def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: ty
 
 
 def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
-    """The claim declares the end of ``start`` fair, which has no effect while no ``start`` is in progress."""
+    """The end of ``start`` is fair, which has no effect while no ``start`` is in progress."""
     checking = 'checking = { to = "running", emits = ["started"] }'
     text = edited(JOB, checking, f'{checking}\nended = {{ to = "ended", reply = "error" }}')
     claim = 'from = "is ended"\nleads-to = "is waiting"\nfair = ["start.ends"]'
@@ -142,7 +145,7 @@ def test_what_is_reachable_has_witnesses() -> None:
 
 
 def test_from_each_requires_a_step_from_each() -> None:
-    """A single state without a step refutes the claim. In it, ``*`` means all states."""
+    """A single state without a step refutes the claim, in which ``*`` matches all states."""
     machine = machine_of(DOOR)
 
     assert isinstance(concluded(machine, 'reachable = "push replies STUCK"\nfrom-each = ["shut", "ajar"]'), Proved)

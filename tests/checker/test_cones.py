@@ -1,6 +1,6 @@
-"""Each claim is checked on its cone, the parts that it depends on, and the result holds for the whole system.
+"""Each claim is checked on its cone, that is, the parts on which it depends.
 
-Steps outside the cone still count as instants.
+The result holds for the whole system. Steps outside the cone still count as instants.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def test_all_instants_of_the_whole_count(claim: str, expected: tuple[str, int]) 
 
 
 def test_a_run_has_replies_that_the_whole_gives() -> None:
-    """A run shows the replies of the whole system: here that is the error of a bell, which is outside the cone."""
+    """A run shows the replies of the whole system, even an error from a part outside the cone."""
     stated = stated_of(SYSTEM, 'never = "lamp is on and not light"')
     cones = Cones(system=SYSTEM)
     verdict = decide(stated, cones).verdict
@@ -132,7 +132,7 @@ def test_a_run_has_replies_that_the_whole_gives() -> None:
 
 
 def test_any_number_of_copies_take_any_number_of_steps() -> None:
-    """Two lamps in the garden cause at most three instants, so only a third lamp can break the claim."""
+    """Two lamps in the garden cause at most three instants, so it takes a third lamp to break the claim."""
     claim = 'never = "lamp is off then lamp is off then lamp is off then lamp is off"\nuntil = "light or ask or dim"'
 
     def numbered(copies: int) -> Specification[System]:

@@ -1,4 +1,4 @@
-"""On request, a claim about each copy of a part is checked for every copy."""
+"""A claim about each copy of a part can be checked for every copy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def office(more: str = "") -> System:
 
 
 def test_a_copy_that_comes_out_otherwise_is_told() -> None:
-    """Only the second copy refutes the claim, because an error of the first ends the call before it gets there."""
+    """Only the second copy refutes the claim, because an error of the first copy ends the call."""
     system = office(TURN)
     first, second = (specification_of(system, CLAIM, copy=copy) for copy in (0, 1))
     found = examine(first, copies=[second])

@@ -1,4 +1,4 @@
-"""The comparison of two machines agrees with a naive one: they are equivalent, or a trace shows the difference."""
+"""The comparison of two machines agrees with a naive one: they are equivalent, or a trace distinguishes them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound="Cell")
 
 MOST_SITUATIONS = 30
-"""Maximum number of situations that two machines have together: the naive comparison goes over all pairs again and again."""
+"""The maximum number of situations of both machines.
+
+The naive comparison repeatedly visits all pairs of them.
+"""
 
 
 def compared(first: Machine, second: Machine) -> EquivalenceResult:
@@ -49,7 +52,7 @@ def compared(first: Machine, second: Machine) -> EquivalenceResult:
 
 
 def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
-    """Return the engine's comparison after the second opinion has agreed with it and confirmed its evidence.
+    """Return the engine's comparison after a second opinion has confirmed it.
 
     Return ``None`` if the machines are too large for the second opinion.
     """
@@ -73,7 +76,7 @@ def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
 
 
 def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
-    """Assert that only the owner allows the trace, and that the other machine objects to its last observation."""
+    """Assert that one machine allows the trace, and that the other rejects its last observation."""
     owner, other = watched[found.owner.value], watched[found.owner.other.value]
     before = follows(other, found.trace[:-1])
     last = found.trace[-1]
@@ -183,7 +186,7 @@ def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Call
 def met(machine: Machine) -> bool:
     """Return whether every cell can be reached and none is silent.
 
-    Some states occur only in traces that begin in mid-life.
+    Some states occur only in traces that do not start in the initial state.
     """
     cells = (cell for event in machine.events.values() for cell in event.cells.values())
     return not any(isinstance(cell, Silent) for cell in cells) and not explore(tabulate(machine)).unreachable()
@@ -259,7 +262,7 @@ def _with(machine: Machine, event: Event) -> Machine:
 
 
 def torn(chance: random.Random, machine: Machine) -> Machine:
-    """Return *machine* with a state split in two halves, each of which lacks one of its alternatives.
+    """Return *machine* with a state split in two, each of which lacks one of its alternatives.
 
     Outcomes that led to the state may lead to either half.
     """
@@ -404,7 +407,7 @@ cannot = ["*"]
 
 
 def test_a_hidden_event_after_an_event_adds_nothing() -> None:
-    """A coin that falls on one side and may turn over by itself is equivalent to a coin that falls on either side."""
+    """A coin that may turn over after its fall is equivalent to a coin that falls on either side."""
     found = agree(machine_of(EARLY + FALLS), machine_of(TOSS.replace("EARLY", '"one"').replace("LATE", "") + FALLS))
 
     assert isinstance(found, Equivalent)
@@ -482,7 +485,7 @@ def test_events_have_the_same_name_here_or_on_the_wire() -> None:
 
 
 def test_indefinite_replies_are_observed() -> None:
-    """The reply CANCELED is indefinite for one machine only, so it distinguishes them."""
+    """The reply CANCELED is indefinite for only one machine, so it distinguishes the two."""
     sure = machine_of(edited(JOB, 'indefinite = ["CANCELED"]\n', ""))
     found = agree(job(), sure)
 
@@ -497,7 +500,7 @@ def test_stops_at_the_limit_and_says_so() -> None:
 
 
 def test_a_search_for_a_trace_that_is_cut_short() -> None:
-    """The search finds that the machines differ, but is cut short before it finds a trace that shows it."""
+    """The search finds that the machines differ, but ends before it finds a distinguishing trace."""
     one, two = tabulate(machine_of(undecided(9))), tabulate(machine_of(undecided(10)))
     whole, short = compare(one, two), compare(one, two, limit=50)
 

@@ -1,4 +1,4 @@
-"""The quick search for the first instant of a condition finds the same verdict, run and counts as the full search."""
+"""The quick search for the first instant of a condition has the same results as the full search."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = ("always", "never", "reachable")
 
 
 def searched(claim: Property, machine: Machine, limit: int = 100_000) -> Checked:
-    """Return the conclusion of the full search, which serves machines that are too large for the quick search."""
+    """Return the conclusion of the full search, which is otherwise used only for large machines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(first_instant, "MOST", 0)
         return decide(claim, StepCache(tabulate(machine)), limit=limit)
@@ -47,7 +47,7 @@ def test_random_claims_come_out_as_searched(chance: random.Random, limit: int) -
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", ["source", "output", "outputs", "event", "reply", "moved", "state"])
 def test_what_is_taken_for_alike_and_is_not_shows(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it wrongly grouped instants that differ, some conclusion about a shipped machine would change."""
+    """If different instants were grouped by mistake, some conclusion about a shipped machine would change."""
     names = ("container-status", "nri-container")
     stated = [(each, load(name)) for name in names for each in claims(name).properties]
     expected = [searched(each, machine) for each, machine in stated]

@@ -1,4 +1,4 @@
-"""``fsm findings``: the list of known defects, and the charts of their runs."""
+"""``fsm findings`` lists known defects and draws charts of their runs."""
 
 from __future__ import annotations
 

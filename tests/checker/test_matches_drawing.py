@@ -1,4 +1,4 @@
-"""A property can require that a machine matches a drawing of it."""
+"""A property can require that a machine matches a drawing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled searches of packed states have the same verdicts, sizes, runs and steps as plain searches."""
+"""Compiled searches of packed states have the same results as plain searches."""
 
 from __future__ import annotations
 
@@ -48,14 +48,17 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import System
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
-"""Seeds of random generators, because the examples that Hypothesis draws itself are mostly too small."""
+"""Seeds of random generators.
+
+The examples that Hypothesis draws itself are mostly too small.
+"""
 
 LARGEST = 400
-"""Maximum number of states of a random system in these tests."""
+"""The maximum number of states of a random system."""
 
 
 def small(system: System) -> System:
-    """Return *system* unless it has too many states, in which case Hypothesis rejects it."""
+    """Return *system*, or make Hypothesis reject it if it has too many states."""
     assume(is_small(system, LARGEST))
     return system
 
@@ -169,7 +172,7 @@ def test_leads_to_comes_out_the_same(chance: random.Random, most_kept: int, wind
 
 
 def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The claim fails; it would seem to hold if the compiled code treated no cycle as fair."""
+    """The claim fails. It would seem to hold if the compiled code never considered a cycle fair."""
     system = load_system("plugin-sync")
     [stated] = [each for each in claims("plugin-sync").properties if each.name == "calls-go-on"]
     right, _ = both(stated, system)
@@ -250,11 +253,14 @@ def test_shipped_systems_come_out_the_same(name: str, profile: str | None) -> No
 
 COMMAND = "import sys; {} from fsm.__main__ import main; main()"
 LARGE = "node", "-P", "stop-container-is-idempotent", "-p", "none"
-"""Arguments for which a cone of more than a thousand states is searched."""
+"""Arguments that lead to the search of a cone with more than a thousand states."""
 
 
 def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
-    """Run ``fsm check`` in a new process, which first executes *before*. Progress is removed from its messages."""
+    """Run ``fsm check`` in a new process after executing *before*.
+
+    Progress is removed from its messages.
+    """
     command = [sys.executable, "-c", COMMAND.format(before), "check", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **env})
     return done.returncode, done.stdout, PROGRESS.sub("", done.stderr)
@@ -268,7 +274,7 @@ def test_without_the_extra_it_comes_out_the_same() -> None:
 
 @pytest.mark.slow
 def test_what_is_small_loads_nothing() -> None:
-    """Small inputs do not import numpy, so an import hook that refuses numpy does not disturb them."""
+    """Small inputs do not import numpy, so they work with an import hook that refuses numpy."""
     refuse = (
         "sys.meta_path.insert(0, type('Refusing', (), {'find_spec': staticmethod(lambda name, *_: "
         "sys.exit('loads ' + name) if name == 'numpy' else None)}));"
@@ -292,7 +298,7 @@ def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
 
 
 def state_of(hashed: int) -> int:
-    """Return the one-word state whose hash is *hashed*."""
+    """Return the one-word state with a given hash."""
     back, whole = pow(int(SPREAD), -1, 1 << 64), (1 << 64) - 1
     folded = hashed * back & whole
     return (folded ^ folded >> 32) * back & whole

@@ -1,4 +1,4 @@
-"""Refinement of shipped pairs and of changed machines, compared with a second opinion that tries all runs."""
+"""Refinement agrees with a second opinion that tries all runs, for shipped and changed machines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIMIT = Limit(states=20_000)
 
 
 class Pair(NamedTuple):
-    """Two machines, of which the first may refine the second, and the maximum number of concurrent calls."""
+    """Two machines, of which the first may refine the second, with the maximum number of concurrent calls."""
 
     machine: Machine
     other: Machine
@@ -45,9 +45,9 @@ class Pair(NamedTuple):
 
 
 def agreed(pair: Pair, *, most: int) -> bool:
-    """Return whether the first machine refines the second, after checking that the second opinion agrees.
+    """Return whether the first machine refines the second, after a second opinion has confirmed it.
 
-    Counterexamples must have the same length as well, unless the second opinion stopped at its limit.
+    The counterexamples also have the same length, unless the second opinion stopped at its limit.
     """
     conclusion, _ = check_refines(tabulate(pair.machine), tabulate(pair.other), pair.overlap, LIMIT)
     length, far = Refining(pair.machine, pair.other, pair.overlap).shortest(most=most)
@@ -59,10 +59,10 @@ def agreed(pair: Pair, *, most: int) -> bool:
 
 
 def shipped() -> list[Pair]:
-    """Return the pairs of machines that shipped properties compare, without a profile and under some profiles.
+    """Return the pairs of machines that shipped properties compare, with and without profiles.
 
-    By day only the last profiles are used, at night all of them. Under a profile, the machine is also compared with
-    the other machine under the same profile.
+    By day only the last profiles are used, and at night all of them. A profile applies to both machines if both have
+    it.
     """
     pairs = []
     for name in specified():
@@ -81,7 +81,7 @@ def shipped() -> list[Pair]:
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", shipped(), ids=lambda pair: f"{pair.machine.name}-{pair.overlap}")
 def test_shipped_machines_refine_alike(pair: Pair) -> None:
-    """The second opinion searches single calls completely, but overlapping calls only for a few seconds."""
+    """The second opinion searches single calls completely, and overlapping calls only for a few seconds."""
     agreed(pair, most=(100_000 if not pair.overlap else 500 if TIMES == 1 else 1_500))
 
 
@@ -125,7 +125,7 @@ def traces(chance: random.Random, pair: Pair) -> Iterator[list[Observation]]:
 
 
 def counterexample(machine: Machine, run: Run) -> list[Observation] | None:
-    """Return what is observed of *run*, or ``None`` if it interrupts calls, which nobody can observe."""
+    """Return the observations of *run*, or ``None`` if it interrupts calls, which cannot be observed."""
     found = []
     for each in run.steps:
         event = machine.events.get(each.event)
@@ -208,7 +208,7 @@ refuses = { still = "NO" }
 @pytest.mark.parametrize("kind", ["signal", "hidden"])
 @pytest.mark.parametrize("its", ["signal", "hidden"])
 def test_a_signal_is_compared_only_where_it_is_one_in_both(kind: str, its: str) -> None:
-    """An event counts as a signal only if it is one in both machines, and as hidden if it is hidden in either."""
+    """An event is a signal only if both machines have it as a signal, and hidden if it is hidden in one of them."""
     once, other = BELL.replace("KIND", kind), machine_of(BELL.replace("KIND", its))
     often = edited(once, 'cannot = ["rung"]', 'ignores = ["rung"]')
 

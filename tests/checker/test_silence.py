@@ -1,4 +1,4 @@
-"""Silent cells that erase the monitor's knowledge are reported, and no kind of recording leads to such a cell."""
+"""No kind of recording leads to a silent cell that erases the monitor's knowledge."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ SHOWN = {
     "plugin-container": EVENTS.shown or (),
     "plugin-pod": EVENTS.shown or (),
 }
-"""The signals that recordings show to the judge of each machine. The events of a plugin are outputs."""
+"""The signals that recordings show to the judge of each machine.
+
+The events of a plugin are outputs.
+"""
 
 
 def door(*, level: str = "MUST", kind: str = "hidden") -> Specification[Machine]:

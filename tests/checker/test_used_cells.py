@@ -75,7 +75,7 @@ def test_each_step_of_a_system_rests_on_cells_and_conditions(name: str) -> None:
         states = {copy.digit: system.parts[copy.part].initial for copy in system.copies}
         machines = {copy.name: system.parts[copy.part].machine for copy in system.copies}
         steps = (*run.steps, *run.cycle)
-        shown = {each.digit for step in steps for each in step.done}  # a run mentions only some of the copies
+        shown = {each.digit for step in steps for each in step.done}  # the run mentions only some of the copies
         for step in steps:
             joint, *cells = used_cells(system, step)
             moments = [states]  # the condition of a step refers to the states after the earlier steps

@@ -213,7 +213,7 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
 
 
 def test_whatever_is_shipped_is_as_stated() -> None:
-    """Some shipped machines and a system have only the documented failures, under every profile.
+    """Some shipped machines and a system have only the documented failures under every profile.
 
     ``test_properties`` checks everything that is shipped.
     """

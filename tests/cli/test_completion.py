@@ -1,4 +1,4 @@
-"""Completion: the candidates that the command prints for each shell, and a test in a real bash."""
+"""The command prints completion candidates for each shell. One test runs a real bash."""
 
 from __future__ import annotations
 
@@ -86,7 +86,10 @@ def test_names_are_offered(where: str, line: str, offered: list[str], folder: Pa
 
 
 def _fish(lines: list[str]) -> list[str]:
-    """Return the candidates for fish, which take three lines each; older releases of click print them on one."""
+    """Return the candidates for fish.
+
+    They take three lines each, or one line in older releases of click.
+    """
     if lines and lines[0] == "plain":
         return lines[1::3]
     return [each.removeprefix("plain,").partition("\t")[0] for each in lines]
@@ -96,7 +99,7 @@ def _fish(lines: list[str]) -> list[str]:
     "line", ["fsm show doo", "fsm judge rec", "fsm check doo", "fsm judge --with rec", "fsm import rec", "fsm diff doo"]
 )
 def test_files_are_left_to_the_shell(line: str, folder: Path) -> None:
-    """If no model name begins with the word and a file is possible, the shell completes the word."""
+    """The shell completes the word if no model name begins with it and a file is possible."""
     assert [f"file,{line.rpartition(' ')[2]}"] == asked("bash", line, folder)
 
 
@@ -106,7 +109,7 @@ def test_the_script_of_each_shell(where: str) -> None:
 
 
 class Bash:
-    """Bash in a terminal, with completion loaded as in the guide."""
+    """Bash in a terminal, with completion loaded as described in the guide."""
 
     def __init__(self, folder: Path) -> None:
         self._ours, theirs = pty.openpty()
@@ -128,7 +131,7 @@ class Bash:
         self.type(f"stty cols 300; {load}; echo rea''dy\n", until="ready")
 
     def type(self, keys: str, *, until: str, patience: float = 30) -> str:
-        """Type *keys*, and return the output as soon as it contains *until*, or after *patience* seconds."""
+        """Type *keys*, and return the output once it contains *until*, or after *patience* seconds."""
         os.write(self._ours, keys.encode())
         shown, end = "", time.monotonic() + patience
         os.set_blocking(self._ours, False)

@@ -1,4 +1,4 @@
-"""If the disk becomes full while a command writes, the command says so, exits with 74, and leaves no partial file."""
+"""If the disk becomes full, a command reports it, exits with 74, and leaves no partial file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ import pytest
 from commands import FAILING, FSM, PLAIN
 
 ROOM = 4_096
-"""The limit of a file's size in bytes. As on a full disk, the system writes up to it and refuses the rest."""
+"""The maximum size of a file in bytes.
+
+As on a full disk, the system writes up to this limit and refuses the rest.
+"""
 
 
 def limited(folder: Path, *arguments: str, room: int = ROOM, unbuffered: str = "") -> tuple[int, str, int]:
-    """Run the command with its output going to a file; return the exit code, the messages and the bytes written."""
+    """Run the command with its output in a file.
+
+    Return the exit code, the messages and the bytes written.
+    """
     with (folder / "stdout").open("wb") as out:
         ran = subprocess.run(
             ["prlimit", f"--fsize={room}:{room}", FSM, *arguments],  # noqa: S607

@@ -1,4 +1,4 @@
-"""Whatever is in an input file, a command answers or explains the error, and spares the terminal.
+"""A command answers any input or explains its error, and prints nothing harmful to the terminal.
 
 ``tests/support/hostile.py`` lists the readers of files. For each of them, the folder ``corpus`` holds files that were
 once answered wrongly.

@@ -1,4 +1,4 @@
-"""The errors that imported files can cause, and the command ``fsm import``."""
+"""``fsm import`` works, and imported files can cause errors."""
 
 from __future__ import annotations
 
@@ -194,7 +194,10 @@ def test_each_mistake_is_reported(data: str | bytes, code: str, line: int, messa
 
 
 def test_every_rule_is_tried() -> None:
-    """Every code up to FSM516 has a test case here; later codes belong to ``fsm init``."""
+    """Every code up to FSM516 has a test case here.
+
+    Later codes belong to ``fsm init``.
+    """
     assert {code for code in RULES if "FSM5" < code < "FSM517"} == {case[1] for case in WRONG} | {"FSM501"}
 
 

@@ -1,4 +1,4 @@
-"""Whatever the input, a command stays within its limits of time and memory. It runs in a separate process here."""
+"""A command in a separate process stays within its limits of time and memory, whatever the input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 MEMORY: Final = 500 << 20
 COMPUTING: Final = 60
-"""The limits of a process under test, in bytes and seconds: generous, but too low for unbounded work."""
+"""The limits of a process in bytes and seconds.
+
+They are generous, but too low for unbounded work.
+"""
 
 OUT_OF_TIME: Final = (
     "unknown: the command ran out of time; 'fsm --seconds N COMMAND ...' allows more seconds of computing"
@@ -30,8 +33,6 @@ OUT_OF_TIME: Final = (
 
 
 class Ended(NamedTuple):
-    """A process that has ended: its exit code, its output, and its seconds of computing."""
-
     code: int
     out: str
     err: str
@@ -78,7 +79,7 @@ def large(folder: Path, size: int, properties: int) -> str:
 
 
 def test_out_of_time_a_command_ends_as_unknown(tmp_path: Path) -> None:
-    """The time limit applies to the whole command, since each property alone takes less."""
+    """The time limit applies to the whole command, as each property alone takes less."""
     ended = bounded("--seconds", "1", "check", large(tmp_path, 100, 2_000))
 
     assert 3 == ended.code
@@ -233,7 +234,10 @@ def test_what_never_ends_or_is_huge_is_refused(arguments: tuple[str, ...]) -> No
 
 @pytest.mark.slow
 def test_zeros_without_end_are_judged_until_time_is_over() -> None:
-    """Zeros without end are a single line, of which the command keeps a bounded part until it reaches its limit."""
+    """Endless zeros are a single line.
+
+    The command keeps a bounded part of it until it reaches its time limit.
+    """
     ended = bounded("--seconds", "1", "judge", "/dev/zero")
 
     assert (3, "", OUT_OF_TIME) == (ended.code, ended.out, ended.err.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""If the library of an extra is missing, a command that needs it names the extra."""
+"""A command that needs a missing library names the extra that installs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import pytest
 
 WITHOUT = "import sys; sys.modules[{!r}] = None; from fsm.__main__ import main; main()"
-"""A program that runs the command as if the library filled in here were not installed."""
+"""A program that runs the command as if a library were not installed."""
 
 
 @pytest.mark.slow

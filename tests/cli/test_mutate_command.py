@@ -229,7 +229,7 @@ def test_edits_of_a_recording_for_a_program() -> None:
 
 
 def test_a_recording_that_is_accused_fails() -> None:
-    """The recording is of containerd 1.6, and judged without its profile, so it has violations before any edit."""
+    """The recording of containerd 1.6 is judged without its profile, so it has violations before any edit."""
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
 
     assert fsm("mutate", "--recording", name, "--limit", "1").returncode == 1
@@ -257,7 +257,7 @@ def test_wrong_input(arguments: list[str], said: str) -> None:
 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
-    assert "/edited" not in ran.stderr  # the path of the temporary file with the edits
+    assert "/edited" not in ran.stderr  # the path of the temporary file with edits
     assert "Traceback" not in ran.stderr
 
 

@@ -1,4 +1,4 @@
-"""``fsm judge --since``, ``--until`` and ``--entity``: only a part is reported, but all earlier lines are used."""
+"""``fsm judge`` reports only the requested part of a recording, but uses all earlier lines."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _violations(recording: dict[str, Any]) -> Iterable[dict[str, Any]]:
 def test_a_time_without_an_offset_is_local(
     trace: str, zone: str, lines: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A time without an offset is in the time zone of the process, and east of Greenwich that is earlier in UTC."""
+    """The time is in the time zone of the process, which is ahead of UTC east of Greenwich."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:

@@ -1,4 +1,4 @@
-"""The progress of a search is shown on a terminal at intervals."""
+"""A terminal shows the progress of a search at intervals."""
 
 from __future__ import annotations
 

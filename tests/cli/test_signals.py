@@ -1,4 +1,4 @@
-"""Signals at every moment of a command: during imports, twice, and after the verdict was printed."""
+"""A command handles signals during imports, repeated signals, and signals after its verdict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def hook(event, arguments, own=os.getpid()):
 
 sys.addaudithook(hook)
 """
-"""A module that Python imports before fsm, which sends signals during an import or lists the imports."""
+"""A module that Python imports before fsm.
+
+It sends signals during an import, or lists the imports.
+"""
 
 
 def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -40,14 +43,14 @@ def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.Comple
 def signalled(
     folder: Path, module: str | None, numbers: Iterable[int], *arguments: str, code: str = ""
 ) -> tuple[int, bytes, list[bytes]]:
-    """Run a command that is sent the signals *numbers* while it imports *module*."""
+    """Run a command that receives signals while it imports *module*."""
     code += HOOK.format(module=module, numbers=[int(each) for each in numbers])
     ran = run_with_hook(folder, code, *arguments)
     return ran.returncode, ran.stdout, ran.stderr.split()
 
 
 def imported(folder: Path) -> list[str]:
-    """Return the modules that ``fsm list`` imports after the interpreter has started, in order."""
+    """Return the modules that ``fsm list`` imports after the start of the interpreter, in order."""
     _, _, err = signalled(folder, None, [], "list")
     names = [each.decode() for each in err]
     return [*dict.fromkeys(names[names.index("signal") :])]
@@ -75,7 +78,7 @@ def test_a_signal_during_an_import(module: str, numbers: tuple[int, ...], tmp_pa
 
 @pytest.mark.parametrize("module", ["signal", "enum"])
 def test_ctrl_c_before_signals_are_handled(module: str, tmp_path: Path) -> None:
-    """An interrupt prints no traceback, even while the ``signal`` module itself is imported."""
+    """An interrupt prints no traceback, even during the import of the ``signal`` module."""
     assert ENDED == signalled(tmp_path, module, [INT], "list")
 
 
@@ -106,7 +109,7 @@ sys.late = Late()
 if {early}:
     atexit.register(os.kill, os.getpid(), {number})
 """
-"""Sends a signal in an exit handler, and another when Python frees the modules and has reset the handlers."""
+"""A program that sends a signal in an exit handler, and another after Python has reset the handlers."""
 
 
 @pytest.mark.parametrize(("number", "early"), [(INT, True), (TERM, False)])

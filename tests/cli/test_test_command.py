@@ -70,7 +70,7 @@ def test_a_sut_that_does_not(workshop: Path) -> None:
     ],
 )
 def test_steps_that_the_machine_does_not_have_are_not_taken(workshop: Path, steps: str, hint: str) -> None:
-    """A misspelt step is an error, because it would otherwise silently arrange nothing."""
+    """A misspelt step is an error, because otherwise it would silently arrange nothing."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", "--replay", steps, cwd=workshop)
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -173,7 +173,7 @@ def test_races_need_random_tests(workshop: Path) -> None:
 
 
 def test_races_are_looked_for_when_asked(workshop: Path) -> None:
-    """A thread that checks first and acts later brings back a door that was removed in between."""
+    """A thread that checks first and acts later brings back a door that was removed meanwhile."""
     command = ("test", "door.toml", "--against", "python:carpenter:Slow", "--examples", "20")
 
     alone = fsm(*command, "--replay", "push; remove", cwd=workshop)
@@ -193,7 +193,10 @@ def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:
 
 
 def _profiles(model: str) -> list[str]:
-    """Return the profiles to test: all of a system and none, but of a machine only the last recorded release."""
+    """Return the profiles to test.
+
+    For a system, these are all and none. For a machine, it is the last recorded release.
+    """
     if is_system(model):
         return ["", *load_system(model).profiles]
     recorded = [name for name in load(model).profiles if name in {"containerd-1.7", "containerd-2.1"}]
@@ -252,7 +255,10 @@ def test_a_system_that_is_too_large_is_refused() -> None:
 
 
 def test_every_rule_of_systems_has_a_case() -> None:
-    """The codes FSM601 to FSM607 exist. The codes about sockets have their cases in the tests of sockets."""
+    """Each of the codes FSM601 to FSM607 has a case.
+
+    Codes about sockets have their cases elsewhere.
+    """
     assert [code for code in RULES if "FSM6" < code < "FSM7"] == [f"FSM60{number}" for number in range(1, 8)]
 
 
@@ -275,7 +281,7 @@ def test_a_system_is_tested_as_one_machine() -> None:
     ],
 )
 def test_wrong_arguments_are_told_of(workshop: Path, arguments: list[str], says: str) -> None:
-    """For a wrong argument, the message has a remedy, and no test runs."""
+    """The message has a remedy, and no test runs."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", *arguments, cwd=workshop)
 
     assert (ran.returncode, ran.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""``fsm judge --why`` and ``fsm check --why``: the reasons for a verdict, and errors in arguments."""
+"""``--why`` explains the verdicts of ``fsm judge`` and ``fsm check``."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_json_has_what_the_text_has() -> None:
 def test_a_call_without_a_reply(trace: str) -> None:
     """A state that is shown later can prove that a call without a reply has acted.
 
-    States in which it has not acted are then ruled out.
+    States in which the call has not acted are then ruled out.
     """
     text = told("--entity", "c1", "--why", "5", trace, code=1)
 

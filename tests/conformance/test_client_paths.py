@@ -1,4 +1,4 @@
-"""Client paths: the shortest sequences of steps by which a client can reach each cell of a machine."""
+"""A client path is a shortest sequence of steps by which a client can reach a cell of a machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Cell = tuple[str, str]
 
 
 def _met(judge: Oracle, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
-    """Return, for each of *steps*, the cells that it is the first to reach on a simulated implementation."""
+    """Return the cells that each step is the first to reach on a simulated implementation."""
     table = judge.plan.table
     execution = Execution(judge, Simulated(table.machine))
     met: list[set[Cell]] = []
@@ -60,7 +60,7 @@ def test_without_the_last_but_one_step_it_is_another_cell() -> None:
 
 
 def _nearest(machine: Machine) -> dict[Cell, int]:
-    """Return the number of calls to each cell according to the model alone, if calls have their first outcome."""
+    """Return the number of calls to each cell if every call has its first outcome."""
     calls = [
         event
         for event in machine.events.values()

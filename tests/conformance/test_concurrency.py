@@ -1,4 +1,4 @@
-"""SUTs used by several threads: correct SUTs pass, and a race is reported in its shortest form."""
+"""Correct SUTs pass when several threads use them, and a race is reported in its shortest form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """A counter up to three that writes its new value some time after it has read the old one."""
+    """A counter up to three, which writes its new value some time after reading the old one."""
 
     def __init__(self, lock: AbstractContextManager[object] | None = None, *, yields: bool = True) -> None:
         self.lock = lock or threading.Lock()
@@ -73,9 +73,9 @@ class Locked(Simulated):
 
 
 class Adjacent(Locked):
-    """A container in which two calls check the state on one line and change it on the next.
+    """A container whose calls check the state on one line and change it on the next.
 
-    *unlocked* names a call that takes no lock. If another word follows, the call takes a lock of its own instead.
+    *unlocked* names a call that takes no lock or, if another word follows, a lock of its own.
     """
 
     def __init__(self, unlocked: str = "") -> None:
@@ -107,7 +107,7 @@ class Adjacent(Locked):
 
 
 class Staged(Simulated):
-    """A simulated machine that lets other calls act between the stages of a call that takes time."""
+    """A simulated machine that lets other calls act between the stages of a slow call."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -148,7 +148,7 @@ def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Stage
 
 @pytest.mark.slow
 def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None:
-    """While a call is in progress, other calls may legally displace or interrupt it."""
+    """Other calls may displace or interrupt a call that is in progress."""
     assert concurrently(job(), lambda: Staged(job()), events=["make", "start"]).race is None
 
 
@@ -184,7 +184,7 @@ def test_a_check_on_the_line_before_with_a_lock_passes(chance: int) -> None:
 
 
 def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
-    """Two concurrent stops both notify the plugins, which is a race although both replies are right."""
+    """It is a race if two concurrent stops both notify the plugins, although both replies are right."""
 
     class Forgetful(Locked):
         def do(self, event: str) -> str:
@@ -210,7 +210,7 @@ def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
 
 
 def test_a_lock_that_is_taken_too_late_is_caught() -> None:
-    """The lock is taken too late, so both starts reply ok although one of them should be refused."""
+    """Both starts succeed although one should be refused, because the lock is taken too late."""
 
     class Late(Staged):
         def do(self, event: str) -> str:
@@ -317,7 +317,7 @@ def test_a_reset_that_raises_is_told() -> None:
 
 
 class Noting(Locked):
-    """A locked machine that records which events are requested."""
+    """A locked machine that records the requested events."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -336,7 +336,7 @@ class Noting(Locked):
 
 @pytest.mark.slow
 def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_is_left_out() -> None:
-    """Exits are not requested, because there may be no process, and neither are restarts, which end all calls."""
+    """No exits are requested, because there may be no process, and no restarts, because they end all calls."""
     machine = load("container-status")
     sut = Noting(machine)
 

@@ -1,4 +1,4 @@
-"""Coverage of (event, state) pairs: pairs that count as reached, pairs that tests must reach, and missing outputs."""
+"""Coverage counts the (event, state) pairs that tests reach, and reports missing outputs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ cannot = ["new", "connecting", "closed", "never"]
 """
 
 MACHINE = machine_of(CONNECTION)
-"""A machine with 17 pairs; in 6 of them the state is unreachable or the signal cannot happen."""
+"""A machine with 17 pairs.
+
+In 6 of them, the state is unreachable or the signal cannot happen.
+"""
 
 
 def named(found: Tested, obstacle: Obstacle) -> set[str]:
@@ -182,7 +185,7 @@ def test_a_state_that_is_not_known_is_not_reached(*, arranges: bool) -> None:
 
 @pytest.mark.parametrize(("at_least", "answer"), [(100, ExitCode.FAILS), (70, ExitCode.HOLDS)])
 def test_less_than_is_asked_for_fails(at_least: float, answer: ExitCode) -> None:
-    """Eight of the eleven reachable pairs are only 72.7 %, which is less than the test asks for."""
+    """Eight of the eleven reachable pairs are only 72.7 %, which is less than the required coverage."""
     found = conform(MACHINE, lambda: Whole(MACHINE), examples=0)
 
     assert conformance_report.answer(found, "MUST", at_least) is answer
@@ -190,7 +193,7 @@ def test_less_than_is_asked_for_fails(at_least: float, answer: ExitCode) -> None
 
 
 class Mute(Simulated):
-    """A simulated machine whose method for outputs has a misspelt name."""
+    """A simulated machine with a misspelt method for outputs."""
 
     outputs = None  # type: ignore[assignment]
 
@@ -212,7 +215,7 @@ def test_outputs_that_are_not_compared_leave_it_unknown(*, near: bool) -> None:
 
 
 def test_a_property_about_outputs_is_unknown_without_them() -> None:
-    """Without outputs, a repeated call that emits something would look the same as one that does not."""
+    """Without outputs, a repeated call that emits something cannot be distinguished from one that does not."""
     claim = Idempotent(event="close")
     stated = Property(name="p", says="S.", level="MUST", source="s", link="", claim=claim)
 

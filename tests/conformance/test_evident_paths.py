@@ -1,4 +1,4 @@
-"""Evident paths: steps after which a recording proves that the cell was reached."""
+"""A recording of the steps of an evident path proves that the cell was reached."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS
     ],
 )
 def test_what_a_recording_shows(name: str, cell: tuple[str, str], steps: str) -> None:
-    """The container may exit unobserved, so the recording has to show its state.
+    """The recording has to show the state of the container, which may exit unobserved.
 
-    To be certain that the container is absent, the steps create and remove it.
+    The steps create and remove the container to be certain that it is absent.
     """
     assert shown(name, *cell) == steps
 

@@ -1,4 +1,4 @@
-"""SUTs that are child processes: correct and defective ones in three languages, and some that break the protocol."""
+"""SUTs can be child processes. Some are correct, some defective, and some break the protocol."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ moves   = { there = { name = "panic", stays = true, reply = "PANIC" } }
 
 @pytest.mark.slow
 def test_what_a_process_remembers_and_how_it_dies_is_tested() -> None:
-    """The process dies before each effect of each event, and another process continues from the record."""
+    """The process dies before each effect of each event, and another process continues from its record."""
     found = conform(machine_of(MORTAL), lambda: child(PURSE_SUT), examples=0)
 
     assert (shown(found), found.missed, found.unarranged) == ([], (), ())
@@ -225,7 +225,7 @@ def test_a_process_that_forgets_is_noticed(wrong: str, test: str, says: str) -> 
 
 
 def test_a_record_that_is_left_out_is_broken() -> None:
-    """An answer without the record is an error, because it would look as if the record had not changed."""
+    """A missing record is an error, because otherwise it would seem unchanged."""
     code = 'echo \'{"fsm":1,"can":["record"]}\'; read -r a; echo \'{"id":1}\'; read -r b; echo \'{"id":2,"shows":"a"}\''
     made = child(["sh", "-c", code])
     made.reset()
@@ -240,7 +240,7 @@ def test_a_record_that_is_left_out_is_broken() -> None:
 
 
 def test_to_die_where_it_may_not_is_a_violation() -> None:
-    """The death of the process counts as the reply PANIC, which this machine does not allow."""
+    """The death of the process counts as the reply PANIC, which the machine does not allow."""
     strict = MORTAL.replace('reply = "PANIC"', 'reply = "BAD"')
 
     found = replay(machine_of(strict), lambda: child(PURSE_SUT), steps("knit; bad-coin"))
@@ -499,7 +499,7 @@ def ours() -> tuple[int, set[str]]:
 
 
 def alive(process: int) -> bool:
-    """Return whether a process is still running. A zombie is not."""
+    """Return whether a process is still running and is not a zombie."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -542,7 +542,7 @@ def test_heirs_do_not_outlive_it(tmp_path: Path) -> None:
 
 
 def test_heirs_do_not_outlive_one_that_kills_its_parent(tmp_path: Path) -> None:
-    """Descendants are killed even if the child kills its supervisor, because the supervisor is itself supervised."""
+    """Descendants are killed even if the child kills its supervisor, because another process supervises that."""
     made = rude("murder", tmp_path / "ids")
     made.reset()
     with contextlib.suppress(BrokenError):
@@ -577,7 +577,7 @@ sys.stdin.read()
 
 
 def left_by(how: signal.Signals, ids: Path) -> list[int]:
-    """End a parent with the signal *how*, and return those of its descendants that are still alive a while later."""
+    """End a parent with a signal, and return the descendants that survive it for some time."""
     command = [sys.executable, "-c", PARENT, sys.executable, "-S", RUDE, "heirs", str(ids)]
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere) as parent:

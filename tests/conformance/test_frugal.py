@@ -1,4 +1,4 @@
-"""A tour that avoids costly steps covers the same cells and finds the same defects as other tours."""
+"""A tour that avoids costly steps covers the same cells and finds the same defects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COSTLY = {"restart"}
 
 
 class Slow(Simulated):
-    """A pod whose restarts are costly. It counts the runs of consecutive restarts."""
+    """A pod with costly restarts, which counts the runs of consecutive restarts."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -38,7 +38,7 @@ class Slow(Simulated):
 
 
 class Plain(Slow):
-    """The same pod as ``Slow``, but without a declaration of the costs."""
+    """The same pod without declared costs."""
 
     costly = None  # type: ignore[assignment]
 
@@ -95,7 +95,7 @@ def test_a_mistake_is_found(event: str) -> None:
 
 
 class Astray(Slow):
-    """A pod in which a failed run leads to a state that is not in the plan."""
+    """A pod in which a failed run leads to a state outside the plan."""
 
     def never(self, event: str, outcome: str) -> bool:
         return (event, outcome) in {("restart", "unknown"), ("run", "left-over")}

@@ -1,4 +1,4 @@
-"""The conformance kit: its coverage, the defects that it finds, and the shortest failing test that it shows."""
+"""The conformance kit covers a machine, finds defects, and shows the shortest failing test."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def naively_reached(machine: Machine) -> set[tuple[int, int]]:
 
 
 def _ended(end: int, state: int, met: set[tuple[int, int]], machine: Machine) -> set[int]:
-    """Return the states in which a call in progress may end if no other event happens meanwhile."""
+    """Return the states in which a call may end if no other event happens meanwhile."""
     table = tabulate(machine)
     seen = {state}
     todo = [state]
@@ -132,7 +132,7 @@ def _ended(end: int, state: int, met: set[tuple[int, int]], machine: Machine) ->
 
 
 class Plain:
-    """A simulated machine without the optional methods of a SUT."""
+    """A simulated machine without the optional methods of SUTs."""
 
     def __init__(self, machine: Machine, chance: random.Random | None = None) -> None:
         self._inner = Simulated(machine)
@@ -277,12 +277,12 @@ def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[s
 # -- defects ---------------------------------------------------------------------
 
 NOTHING_ELSE = (": dropped", ": silent", ": cannot")
-"""Mutants with these names allow no more than the machine, if the SUT follows the machine in its silent cells."""
+"""The names of mutants that are no more permissive than the machine if the SUT follows it in silent cells."""
 
 
 @pytest.mark.parametrize("name", ["nri-pod", "nri-container"])
 def test_whoever_differs_is_noticed(name: str) -> None:
-    """Every mutant that behaves differently fails a test that is no longer than a distinguishing trace.
+    """A mutant that behaves differently fails a test that is no longer than a distinguishing trace.
 
     Both machines show everything that can be observed in every state.
     """
@@ -310,7 +310,7 @@ def test_a_mutant_that_can_do_less_is_no_violation() -> None:
 
 
 class Worn(Simulated):
-    """A door that jams after three pushes. Its machine does not count them."""
+    """A door that jams after three pushes, which its machine does not count."""
 
     def reset(self) -> None:
         super().reset()
@@ -324,7 +324,7 @@ class Worn(Simulated):
 
 
 def test_what_shows_late_only_is_found_at_random_and_shrunk() -> None:
-    """Only random tests find a bug that shows after three pushes, because no state of the machine counts them.
+    """A bug that shows after three pushes is found only at random, because no state of the machine counts them.
 
     The failing test is shrunk to the three pushes.
     """
@@ -364,7 +364,7 @@ def test_every_method_of_a_sut_has_its_time() -> None:
 
 
 def test_the_stage_of_an_outcome_is_said() -> None:
-    """The SUT is told the stage of an outcome, since a removal can fail both when it begins and when it ends."""
+    """The SUT is told the stage of an outcome, since a removal can fail at its begin and at its end."""
 
     class Staged(Simulated):
         asked: list[tuple[str, str, str]]
@@ -406,7 +406,7 @@ def test_how_it_ended_instead_is_left_out_where_it_is_not_known() -> None:
 
 
 class Lax(Simulated):
-    """A door that cannot arrange outcomes, and always opens when it is pushed."""
+    """A door that always opens when pushed, and cannot arrange outcomes."""
 
     def arrange(self, event: str, outcome: str) -> bool:
         super().arrange(event, "opened" if event == "push" else outcome)
@@ -414,7 +414,7 @@ class Lax(Simulated):
 
 
 class Bare(Simulated):
-    """A door that always opens when it is pushed, without the method ``arrange``."""
+    """A door that always opens when pushed, without the method ``arrange``."""
 
     arrange = None  # type: ignore[assignment]
 
@@ -424,7 +424,7 @@ class Bare(Simulated):
 
 
 class Partial(Bare):
-    """A door that sticks at every second push if it is shut."""
+    """A shut door that sticks at every second push."""
 
     pushes = 0
 
@@ -468,7 +468,7 @@ def test_a_step_says_which_outcome_came() -> None:
 
 
 def test_where_it_is_is_found_out_by_what_follows() -> None:
-    """If two states show the same word, the next step distinguishes them."""
+    """The next step distinguishes two states that look alike."""
     machine = machine_of(DOOR.replace('kind   = "hidden"', 'kind   = "signal"'))
     event = machine.events["slam"]
     wrong = replace(event, cells={**event.cells, "open": machine.events["warp"].cells["shut"]})
@@ -552,7 +552,7 @@ def test_a_sut_that_breaks_is_told_of(sut: type[Simulated], says: str) -> None:
 
 
 class Deep(Simulated):
-    """A door that raises inside the standard library, from two different lines."""
+    """A door that raises an error inside the standard library, from two different lines."""
 
     times = 0
 
@@ -584,7 +584,7 @@ def test_without_a_line_of_the_users_code_it_is_the_innermost() -> None:
         json.loads("{")
     found = error.value
     assert " at tests/conformance/test_kit.py:" in raised(found)
-    assert raised(found).endswith(place(test_without_a_line_of_the_users_code_it_is_the_innermost, 6))
+    assert raised(found).endswith(place(test_without_a_line_of_the_users_code_it_is_the_innermost, 2))
 
     assert found.__traceback__ is not None
     found = found.with_traceback(found.__traceback__.tb_next)
@@ -604,7 +604,7 @@ class Mute(Simulated):
 
 
 def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
-    """A missing reply fails with a hint; in the twin there is none, because the call may still be in progress."""
+    """A missing reply fails with a hint, unless the call may still be in progress."""
     machine = door()
     found = outcome(machine, lambda: Mute(machine))
     assert "hint       do('push') returned None; a call must return its reply, such as 'ok'" in describe(found)
@@ -619,7 +619,7 @@ def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
 
 
 class Moody(Simulated):
-    """A door that fails only once, at its first call after 500 events."""
+    """A door that fails once, at its first call after 500 events."""
 
     done = 0
 
@@ -740,7 +740,7 @@ def test_a_test_can_be_repeated() -> None:
 
 @pytest.mark.parametrize("step", ["crash@1 push=opened,kept", "end push"])
 def test_a_step_that_cannot_be_taken_is_not_lost(step: str) -> None:
-    """A step that the SUT cannot take is reported as left out: here it cannot crash, or no call is in progress."""
+    """A step that the SUT cannot take is reported as left out."""
     machine = door()
     found = replay(machine, lambda: Simulated(machine), steps(f"{step}; push=opened"))
 

@@ -1,4 +1,4 @@
-"""Properties as tests of an implementation: a simulated machine passes them, and a mutant fails one."""
+"""A simulated machine passes the tests of its properties, and a mutant fails one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ HELD = [
     if stated.expected(None) is None and not untestable(stated) and not isinstance(stated.claim, Requires)
 ]
 EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HELD))]
-"""Number of random tests of each property. By day, four out of five rely on targeted tests alone."""
+"""The number of random tests of each property.
+
+By day, four out of five properties have targeted tests only.
+"""
 
 
 @pytest.mark.slow
@@ -35,11 +38,11 @@ EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HEL
     ids=lambda each: getattr(each, "name", each),
 )
 def test_a_machine_that_plays_itself_has_its_properties(name: str, stated: Property, examples: int) -> None:
-    """Tests of a simulated machine find no violation of any proved property."""
+    """A simulated machine violates no proved property."""
     machine = specification(name).machine
 
     result = run_property_test(machine, stated, lambda: Simulated(machine), examples=examples)
-    if result.untested:  # targeted tests alone do not exercise it
+    if result.untested:  # targeted tests do not exercise the property
         result = run_property_test(machine, stated, lambda: Simulated(machine), examples=2)
 
     assert (result.failure, result.untested) == (None, "")

@@ -1,4 +1,4 @@
-"""Each law about the record that a SUT keeps beside its state is broken by a SUT with a planted bug."""
+"""For each law about a SUT's record, there is a SUT with a bug that breaks it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fsm.conformance.suite import conform, replay
 
 
 class DeadError(Exception):
-    """Raised when the simulated process dies."""
+    """Raised at the death of the simulated process."""
 
 
 class Purse:
@@ -129,7 +129,7 @@ def test_a_good_one_passes() -> None:
 
 
 class Remembers(Purse):
-    """A purse that keeps its old content in memory after its file was damaged."""
+    """A purse that keeps its content in memory after its file was damaged."""
 
     def load(self) -> None:
         before = self.coins
@@ -138,28 +138,24 @@ class Remembers(Purse):
 
 
 def test_who_dies_before_it_pays_and_is_then_torn_has_not_paid() -> None:
-    """If the process dies before a payment takes effect, the earlier record may remain, even if the file is torn."""
+    """If the process dies before a payment takes effect, the earlier record may remain even if the file is torn."""
     found = conform(machine_of(PURSE), Remembers, examples=0)
 
     assert found.failures == ()
 
 
 class Lends(Purse):
-    """A purse that returns its own data, which callers can change, instead of a copy."""
-
     def record(self) -> Any:  # noqa: ANN401
         return self.coins
 
 
 class LendsPart(Purse):
-    """A purse that returns a shallow copy of its data, which shares its parts."""
-
     def record(self) -> Any:  # noqa: ANN401
         return dict(self.coins) if self.coins else None
 
 
 class Hasty(Purse):
-    """A purse that counts a coin even if it was dropped."""
+    """A purse that counts dropped coins."""
 
     def pay(self, *, dropped: bool) -> str:
         super().pay(dropped=False)
@@ -167,14 +163,14 @@ class Hasty(Purse):
 
 
 class Forgets(Purse):
-    """A purse that writes only a part of its data."""
+    """A purse that writes only part of its data."""
 
     def text(self, coins: dict[str, Any]) -> str:
         return json.dumps({"coins": coins["coins"]})
 
 
 class Overwrites(Purse):
-    """A purse that overwrites an existing purse, although it replies that it has refused to."""
+    """A purse that overwrites an existing purse, although it replies with a refusal."""
 
     def happens(self, event: str) -> str:
         if event == "knit" and self.coins is not None:

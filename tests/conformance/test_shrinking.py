@@ -1,4 +1,4 @@
-"""A long failing test is shortened without many repetitions."""
+"""Shortening a long failing test takes few repetitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fsm.language.library import load
 
 
 class Forgetful(Simulated):
-    """A pod that counts its events; after a number of runs, its stop removes it."""
+    """A pod that is removed by a stop after a number of runs."""
 
     runs = 60
     done = 0
@@ -31,7 +31,7 @@ class Forgetful(Simulated):
 
 @pytest.mark.parametrize("runs", [0, 1])
 def test_a_short_way_to_where_a_long_test_failed_is_tried_first(runs: int) -> None:
-    """The short way to the failing state is tried first, and the long test is repeated only if that passes."""
+    """The shortest path to the failing state is tried first, before the long test is repeated."""
     machine = load("cri-pod")
     sut = Forgetful(machine)
     judge = oracle(machine, overlaps=False, sut=sut)

@@ -1,4 +1,4 @@
-"""Threads take turns at each line of code: runs are reproducible, and no turn waits for a blocked thread."""
+"""Threads take turns at each line of code, so runs are reproducible. No turn waits for a blocked thread."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG = 30.0
-"""Number of seconds to wait for something that has to happen."""
+"""The number of seconds to wait for something that has to happen."""
 
 
 def by_turns(chance: int, *work: Callable[[], object]) -> bool:
-    """Run *work* in threads that take turns, and return whether all of it has finished."""
+    """Run functions in threads that take turns, and return whether all of them have finished."""
     shared, start = Turns(len(work), random.Random(chance)), threading.Barrier(len(work))
 
     def run(number: int, does: Callable[[], object]) -> None:
@@ -71,7 +71,7 @@ def test_who_waits_for_another_one_in_a_loop_lets_it_run(chance: int) -> None:
 
 @pytest.mark.parametrize("chance", range(5))
 def test_who_is_blocked_lets_others_run(chance: int) -> None:
-    """Other threads run while one is blocked, be it by a lock of another thread or by something unknown."""
+    """Other threads run while one is blocked by a lock or by something unknown."""
     lock, done = threading.Lock(), threading.Event()
     count: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Differences between lifecycles are named, and what a drawing may leave out is not one of them."""
+"""Differences between lifecycles are named, except for details that a drawing may leave out."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_what_may_be_left_out_is_listed() -> None:
 
 
 def doors(*more: str, push: str = "PushDoor", closed: str = "CLOSED", without: str = "") -> Drawing:
-    """Return a drawing of the door with *more* statements, other names, and no statement containing *without*."""
+    """Return a drawing of the door with additional, renamed or missing statements."""
     statements = [
         f"{closed} --> OPEN: {push}",
         f"OPEN --> {closed}: slam",
@@ -277,7 +277,7 @@ def test_random_machines_as_ascii_are_read_back(machine: Machine) -> None:
 
 
 def _spoilt(shown: Outline, chance: random.Random) -> Outline | None:
-    """Return *shown* with one line removed, redirected or relabelled; if it has no lines, return ``None``."""
+    """Return *shown* with one line removed, redirected or relabelled, or ``None`` if it has no lines."""
     lines, trunks = list(shown.lines), list(shown.trunks)
     if not lines and not trunks:
         return None
@@ -416,7 +416,7 @@ BROKEN = "```\n\nstateDiagram\nx -> y\n"
     [(OTHER + FINE.replace("state", "```\nstate", 1), 6), (STRANGE + OTHER, 7), (BROKEN + "```\n" + FINE, 6)],
 )
 def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None:
-    """The drawing that matches the machine is chosen, or else the only one that has a state of the machine."""
+    """The drawing that matches the machine is chosen, or else the only one that shares a state with it."""
     found = choose(door(), parse(text, "doors.md"))
 
     assert f"doors.md:{line}" == found.second

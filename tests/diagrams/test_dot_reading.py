@@ -1,4 +1,4 @@
-"""DOT graphs are read as Graphviz reads them, and an unreadable graph takes no longer than a readable one."""
+"""DOT graphs are read in the same way as by Graphviz, and unreadable graphs take no longer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lines(label: str) -> tuple[str, ...]:
 
 
 def by_graphviz(graph: dict[str, list[dict[str, str]]]) -> Counter[tuple[str | None, str, tuple[str, ...]]]:
-    """Return the arrows in Graphviz's JSON form of a graph."""
+    """Return the arrows of a graph in Graphviz's JSON form."""
     texts = {
         each["_gvid"]: None
         if each.get("shape") == "point"
@@ -112,7 +112,7 @@ def test_groups_are_read_to_a_depth(deep: int, what: str | None, rest: str) -> N
 
 
 def test_a_graph_of_too_many_arrows_is_refused() -> None:
-    """A graph is refused if it joins two groups of names by more arrows than the text has characters."""
+    """A graph is refused if an edge between two groups stands for more arrows than the text has characters."""
     names = " ".join(f"n{number}" for number in range(200))
     (found,) = parse(f"digraph {{\n{{ {names} }} -> {{ {names} }} }}", "x.dot")
 

@@ -1,4 +1,4 @@
-"""Pictures of models: the elements that are drawn, every format, and the command."""
+"""``fsm draw`` draws pictures of models in every format."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_short_cuts_are_drawn_on_request() -> None:
 
 
 def test_states_that_differ_in_nothing_drawn_are_one() -> None:
-    """Only restarts distinguish the three unknown states, so these are drawn as one unless restarts are drawn."""
+    """Three unknown states differ only in restarts, so they are drawn as one unless restarts are drawn."""
     machine = load("container-status")
     together = ("unknown-created", "unknown-running", "unknown-exited")
 
@@ -482,7 +482,7 @@ def test_a_counterexample_is_marked(tmp_path: Path) -> None:
     ["[" * 100_000, '{"machines":[{"machine":"cri-pod","properties":[{"counterexample":{"x":1}}]}]}', "\udcff"],
 )
 def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
-    """A file that is not a run is refused: it is nested too deeply, has the wrong structure, or is not text."""
+    """A file is refused if it is nested too deeply, has the wrong structure, or is not text."""
     (tmp_path / "run.json").write_bytes(content.encode(errors="surrogateescape"))
 
     ran = fsm("draw", "cri-pod", "--highlight", "run.json", cwd=tmp_path)
@@ -493,7 +493,10 @@ def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_can_come_through_a_pipe() -> None:
-    """A pipe can be read only once, which is enough for a run. An endless pipe is refused at a limit."""
+    """A run can be read from a pipe, which is read only once.
+
+    An endless pipe is refused at a limit.
+    """
     command = "fsm draw container-status -f dot --highlight"
     drawn = [shell(f"{command} {each}", FAILING) for each in ('"$1"', '<(cat "$1")')]
     endless = shell(f"{command} /dev/zero")

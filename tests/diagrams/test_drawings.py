@@ -1,4 +1,4 @@
-"""A drawing is read as it looks, or refused with the place of the error and a remedy."""
+"""A drawing is read as it looks, or refused with the position of the error and a remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fsm.language.codes import RULES
 
 
 def arrows(drawing: Drawing) -> list[str]:
-    """Return the arrows as text, in the form ``source label target``, with a dot for a missing source."""
+    """Return the arrows in the form ``source label target``, with a dot for a missing source."""
     return [f"{arrow.source or '.'} {'|'.join(arrow.labels) or '-'} {arrow.target}" for arrow in drawing.arrows]
 
 
@@ -22,7 +22,7 @@ def picture(text: str) -> str:
 
 
 def test_a_drawing_in_a_comment_with_its_flaws() -> None:
-    """A drawing is read in spite of its flaws: a missing corner, a loop on the right, a target without a box."""
+    """A drawing is read in spite of a missing corner, a loop on the right, and a target without a box."""
     assert [
         ". Create CREATED",
         ". Load CREATED",
@@ -282,14 +282,14 @@ def test_refuses_what_could_be_misread(case: str) -> None:
 
 
 def squeezed(text: str) -> str:
-    """Return *text* with each run of blanks squeezed into one, as some web pages do."""
+    """Return *text* with each run of blanks squeezed into one, as on some web pages."""
     return "\n".join(" ".join(line.split()) for line in text.split("\n"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", range(6, 31))
 def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
-    """However a line has lost a blank, one error is reported, rather than one for each torn part."""
+    """A single error is reported for a line that has lost a blank, rather than one for each part."""
     lines = CONTAINER.split("\n")
     written = lines[line - 1]
     first = len(written) - len(written.lstrip("# "))
@@ -578,7 +578,10 @@ def test_a_file_that_is_no_text(tmp_path: object) -> None:
 
 
 def test_every_code_of_drawings_has_a_case() -> None:
-    """Every code about drawings has a case here except FSM410, which the tests of the command cover."""
+    """Every code about drawings except FSM410 has a case here.
+
+    That code is tested with the command.
+    """
     cases = {"FSM401", "FSM403", "FSM408", "FSM409", "FSM410", "FSM411", *NOTHING} | {
         code for code, _, _ in WRONG.values()
     }

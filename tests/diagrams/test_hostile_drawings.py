@@ -1,4 +1,4 @@
-"""Any text is read as drawings or refused, in a time proportional to its length."""
+"""Any text is read or refused, in a time proportional to its length."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ SEEDS = [*SMALL, *SMALL, CONTAINER, POD, *SHIPPED]
 PIECES = [*"+-|<>^v.'*\t \0\x1b\x0b\r\u2028\u202e\ufeff停\u0301{}[]\";\\", "-->", "->", "--", "/*", "/", "#", "subgraph {", "\n\n", "```", "% ", "// ", "note left of A\n"]  # fmt: skip
 
 WORK = 400
-"""The most function calls that a character of a text may cause. Typical drawings need half as many."""
+"""The maximum number of function calls for each character of a text.
+
+Typical drawings need half as many.
+"""
 
 
 @st.composite
@@ -123,7 +126,7 @@ def answered(text: str) -> None:
         nonlocal calls
         calls += event.endswith("call")
 
-    held("", [])  # load and cache everything first, so that it is not counted
+    held("", [])  # Everything is loaded and cached first, so that it is not counted.
     before = sys.getprofile()
     # The search for a lost blank reads the text repeatedly, so it has its own limit.
     with patch.object(read, "_MOST", len(text)):
@@ -160,7 +163,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OFFENDERS)
 def test_offenders_are_read_or_refused(name: str) -> None:
-    """Drawings that once took minutes or caused a traceback are read or refused."""
+    """Drawings that once took minutes or raised an exception are read or refused."""
     answered(OFFENDERS[name])
 
 

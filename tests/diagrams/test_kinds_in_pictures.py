@@ -1,4 +1,4 @@
-"""Pictures show kinds of states with a legend, states that only profiles reach, counts, and ids for web pages."""
+"""Pictures show kinds of states, states that only profiles reach, counts, and ids for web pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SVG = "{http://www.w3.org/2000/svg}"
 ENOUGH = 4.5
-"""The least contrast of text that the Web Content Accessibility Guidelines accept at level AA."""
+"""The minimum contrast of text at level AA of the Web Content Accessibility Guidelines."""
 
 NURSED = (
     DOOR.replace('shows = "OPEN"', 'shows = "OPEN", kind = "active"')
@@ -106,7 +106,7 @@ ONLY = {
     "service-construction": {"leaked", "leaked-watching", "panicked"},
     "stats-collector": {"doubled", "hung", "panicked"},
 }
-"""For each shipped machine, the states that are reachable only under a profile."""
+"""The states of each shipped machine that are reachable only under a profile."""
 
 
 @pytest.mark.parametrize("name", names())
@@ -162,7 +162,7 @@ def test_what_leads_from_any_state_is_gathered(name: str, words: int) -> None:
 
 
 def test_a_call_is_counted_once() -> None:
-    """The count of a call is shown where the call begins, and only at the first of several outcomes."""
+    """The count of a call is shown at its start, and only at the first of several outcomes."""
     counts = {("start", "created"): 3, ("…start", "starting"): 3, ("stop", "running"): 5}
     drawing = picture(load("container-status"), marks=Marks(counts=counts))
     lines = {line for line in dot(drawing).splitlines() if "×" in line and "->" in line}  # noqa: RUF001  (times)
@@ -261,7 +261,7 @@ def test_events_that_are_not_drawn_stand_in_one_line() -> None:
 
 
 def test_an_edge_without_a_cell_is_not_found() -> None:
-    """No edge is drawn for a move that the machine lacks: the door cannot go from open to ajar."""
+    """The machine has no move from open to ajar, so there is no such edge."""
     written = svg(picture(machine_of(edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "active"')))).decode()
 
     assert 'id="door:edge:shut:open"' in written

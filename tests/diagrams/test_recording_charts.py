@@ -1,4 +1,4 @@
-"""Recordings as sequence charts: each observation is drawn once, in order, with the judge's findings."""
+"""Sequence charts of recordings draw each observation once and in order, with the judge's findings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def messages(chart: SequenceChart) -> list[str]:
 
 
 def plain(text: object) -> str:
-    """Return *text* with the character codes of Mermaid decoded."""
+    """Return *text* without the character codes of Mermaid."""
     codes = re.sub("ﬂ°°(\\d+)¶ß", lambda code: chr(int(code[1])), str(text))
     return re.sub(r"#(\d+);", lambda code: chr(int(code[1])), codes)
 
@@ -94,7 +94,7 @@ def _window(path: Path) -> ChosenSteps:
 
 @pytest.mark.slow
 def test_every_recording_is_drawn_as_mermaid(windows: dict[str, SequenceChart]) -> None:
-    """Mermaid is slow, so it reads only every fifth chart."""
+    """Only every fifth chart is read by Mermaid, which is slow."""
     assert len(windows) > 70
     read([*windows.values()][::5])
     for chart in windows.values():
@@ -235,9 +235,9 @@ def test_a_restart_ends_what_is_in_progress(tmp_path: Path) -> None:
 
 
 def test_who_is_answered_is_not_guessed(tmp_path: Path) -> None:
-    """If two equal calls are in progress, it is unknown which one a reply ends, so no duration is shown.
+    """No duration is shown for two equal calls in progress, as it is unknown which one a reply ends.
 
-    Only calls that are recorded as a whole have one.
+    Only calls that are recorded as a whole have a duration.
     """
     ask = {"entity": "c1", "event": "stop", "phase": "request", "at": 0}
     told = {"entity": "c1", "event": "stop", "phase": "reply", "reply": "ok", "at": 5_000_000}
@@ -506,7 +506,7 @@ def test_restarts_alone_are_those_of_the_runtime(tmp_path: Path) -> None:
 
 
 def test_the_picture_in_the_docs_is_up_to_date() -> None:
-    """The picture on the page equals the output of the command on the page.
+    """The picture in the docs equals the output of the command on the same page.
 
     To update it, run that command with ``-o docs/how-to/sequence-chart.svg``.
     """

@@ -1,4 +1,4 @@
-"""A chart of a run shows where the property breaks, which steps repeat for ever, and which parts wait at the end."""
+"""A chart of a run shows where the property breaks, which steps repeat, and which parts wait at the end."""
 
 from __future__ import annotations
 

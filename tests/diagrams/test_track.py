@@ -1,4 +1,4 @@
-"""The track of a recording through a machine fails exactly for the entities in which the judge finds a violation."""
+"""The track of a recording through a machine fails for the same entities as the judge."""
 
 from __future__ import annotations
 

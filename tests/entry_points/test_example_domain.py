@@ -1,4 +1,4 @@
-"""The package for another domain in ``examples/domain``, installed as its users install it."""
+"""The example package in ``examples/domain`` can be installed and used."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_packages_can_be_left_out(option: list[str], variables: dict[str, str], 
 
 @pytest.mark.parametrize("words", ["fsm ", "fsm check ", "fsm test cri-pod --against "])
 def test_completion_is_as_without_it(words: str, site: Path) -> None:
-    """Completion ignores packages, because reading their metadata at each key press would be slow."""
+    """Completion ignores packages, because reading their metadata at each key press is slow."""
     typed = {"_FSM_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()))}
 
     offered = fsm_with(site, env=typed)

@@ -1,4 +1,4 @@
-"""Packages that add to fsm, including broken, conflicting and unwanted packages."""
+"""Packages can extend fsm, even if others are broken, conflicting or unwanted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BROKEN: Final = {
         "FileNotFoundError",
     ),
 }
-"""The source texts of domains that cannot be loaded, each with the error that it causes."""
+"""The source texts of domains that cannot be loaded, with the resulting errors."""
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ TWICE: Final = {
     "fsm.suts": ("jobs", "suts", "", ["test", "cri-pod", "--against", "jobs:here"]),
     "fsm.commands": ("jobs", "commands", "", ["jobs"]),
 }
-"""For each group of entry points: a name that two packages add, and a command that uses the name."""
+"""A name that two packages add to a group of entry points, and a command that uses the name."""
 
 
 @pytest.mark.parametrize("group", TWICE)
@@ -282,7 +282,7 @@ try:
 finally:
     print([each for each in asked if str(each.get("group")).startswith("fsm.")], file=sys.stderr)
 """
-"""A program that runs fsm, and then prints the groups of entry points that fsm has read from metadata."""
+"""A program that runs fsm, and then prints the groups of entry points that fsm has read."""
 
 
 @pytest.mark.slow
@@ -337,7 +337,7 @@ def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, l
             packed.extractall(where, names)
 
     def python(*words: str) -> subprocess.CompletedProcess[str]:
-        """Run Python with the arguments *words*, such that it can import only this copy of fsm."""
+        """Run Python so that it can import only this copy of fsm."""
         environment = PLAIN | {"PYTHONPATH": f"{where}:{libraries}"}
         command = [sys.executable, "-S", *words]
         return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -353,7 +353,10 @@ def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, l
 
 @pytest.mark.slow
 def test_container_runtimes_are_found_in_an_editable_install(tmp_path: Path) -> None:
-    """The checkout under test is an editable install, and loses the runtimes' commands without ``fsm.runtimes``."""
+    """The checkout under test is an editable install.
+
+    Without ``fsm.runtimes``, it lacks the runtimes' commands.
+    """
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['fsm.runtimes'] = None\n", encoding="utf-8")
     without = {"PYTHONPATH": str(tmp_path), "FSM_NO_PLUGINS": "1"}
 

@@ -45,7 +45,7 @@ def test_systemd_takes_the_unit() -> None:
     [("KillMode=mixed", "KillMode=mixt"), ("ExecStart=/bin/bash", "ExecStart=/bin/bsh"), ("RestartSec", "RestartSecs")],
 )
 def test_systemd_refuses_another(right: str, wrong: str, tmp_path: Path) -> None:
-    """A damaged unit makes systemd complain, so the test above can fail."""
+    """A damaged unit makes systemd complain, so the previous test can fail."""
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text(encoding="utf-8").replace(right, wrong), encoding="utf-8")
 

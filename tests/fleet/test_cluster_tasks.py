@@ -1,4 +1,4 @@
-"""Run the tasks of a cluster without a cluster: the result is the same as when each recording is judged whole."""
+"""The tasks of a cluster, run without one, have the same result as judging each recording as a whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NODE: Final = "node-1"
 LINES: Final = ClusterTask(form="lines", models=(), profile=None)
 EXPECTED: Final = total(summarise([judge(RECORDINGS / name)], node=name) for name in NAMES)
 
-# Observations that concern all containers, or whose event is unknown to the machine.
+# Observations about all containers, or with an event that the machine does not know.
 OF_ALL: Final = (
     {"event": "restart"},
     {"event": "restart", "phase": "maybe"},
@@ -105,7 +105,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
 def in_parts(rows: list[dict[str, Any]], number: int, *, everywhere: bool = True) -> list[dict[str, Any]]:
     """Divide *rows* by entity into *number* parts.
 
-    Rows that concern all entities go into each part or, unless *everywhere*, only into the first.
+    Rows about all entities go into each part, or only into the first if *everywhere* is false.
     """
     return [
         {**row, "part": part}
@@ -137,7 +137,7 @@ def test_entities_in_any_parts_come_to_the_whole(trace: tuple[Path, list[dict[st
 def test_what_is_of_all_is_counted_once(
     trace: tuple[Path, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The result would be different if rows that concern all entities counted in each part."""
+    """Rows about all entities must not be counted in each part."""
     path, rows = trace
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
     monkeypatch.setattr(cluster_tasks, "_without_repeats", lambda counts, *_: dict(counts))

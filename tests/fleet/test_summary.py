@@ -1,4 +1,4 @@
-"""Summaries can be added in any order; the sum equals the summary of judging everything together."""
+"""Summaries can be added in any order, and the sum equals the summary of the whole."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_recordings_add_up_to_what_judging_all_of_them_gives() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_entities_that_are_judged_apart_add_up(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every total is the same except for the number of recordings."""
+    """All totals are equal except for the number of recordings."""
     made = fsm(
         *("simulate", "container-status", "--length", "600", "--entities", str(ENTITIES)),
         *("--profile", "containerd-1.6", "--seed", str(seed)),

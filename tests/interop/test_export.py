@@ -1,4 +1,4 @@
-"""Exported machines are read back by other tools, and by simple readers written for these tests."""
+"""Exported machines can be read by other tools, and by simple readers of these tests."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_orders_are_kept() -> None:
 # -- SCXML -----------------------------------------------------------------------
 
 EVENT = r"(\w|-)+(\.(\w|-)+)*"
-"""Event names that the schema of SCXML allows."""
+"""Event names that are valid in the schema of SCXML."""
 ID = r"[A-Za-z_][\w.-]*"
 
 

@@ -1,4 +1,4 @@
-"""Machines of other libraries become models with the same behaviour, and exported models can be imported."""
+"""Machines of other libraries become models with the same behaviour, as do exported models."""
 
 from __future__ import annotations
 
@@ -125,7 +125,10 @@ def test_python_statemachine_takes_the_same_steps(machine: Machine, chance: rand
 
 
 def _walk(machine: Machine, chance: random.Random) -> Iterable[tuple[str, str, str | None]]:
-    """Yield random events with their states and targets. The target is ``None`` if the event cannot happen."""
+    """Yield random events with their states and targets.
+
+    The target is ``None`` if the event cannot happen.
+    """
     leads = {(f"{row}.{word}", state): to for row, word, state, to in _steps(machine)}
     events = [*dict.fromkeys(event for event, _ in leads), "no.such"]
     state = machine.initial
@@ -424,7 +427,7 @@ def test_a_model_is_pleasant_to_read() -> None:
 
 @st.composite
 def definitions(draw: st.DrawFn, *, several: bool = True) -> dict[str, Any]:
-    """Draw a definition for python-statemachine whose conditions are data.
+    """Draw a definition for python-statemachine with conditions as data.
 
     If *several* is true, a transition may have several conditions.
     """

@@ -1,4 +1,4 @@
-"""Results of SPIN on exported machines and properties, compared with the checker: sizes, verdicts, and lengths."""
+"""SPIN finds the same sizes, verdicts and lengths as the checker."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ RANDOM = range(0, 200, BATCH)
 FOLLOWING = range(0, 100, BATCH)
 """The first seed of each batch."""
 FEW = 2
-"""If a shipped claim has at most this number of parts, every part is compared."""
+"""The maximum number of parts of a claim of which every part is compared."""
 
 
 @pytest.fixture
 def kept(request: pytest.FixtureRequest) -> Iterator[spin.Kept]:
-    """Answers of SPIN that are stored for the test, which must use all of them and no others."""
+    """The stored answers of SPIN, which the test must use completely."""
     found = spin.Kept(_file(request.node.name))
     yield found
     found.up_to_date()
@@ -92,7 +92,7 @@ def test_every_answer_that_is_kept_is_of_a_test() -> None:
 def test_stored_answers_are_what_spin_answers(
     mode: str, before: dict[str, list[int]], says: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SPIN runs only on request, to store its answers or to compare them with the stored answers."""
+    """SPIN runs only on request, to store its answers or to compare them."""
     part, answered = spin.Part(promela(door())), spin.Answer(error=False, at=-1, states=4, transitions=18, depth=1)
     monkeypatch.setattr(spin, "ANSWERS", tmp_path)
     monkeypatch.setattr(spin, "MODE", mode)
@@ -119,7 +119,7 @@ def of_random_machine(seed: int) -> tuple[Machine, Property]:
 
 
 def sizes(machines: Sequence[Machine], folder: Path, kept: spin.Kept | None = None) -> None:
-    """Assert that SPIN finds the same states, transitions and depth; SPIN also counts the start."""
+    """Assert that SPIN finds the same states, transitions and depth, apart from the start."""
     ask = kept.answers if kept else spin.answers
     answers = ask([spin.Part(promela(machine)) for machine in machines], folder, safety=True)
     for machine, answer in zip(machines, answers, strict=True):
@@ -135,7 +135,10 @@ def of_configurations(machine: Machine) -> Counts:
 
 
 def assert_same(ours: Counts, theirs: spin.Answer, *, transitions: bool = True) -> None:
-    """Assert that both searches have the same size, apart from the start, which only SPIN counts."""
+    """Assert that both searches have the same size.
+
+    Only SPIN counts the start.
+    """
     assert (ours.states, ours.depth) == (theirs.states, theirs.depth)
     assert not transitions or ours.transitions == theirs.transitions - 1
 
@@ -194,7 +197,7 @@ def test_a_machine_that_differs_has_another_size(tmp_path: Path) -> None:
 
 
 class Question(NamedTuple):
-    """A part of a claim about a machine, and the text of this part for SPIN."""
+    """A part of a claim about a machine, with the text for SPIN."""
 
     machine: Machine
     stated: Property
@@ -256,7 +259,7 @@ def agree_on(each: Question, answer: spin.Answer) -> None:
 
 
 def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Machine, Property]:
-    """Return *machine* under *profile*, and *asked* with the machine that it follows under the same profile."""
+    """Return a machine under *profile*, and a property whose other machine has the same profile."""
     if profile is None:
         return machine, asked
     if isinstance(asked.claim, Follows) and profile in asked.claim.other.profiles:
@@ -269,8 +272,8 @@ def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Ma
 def test_shipped_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept, name: str) -> None:
     """Shipped properties are compared without a profile, and under the profiles with a known failure.
 
-    Of a claim with many parts only the first and the last are compared, because all of them would take minutes.
-    Claims that Promela cannot express are compared with other second opinions.
+    Only the first and the last part of a large claim are compared, because all of them would take minutes. Claims
+    that Promela cannot express are compared with other second opinions.
     """
     asked: list[Question] = []
     found = specification(name)
@@ -302,7 +305,7 @@ def test_random_properties_are_of_every_kind() -> None:
 
 
 def random_listener(chance: random.Random) -> Machine:
-    """Return a random machine in which two events are called *x* and *y*, the names of outputs of random machines."""
+    """Return a random machine with events *x* and *y*, which are outputs of other random machines."""
     machine = random_machine(chance, time=False)
     names = chance.sample([*machine.events], min(2, len(machine.events)))
     renamed = dict(zip(names, "xy", strict=False))

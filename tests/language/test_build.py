@@ -1,4 +1,4 @@
-"""A machine is built from a model file, and every semantic error is reported with its line and a remedy."""
+"""A machine is built from a model file, and semantic errors are reported with a line and a remedy."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_every_rule_of_meaning_has_a_case() -> None:
 
 
 def test_every_code_that_is_used_has_a_rule() -> None:
-    """In each family of codes that has rules, the source uses exactly the codes of the rules."""
+    """The source uses exactly the codes that have rules."""
     families = {code[:4] for code in RULES}
     used = {
         code

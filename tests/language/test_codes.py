@@ -1,4 +1,4 @@
-"""Every code has an example that raises it and a corrected example that is accepted. The tests run both."""
+"""Each code has an example that raises it and a corrected example that is accepted."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ PLACES = {
     "FSM703": "count   = 2",
     "FSM508": "  - {trigger: press, source: off, dest: on}",
 }
-"""The text that an example replaces, if the file does not contain the corrected example."""
+"""The text that an example replaces, unless the file contains the corrected example."""
 
 BEFORE = dict.fromkeys(["FSM123", "FSM124", "FSM125", "FSM132", "FSM133"], "[profile.old]") | {
     "FSM709": "[event.crash]"
 }
-"""The text in front of which an example is inserted."""
+"""The text before which an example is inserted."""
 
 
 READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -93,7 +93,7 @@ READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "FSM5": ("lamp.txt", "import lamp.txt", (LAMP,)),
     "FSM7": ("systems/office.toml", "show systems/office.toml", (OFFICE + CRASH,)),
 }
-"""For each family of codes: the file for an example, the command that reads it, and the text around the example."""
+"""For each family of codes, the file of an example, the command that reads it, and the surrounding text."""
 
 
 JOB_LOG = {"fsm.recordings": "job-log = fsm_jobs.job_log:JOB_LOG"}
@@ -104,7 +104,7 @@ PACKAGES: dict[str, dict[str, dict[str, str]]] = {
     RULES["FSM223"].wrong: {"fsm-jobs": {"fsm.commands": "jobs = atempts:COMMAND"}},
     RULES["FSM223"].right: {"fsm-jobs": JOB_LOG | {"fsm.commands": "jobs = fsm_jobs:COMMAND"}},
 }
-"""The packages to install for an example, each with its entry points. Their code is that of ``examples/domain``."""
+"""The packages to install for an example, each with its entry points and the code of ``examples/domain``."""
 
 ATEMPTS = """from fsm.entry_points import DomainCommand
 COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
@@ -112,7 +112,7 @@ COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
 
 
 def text_of(code: str, snippet: str) -> str:
-    """Return *snippet* itself if it is a complete file, and otherwise a complete file that contains it."""
+    """Return *snippet* as a complete file."""
     place = PLACES.get(code) or BEFORE.get(code) or RULES[code].right
     text = next((each for each in READERS[code[:4]][2] if each.count(place) == 1), "")
     return edited(text, place, f"{snippet}\n{place}" if code in BEFORE else snippet) if text else snippet
@@ -173,9 +173,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @contextmanager
 def _listening(folder: Path) -> Iterator[None]:
-    """Run a runtime at ``cri.sock`` and some other server at ``other.sock`` in *folder*.
+    """Run a runtime at ``cri.sock`` and another server at ``other.sock`` in *folder*.
 
-    They are processes and not threads, because other tests fork this process.
+    They are processes, because other tests fork this process and it should have no threads.
     """
     other = (
         "import socketserver\n"

@@ -1,4 +1,4 @@
-"""Syntactic and semantic errors in a file are reported together, without errors that only follow from others."""
+"""All errors of a file are reported together, except those that only follow from others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files are read, and every syntactic error is reported with its line and a remedy."""
+"""Model files are read, and syntactic errors are reported with a line and a remedy."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_what_is_missing_at_the_top_is_no_table_where_it_is_text() -> None:
 
 
 def test_a_byte_order_mark_is_no_mistake() -> None:
-    """A byte order mark at the start of a file is accepted, because some editors write one."""
+    """A byte order mark at the start of a file is accepted, since some editors write it."""
     assert DOOR == DOOR.strip("\ufeff")
     assert () == problems_of("\ufeff" + DOOR)
 
@@ -342,7 +342,7 @@ def test_a_large_file_of_mistakes_is_read_in_time() -> None:
 
 
 def test_nesting_as_deep_as_allowed_is_read() -> None:
-    """The limit of nesting counts tables and arrays together, including the file itself."""
+    """The limit of nesting counts tables and arrays, including the file itself."""
     deepest = DEEPEST - 2
 
     said = [problems_of(f"machine = {'[' * depth}{']' * depth}") for depth in (deepest + 1, deepest + 2)]

@@ -1,4 +1,4 @@
-"""Linearizable histories, twins that are not linearizable, and a second opinion on thousands of random histories."""
+"""Histories are checked, with a second opinion on thousands of random histories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def history(*lines: str, outputs: str | None = None) -> History:
     """Build operations from texts of the form ``CALLED RETURNED EVENT [REPLY]``.
 
-    ``-`` stands for a part that is missing, and ``=X`` for an operation that shows X.
+    A missing part is written as ``-``, and an operation that shows X as ``=X``.
     """
     operations = []
     for thread, line in enumerate(lines):
@@ -199,7 +199,7 @@ def test_a_search_that_ends_early_knows_nothing() -> None:
 
 
 def test_many_operations_one_after_the_other_take_no_more_than_a_little_each() -> None:
-    """A long history takes little time for each operation, because only concurrent operations are reordered."""
+    """A long history takes little time for each operation, as only concurrent operations are reordered."""
     lines = [f"{10 * number + each} {10 * number + 9} status ok" for number in range(200) for each in (1, 2, 3)]
 
     assert isinstance(linearize(load("container-status"), history("0 0 create ok", *lines), limit=20_000), Linearizable)
@@ -286,9 +286,9 @@ def _check_steps(machine: Machine, seen: History, steps: tuple[Step, ...], *, wh
 
 @pytest.mark.slow
 def test_what_is_linearizable_is_a_behaviour_to_the_monitor() -> None:
-    """The monitor allows every linearizable history, and may allow more.
+    """The monitor allows every linearizable history, and sometimes more.
 
-    Unlike a history, a trace does not say which of two equal calls a reply belongs to.
+    Unlike a history, a trace does not tell which of two equal calls a reply belongs to.
     """
     judged = 0
     for number in range(600 * TIMES):

@@ -1,4 +1,4 @@
-"""The window of a history: a part that is illegal by itself, and the shortest one with the same end."""
+"""The window of a history is its shortest illegal part with the same end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def history(*lines: str) -> History:
     """Build operations from texts of the form ``CALLED RETURNED EVENT [REPLY]``.
 
-    ``-`` stands for a part that is missing, and ``=X`` for an operation that shows X.
+    A missing part is written as ``-``, and an operation that shows X as ``=X``.
     """
     operations = []
     for thread, line in enumerate(lines):
@@ -82,7 +82,7 @@ def test_an_operation_may_be_illegal_alone() -> None:
 def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
     """An operation that began before the window may still act within it.
 
-    In this history, an earlier start cannot explain both of the states that were shown.
+    In this history, an earlier start cannot explain both of the shown states.
     """
     seen = history("0 1 create ok", "2 20 start ok", "4 5 - =CONTAINER_RUNNING", "6 7 - =CONTAINER_CREATED")
 
@@ -93,7 +93,7 @@ def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
 
 
 def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
-    """A start that never returns may act at any time, yet a hundred of them make the search no harder.
+    """A start that never returns may act at any time, but a hundred of them make the search no harder.
 
     They explain the exec, but not the state that is shown after it.
     """

@@ -1,4 +1,4 @@
-"""A call is completed once its client has begun it, even if the client is killed."""
+"""A call that its client has begun is completed, even if the client is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``docs/reference/conformance-matrix.md`` has a row for each clause, a column for each version, and valid links."""
+"""Each clause has a row in ``docs/reference/conformance-matrix.md``, each version has a column, and links are valid."""
 
 from __future__ import annotations
 

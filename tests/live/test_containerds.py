@@ -1,4 +1,4 @@
-"""The daemons for live tests run as long as requested, and leave nothing behind."""
+"""The daemons for live tests run until they are closed, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -59,7 +59,6 @@ def test_a_daemon_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_daemon_ends_with_who_started_it(number: signal.Signals, tmp_path: Path) -> None:
-    """This is so even if the process that started the daemon is killed."""
     if why := lacks():
         pytest.skip(why)
     program = "import time\nfrom pathlib import Path\nfrom containerds import Containerd\n"

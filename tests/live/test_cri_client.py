@@ -53,7 +53,10 @@ def test_a_call_has_its_answer_and_its_time(tmp_path: Path) -> None:
 
 
 def test_a_status_is_a_value(tmp_path: Path) -> None:
-    """Errors are returned as codes, spelled as in recordings, even if the runtime lacks the method."""
+    """Errors are returned as codes, spelled as in recordings.
+
+    This includes the error that the runtime lacks a method.
+    """
     answers = {
         "ContainerStatus": _refuse(grpc.StatusCode.NOT_FOUND, "no such container"),
         "StopContainer": _refuse(grpc.StatusCode.CANCELLED, "given up"),
@@ -67,7 +70,7 @@ def test_a_status_is_a_value(tmp_path: Path) -> None:
 
 
 def test_every_call_has_a_deadline(tmp_path: Path) -> None:
-    """The client must be able to give up when a runtime hangs."""
+    """Deadlines let the client give up when a runtime hangs."""
     over = threading.Event()
     answers = {"StopContainer": lambda _request, _context: over.wait(5) and None}
     with serving(tmp_path / "it.sock", answers), CriClient(str(tmp_path / "it.sock"), timeout=0.05) as client:
@@ -79,7 +82,7 @@ def test_every_call_has_a_deadline(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
-    """A runtime listens before it can answer, so the client waits for the first answer."""
+    """The client waits for the first answer, because a runtime listens before it can answer."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "it.sock"))
         listening.listen()
@@ -90,7 +93,7 @@ def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_server_that_goes_in_mid_call_is_unavailable(tmp_path: Path) -> None:
-    """Calls fail until a new server has started; then the client reconnects."""
+    """Calls fail until a new server has started, and then the client reconnects."""
     asked, over = threading.Event(), threading.Event()
 
     def stop(_request: object, _context: object) -> StopContainerResponse:
@@ -153,7 +156,7 @@ def test_events_come_until_the_stream_ends(tmp_path: Path) -> None:
 
 
 def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client ignores proxies, and does not send the path of its socket as the authority."""
+    """The client ignores proxies, and does not send the path of its socket as authority."""
     for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     hosts: list[str] = []
@@ -171,7 +174,7 @@ def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: py
 
 
 def test_what_is_no_runtime_is_refused(tmp_path: Path) -> None:
-    """The client refuses other services, runtimes with an older API, and runtimes that have no name."""
+    """The client refuses other services, runtimes with an older API, and runtimes without a name."""
     with (
         serving(tmp_path / "other.sock", {}),
         pytest.raises(InputError, match="the server is not a CRI runtime: it has no Version"),
@@ -193,7 +196,7 @@ def test_what_is_no_runtime_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", [b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b"\0\1\2" * 100, b""])
 def test_what_is_not_grpc_is_refused(tmp_path: Path, first: bytes) -> None:
-    """The client refuses a server that does not speak gRPC, whether it answers or hangs up."""
+    """The client refuses a server that does not speak gRPC, whether the server answers or hangs up."""
     over = threading.Event()
 
     def answer() -> None:

@@ -1,4 +1,4 @@
-"""Use the CRI client with real daemons: calls, events, recordings, and a runtime that disappears."""
+"""The CRI client works with real daemons: it makes calls, receives events, and records a runtime that disappears."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_another_socket_of_a_daemon_is_not_cri(containerd: Containerd) -> None:
 
 
 def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: Containerd, tmp_path: Path) -> None:
-    """Only 1.6.20 is at fault: it answers a stop of a removed container with NOT_FOUND.
+    """Only 1.6.20 is at fault, because it answers a stop of a removed container with NOT_FOUND.
 
     Its profile tolerates this, but the contract does not.
     """
@@ -83,7 +83,7 @@ def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: 
 
 
 def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: Containerd) -> None:
-    """Versions before 1.7 lack the method, so their stream ends at once."""
+    """The stream ends at once in versions before 1.7, which lack the method."""
     stream = client.events(timeout=60)
     seen: list[ContainerEventResponse] = []
     reader = threading.Thread(target=lambda: seen.extend(stream))

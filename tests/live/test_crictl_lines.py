@@ -1,6 +1,6 @@
-"""The script that ``fsm cover`` proposes covers the missing cells when it is run against a served runtime.
+"""The script that ``fsm cover`` proposes covers the missing cells of a served runtime.
 
-``crictl`` and ``grpcurl`` are simulated here; the simulated commands make the same calls as the real ones.
+``crictl`` and ``grpcurl`` are simulated. The simulated commands make the same calls as the real ones.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BY_ID: Final = {
 
 
 class PlayedTools:
-    """The parts of ``crictl`` and ``grpcurl`` that the script uses, played by this process."""
+    """A simulation of the commands of ``crictl`` and ``grpcurl`` that the script uses."""
 
     def __init__(self, client: ServedClient) -> None:
         self._call: Callable[..., CallAnswer] = client.call
@@ -78,7 +78,7 @@ class PlayedTools:
                 raise AssertionError(words)
 
     def _removed(self, of: str, field: str, identity: str, up: int, *, force: bool = False) -> CallAnswer:
-        """Remove an entity as crictl does: query its status first, and stop it only if forced to."""
+        """Remove an entity like crictl, which queries its status first and stops it only if forced to."""
         looked = self._call(f"{of}Status", **{field: identity})
         if looked.code != "OK" or (looked.message.status.state == up and not force):
             return looked
@@ -129,7 +129,7 @@ def covered(*names: Path) -> tuple[set[tuple[str, str, str]], list[str]]:
 
 @pytest.mark.parametrize("only", [pytest.param("", marks=pytest.mark.slow), "cri-pod: status in ready"])
 def test_the_proposed_calls_cover_what_is_missing(only: str, tmp_path: Path) -> None:
-    """Once the script has run, the recording is legal and no cell is missing any longer.
+    """After the script has run, the recording is legal and no cell is missing.
 
     If only the lines for one cell are run, the other cells are still missing.
     """

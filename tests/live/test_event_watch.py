@@ -1,4 +1,4 @@
-"""The container events of a runtime under test are checked against the calls that the tests make."""
+"""The container events of a runtime are checked against the calls that the tests make."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_what_the_reference_tells_fits_the_calls(tmp_path: Path) -> None:
 def test_what_a_runtime_tells_wrongly_is_found(
     instead: int | None, clauses: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An event of a start is wrong if it names another container or tells of a removal."""
+    """An event of a start is wrong if it names another container or reports a removal."""
     event = node_messages.event
 
     def wrong(each: Any) -> cri.ContainerEventResponse:  # noqa: ANN401  (passed on)
@@ -84,7 +84,7 @@ def test_where_clients_share_events_none_is_missing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A missing event is not reported, because another client may have received it."""
+    """A missing event is not reported if another client may have received it."""
     event, sent = node_messages.event, list[object]()
 
     def rare(each: Any) -> cri.ContainerEventResponse:  # noqa: ANN401
@@ -108,7 +108,7 @@ def test_after_a_restart_what_was_not_started_may_end(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A restart may end a container that was never started, so this is not reported."""
+    """A restart may end a container that was never started."""
     event, sent, first = node_messages.event, list[object](), list[str]()
 
     def wrong(each: Any) -> cri.ContainerEventResponse:  # noqa: ANN401

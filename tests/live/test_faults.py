@@ -1,4 +1,4 @@
-"""Faults that rules request: a rule affects the calls that match it, and no other calls."""
+"""A fault affects only the calls that match its rule."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def faulty(tmp_path: Path, text: str) -> Iterator[Faulty]:
 
 
 def test_a_failure_before_does_not_reach_the_runtime(tmp_path: Path) -> None:
-    """A call that fails before the runtime acts never reaches it; other calls do.
+    """A call that fails before the runtime acts never reaches it, while other calls do.
 
     The recording does not blame the runtime for the fault.
     """
@@ -79,7 +79,7 @@ def test_a_failure_before_does_not_reach_the_runtime(tmp_path: Path) -> None:
 
 
 def test_a_failure_after_hides_what_the_runtime_did(tmp_path: Path) -> None:
-    """The recording has both the runtime's answer and the answer that the client got."""
+    """The recording has both the answer of the runtime and the answer to the client."""
     with faulty(tmp_path, RULE + 'do = "fail"\nwhen = "after"\ncode = "INTERNAL"\n') as it:
         assert it.code(STOP, on("abc"), sent=(("x-a", "b"),)) == "INTERNAL"
         assert it.echo.asked == [on("abc")]
@@ -166,7 +166,7 @@ def test_of_several_rules_the_first_happens(tmp_path: Path) -> None:
 
 
 def test_large_messages_and_many_calls_survive_dropped_ones(tmp_path: Path) -> None:
-    """Dropped messages must not use up the connection's flow-control windows."""
+    """Dropped messages do not use up the connection's flow-control windows."""
     body = b"\n\x01a" + b"\x12" + b"\x80\x80\x04" + bytes(65_536)
     text = (
         f'{RULE}do = "fail"\nwhen = "after"\nevery = 2\n[[fault]]\nmethod = "StartContainer"\ndo = "fail"\nevery = 2\n'

@@ -1,4 +1,4 @@
-"""Frames are decoded correctly however the data is split, and hostile frames are refused without using memory."""
+"""Frames are decoded correctly even if the data is split, and hostile frames use no memory."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_lost_byte_is_noticed(messages: list[tuple[int, bytes]]) -> None:
     ],
 )
 def test_a_long_message_is_cut_as_go_reads_it(size: int, lengths: list[int]) -> None:
-    """NRI in Go hangs at frames that do not fit into its buffer, so a long message is split to fill it exactly."""
+    """A long message is split to fill the buffer of NRI in Go, which hangs at larger frames."""
     wire = frames(1, bytes(size))
     found = []
     while wire:
@@ -93,7 +93,7 @@ def test_what_is_no_frame_is_refused(header: bytes, why: str) -> None:
 
 
 def test_a_long_frame_takes_no_memory() -> None:
-    """Even the longest legal frame is passed on in pieces, so it takes no memory."""
+    """A long legal frame uses no memory, because it is passed on in pieces."""
     chunk = bytes(65_536)
     decoder = FrameDecoder()
     tracemalloc.start()

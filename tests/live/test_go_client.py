@@ -1,4 +1,4 @@
-"""An independent CRI client in Go works through the proxy, and with the server of fsm."""
+"""An independent CRI client in Go works with the proxy and with the server of fsm."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_proxy_is_not_noticed(containerd: Containerd, tmp_path: Path) -> Non
 
 
 def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> None:
-    """A containerd of version 1.6 has no events."""
+    """Containerd 1.6 has no events."""
     with passing(tmp_path / "proxy", containerd.endpoint) as proxy, GoClient(f"unix:{tmp_path / 'proxy'}") as near:
         near.watch()
         for name in ("one", "two"):

@@ -59,7 +59,7 @@ def nothing_left(mark: str) -> bool:
         ("nonsense", "at RunPodSandbox: "),
         ("asks", "has asked for an update of a container that never was"),
         ("huge", "has answered RunPodSandbox with an error: a response of 5,242,880 bytes, more than"),
-        pytest.param("twice", "", marks=pytest.mark.slow),  # the second answer belongs to no request, and is dropped
+        pytest.param("twice", "", marks=pytest.mark.slow),  # the second answer belongs to no request and is dropped
         pytest.param("deaf", "has not answered RunPodSandbox within 1 s", marks=pytest.mark.slow),
         pytest.param("registers-twice", "", marks=pytest.mark.slow),  # the registration is refused
         ("forks", ""),

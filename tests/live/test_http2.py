@@ -1,4 +1,4 @@
-"""A relay reads HTTP/2: frames that are split at any point, header blocks, and messages."""
+"""A relay reads HTTP/2 frames, header blocks and messages, even if frames are split."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_headers_are_read_as_they_were_written(given_headers: list[tuple[bytes, 
 
 
 def test_blocks_of_a_peer_refer_to_earlier_ones() -> None:
-    """A block cannot be read if it refers to an earlier one that was not read."""
+    """A block cannot be read if it refers to an unread block."""
     encoder = Encoder()
     blocks = [
         Frame(HEADERS, END_HEADERS, 1, frame(HEADERS, 1, encoder.encode([(b"grpc-x", b"1")]), END_HEADERS))

@@ -1,4 +1,4 @@
-"""Tests of a real runtime leave nothing behind, even if they are killed half-way."""
+"""Tests of a real runtime leave nothing behind, even if they are killed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 RUNS = {4: range(1, 3), 20: range(2, 20, 4)}
-"""For each number of runs, which of them are killed: two of four, or five of twenty."""
+"""The runs that are killed: two of four, or five of twenty."""
 
 LIVES = "create; start; status; exit; remove; create; start; stop; remove"
 EARLIEST = 0.15
-"""Run number *n* is killed *n* times this many seconds after its first pod has appeared."""
+"""The number of seconds between a run's first pod and its kill, multiplied by the number of the run."""
 
 AGE = 120.0
-"""The age, in seconds, at which a folder without an owner counts as old."""
+"""The age, in seconds, from which on a folder without an owner is considered old."""
 
 
 def command(containerd: Containerd, model: str, *more: str) -> list[str]:
@@ -44,7 +44,7 @@ def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, l
     run = Path(f"/proc/{containerd.pid}/root/run/containerd")
     mounts = Path(f"/proc/{containerd.pid}/mounts").read_text(encoding="utf-8").splitlines()
     tasks = containerd.folder / "state" / "io.containerd.runtime.v2.task" / NAMESPACE
-    # Only this daemon is considered, because containers and files of other daemons come and go at the same time.
+    # Only this daemon is considered, because other daemons may create and remove containers at the same time.
     walk = os.walk("/sys/fs/cgroup")
     groups = [Path(where, name) for where, names, _ in walk if Path(where).name == NAMESPACE for name in names]
     return {
@@ -61,7 +61,7 @@ def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, l
 
 
 def _of(containerd: Containerd, group: Path) -> bool:
-    """Check whether *group* belongs to this daemon, as other daemons may be running."""
+    """Check whether a control group belongs to this daemon, since others may be running."""
     return group.name in containerd.log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -74,7 +74,7 @@ def client(containerd: Containerd) -> Iterator[CriClient]:
 
 @pytest.mark.parametrize("runs", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_nothing_is_left_of_runs(containerd: Containerd, client: CriClient, tmp_path: Path, runs: int) -> None:
-    """Whatever a killed run leaves behind is removed by a later run."""
+    """A later run removes everything that a killed run leaves behind."""
     if containerd.version == "1.6.20":  # two runs are enough
         return
     env = {**os.environ, "TMPDIR": str(tmp_path)}

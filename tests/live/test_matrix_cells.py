@@ -1,4 +1,4 @@
-"""Test results of a version for each clause of the matrix; simulated machines take the place of versions."""
+"""Test results become clauses of the matrix. Simulated machines take the place of versions."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PROFILE = f"containerd-{VERSION}"
 
 
 class Playing(Simulated):
-    """A pod that behaves as its profile says, except for its answer to a ``stop`` of a removed pod."""
+    """A pod that follows its profile, except for its answer to a ``stop`` of a removed pod."""
 
     def __init__(self, gone: str = "ok", lacks: str = "") -> None:
         super().__init__(load("cri-pod").under(PROFILE))
         self._gone, self._lacks = gone, lacks
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Refuse every request, because the test kit would otherwise request the deviations of the profile."""
+        """Refuse every request, because otherwise the test kit would request the deviations of the profile."""
         del event, outcome
         return False
 
@@ -131,7 +131,7 @@ def test_a_clause_that_a_page_has_not_is_a_difference() -> None:
     [("holds", AT_TIMES, []), (AT_TIMES, "holds", [True]), (AT_TIMES, "not covered", [False])],
 )
 def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool]) -> None:
-    """The page does not differ if a flaky failure is missing from a new run.
+    """A flaky failure may be missing from a new run without a difference to the page.
 
     A flaky failure that is new counts as a difference, which may be accidental.
     """
@@ -141,9 +141,9 @@ def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool
 
 
 def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
-    """If the page is about events of a plugin, coverage may differ by chance: an event need not show the state.
+    """The coverage of plugin events may differ by chance, because an event need not show the state.
 
-    Where it is about calls, it is a real difference.
+    For calls, it is a real difference.
     """
     title = load("nri-pod").title
     new = f"## {title}\n\n| `a` | MUST | holds |\n\n## A pod\n\n| `a` | MUST | holds |\n"
@@ -155,7 +155,7 @@ def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1.9", None])
 def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: str | None) -> None:
-    """The profile tolerates an event of a start after a stop, which is a violation without it."""
+    """An event of a start after a stop is tolerated by the profile, and a violation without it."""
     recording, machine = str(RECORDINGS / "2.1.9-nri.nri.jsonl.gz"), load("plugin-container")
     plain = judge(recording, models=[machine.name]).judgements
     profiled = judge(recording, models=[machine.name], profile=profile).judgements
@@ -171,7 +171,7 @@ def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: 
 
 
 class SeldomGone(Playing):
-    """Answers a stop of an absent pod with NOT_FOUND, but only in one test out of seven."""
+    """A pod that answers a stop of an absent pod with NOT_FOUND in one of seven tests."""
 
     _tests = 0
 
@@ -182,7 +182,7 @@ class SeldomGone(Playing):
 
 
 def test_what_a_page_has_at_times_is_looked_for_again() -> None:
-    """The failure is searched for again, and its shortened test is written to the page and read back."""
+    """A flaky failure is searched for again, and its shortened test is written to the page and read back."""
     machine = load("cri-pod")
     steps = read_steps("run=ready; stop=stopped; remove; stop")
 

@@ -1,4 +1,4 @@
-"""Test real daemons with a pod, a container and fsm's own plugin; calls and events are judged together."""
+"""Calls and events are judged together in tests of real daemons with a pod, a container and fsm's own plugin."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORGOTTEN = {
     "plugin-container": "plugin-joins; run-pod=ready; create-container=created; start-container=started; exit-container; "
     "relay-exit; restart; plugin-joins; remove-container",
 }
-"""For each judging model, the steps that show that a restart made containerd forget to notify a plugin."""
+"""The steps after which containerd has forgotten to notify a plugin, for each judging model."""
 
 
 def made(
@@ -79,7 +79,7 @@ def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) ->
 
 @pytest.mark.parametrize("judge", FORGOTTEN)
 def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) -> None:
-    """The removal of a forgotten entity is not relayed, which the profile tolerates."""
+    """The profile tolerates that the removal of a forgotten entity is not relayed."""
     life = steps(FORGOTTEN[judge])
     found = suite.replay(node(None), made(containerd, judge), life)
     tolerated = suite.replay(node(None), made(containerd, judge, profile_of(containerd)), life)
@@ -88,9 +88,9 @@ def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) 
     assert not tolerated.failures
 
 
-@pytest.mark.slow  # takes as long as the comparison with the conformance matrix
+@pytest.mark.slow  # this takes as long as the comparison with the conformance matrix
 def test_a_pod_whose_run_was_refused_comes_back(containerd: Containerd) -> None:
-    """In 2.1, the pause process of the refused pod keeps running, so a restart recovers the pod."""
+    """In 2.1, a restart recovers the pod because its pause process keeps running."""
     life = steps("plugin-joins; run-pod=refused-by-plugin; restart; plugin-joins; run-pod=ready")
     found = suite.replay(node(None), made(containerd), life)
 
@@ -106,7 +106,7 @@ def test_what_ended_before_the_plugin_joined_is_not_told(containerd: Containerd)
 
 
 def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
-    """A damaged checkpoint makes the container unknown, but calls and events are still judged."""
+    """A damaged checkpoint makes the container unknown, but its calls and events are still judged."""
     life = (
         "run-pod=ready; create-container=created; plugin-joins; start-container=started; "
         "restart=done: pod ready, container unknown; plugin-joins; stop-container; remove-container; remove-pod"
@@ -119,7 +119,7 @@ def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
 
 
 def test_the_system_holds(containerd: Containerd) -> None:
-    """The system's conditions hold in every situation that calls and a plugin can reach."""
+    """The conditions of the system hold in every situation that calls and a plugin can reach."""
     found = suite.conform(node(None), made(containerd, restarts=False), examples=0)
 
     assert isinstance(found.verdict, Holds), found.failures

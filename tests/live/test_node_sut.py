@@ -1,4 +1,4 @@
-"""A pod, its container and a plugin are one system under test; here the served reference is tested."""
+"""A pod, its container and a plugin form one system under test, here the served reference."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
 
 
 def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) -> None:
-    """The life has refusals, late ends and a plugin that reconnects, and leaves nothing behind in the runtime."""
+    """The test includes refusals, late ends and a plugin that reconnects, and leaves nothing behind."""
     found = again(runtime, LIFE)
 
     assert not found.failures
@@ -83,7 +83,7 @@ def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) ->
 
 
 def test_what_is_told_is_attributed(runtime: tuple[str, str]) -> None:
-    """Each event belongs to the step that caused it.
+    """Each event is attributed to the step that caused it.
 
     The end of a container may instead belong to the removal that reports it.
     """
@@ -120,7 +120,7 @@ class _Silent(NodePlugins):
 
 @pytest.mark.slow
 def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing end is found if the plugin knew that the container was running."""
+    """The missing end is found if the plugin knew that the container was running."""
     monkeypatch.setattr(node_sut, "_RELAYED", 0.05)
     begun = "run-pod=ready; create-container=created; start-container=started"
     with served(tmp_path, plugins=_Silent()) as address:
@@ -138,7 +138,7 @@ def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_pod_whose_run_was_refused_does_not_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, comes: bool
 ) -> None:
-    """If the pod does exist after a restart, this is found, and the pod is removed by name."""
+    """A pod that exists after a restart is found, and is removed by name."""
     run, listed = CriServer.RunPodSandbox, CriServer.ListPodSandbox
     refused: list[Any] = []
 
@@ -190,7 +190,7 @@ def test_what_is_not_told_is_found(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("joins", [False, True])
 def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, joins: bool) -> None:
-    """A missing event is a violation only if the plugin has reconnected after the restart."""
+    """A missing event is a violation only if the plugin reconnected after the restart."""
     life = "plugin-joins; run-pod=ready; create-container=created; restart; plugin-joins; remove-container; stop-pod"
     text = life if joins else life.replace("restart; plugin-joins", "restart")
     with served(tmp_path, plugins=_Forgetful()) as address:
@@ -205,7 +205,7 @@ def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, jo
 
 @pytest.mark.slow
 def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tmp_path: Path) -> None:
-    """Deviations of containerd are found, tolerated and recorded, as they are under the system itself."""
+    """Deviations of containerd are found, tolerated and recorded in the same way as with the system."""
     calls = tmp_path / "calls.jsonl"
     test = ("test", "nri-plugin-contract", "--against", f"cri:{runtime[0]}", "--nri", runtime[1])
     tested = fsm(*test, "--replay", STOPPED_FIRST, "--record", str(calls), "--format", "json", "--fail-on", "SHOULD")

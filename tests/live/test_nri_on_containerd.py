@@ -46,7 +46,7 @@ def life(containerd: Containerd) -> None:
 
 @contextmanager
 def recording(containerd: Containerd, path: Path) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """Run ``fsm record`` for the duration of two lives; yield a function that returns the events recorded so far."""
+    """Run ``fsm record`` during two lifecycles, and yield a function that returns the events recorded so far."""
 
     def written() -> list[dict[str, Any]]:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []

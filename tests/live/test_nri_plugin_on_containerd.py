@@ -1,4 +1,4 @@
-"""Connect the plugin's side of NRI to real daemons, and check their events and their handling of answers."""
+"""The plugin's side of NRI works with real daemons."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 SECONDS = 60
-"""Maximum number of seconds to wait for a runtime."""
+"""The maximum number of seconds to wait for a runtime."""
 
 
 class Listening:
-    """A plugin that keeps its events, refuses some requests, and answers the first one too late."""
+    """A plugin that keeps its events, refuses some requests, and answers the first request too late."""
 
     def __init__(self, *, refuses: str = "", late: str = "") -> None:
         self.told: list[str] = []
@@ -64,7 +64,7 @@ class Listening:
 
 @asynccontextmanager
 async def plugin(containerd: Containerd, handlers: Listening) -> AsyncIterator[tuple[NriPlugin, list[object]]]:
-    """Yield a synchronised plugin, and a list that collects the reasons for which it was disconnected."""
+    """Yield a synchronised plugin and the list of reasons for its disconnections."""
     made, lost = NriPlugin("fsm-test", "10", handlers), list[object]()
     running = asyncio.create_task(made.run(f"unix://{containerd.nri}", lost=lost.append))
     await asyncio.wait_for(handlers.ready.wait(), SECONDS)
@@ -81,7 +81,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def told_of_updates(client: CriClient, number: str, handlers: Listening) -> None:
-    """Update the container until the plugin hears of it, which takes a while after its synchronisation."""
+    """Update the container until the plugin is notified, which takes a while after its synchronisation."""
     late = time.monotonic() + SECONDS
     while "UpdateContainer" not in handlers.told:
         assert time.monotonic() < late

@@ -1,4 +1,4 @@
-"""Events that the observing plugin records are judged correctly, whatever the runtime or the disk does."""
+"""The events that the plugin records are judged correctly, even if the runtime or the disk fails."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_the_command_records_until_a_signal(tmp_path: Path, name: str, end
 
 
 async def recording(socket: Path, lives: Sequence[Sequence[str]], path: Path, *, old: bool = False) -> list[str]:
-    """Let runtimes appear at *socket* one after another, each with one of *lives*, and record what they relay.
+    """Record the events of several runtimes, which appear at *socket* one after another.
 
     Return the messages that the recorder printed.
     """
@@ -177,7 +177,10 @@ class Stuck(io.BytesIO):
 
 
 async def test_it_answers_while_the_disk_hangs_and_loses_nothing_unseen(tmp_path: Path) -> None:
-    """The plugin continues to answer; if too many events wait for the disk, it disconnects for a while."""
+    """The plugin continues to answer.
+
+    If too many events wait for the disk, it disconnects for a while.
+    """
     file, ended, said = Stuck(), asyncio.Event(), list[str]()
     writer = LineWriter(file, most=20)
     async with runtime(tmp_path / "nri.sock", request=0.5) as there:
@@ -225,7 +228,7 @@ def test_a_runtime_that_is_not_there(tmp_path: Path) -> None:
 
 
 async def test_a_runtime_that_refuses(tmp_path: Path) -> None:
-    """A server without NRI is treated as a runtime that is restarting, but a refusal ends the command."""
+    """A server without NRI is treated like a restarting runtime, but a refusal ends the command."""
     async with runtime(tmp_path / "nri.sock"):
         with pytest.raises(Exception, match="has not registered the plugin: invalid plugin name"):
             await record(
@@ -266,7 +269,7 @@ def test_a_runtime_that_goes_before_it_is_answered_does_not_end_the_command(tmp_
                 connection, _ = listener.accept()
                 with connection:
                     connection.recv(1 << 16)  # receive the registration
-                    connection.shutdown(socket.SHUT_RD)  # nobody reads the data written from now on
+                    connection.shutdown(socket.SHUT_RD)  # nobody reads data that is written from now on
                     connection.sendall(frames(CONNECTIONS[PLUGIN], CONFIGURE))
                     told.append(process.stderr.readline())
             process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""NRI's own sample plugin ``template`` passes the tests; a plugin that crashes at an event does not."""
+"""NRI's own sample plugin ``template`` passes the tests, and a plugin that crashes at an event fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def held(plugin: Path) -> tuple[int, str]:
 
 
 def test_a_sample_of_nri_is_a_good_plugin(tmp_path: Path) -> None:
-    """A variant of the sample fails, because it dies when a container starts."""
+    """The variant of the sample fails, because it dies when a container starts."""
     target = "github.com/containerd/nri/plugins/template"
     template = go_programs.built("nri-template", target, LIBRARIES, package="golang-github-containerd-nri")
     twin = tmp_path / "twin"

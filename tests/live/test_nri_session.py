@@ -58,7 +58,10 @@ class AnyPart(Heard):
 
 
 class SessionSUT(LoopSUT[Heard]):
-    """A SUT that is the session at the runtime's end of a connection; the other end performs the steps."""
+    """A SUT at the runtime's end of a connection.
+
+    The other end performs the steps.
+    """
 
     machine = "nri-plugin"
     kinds = (Heard,)
@@ -172,7 +175,7 @@ class SessionSUT(LoopSUT[Heard]):
                 await (self.session.await_registration() if waits else asyncio.sleep(0))
 
     async def _called(self, name: str, request: Message, answer: type[Message]) -> None:
-        """Call the runtime over the connection or, if there is none, directly."""
+        """Call the runtime over the connection, or directly if there is none."""
         handlers: dict[str, Callable[..., Awaitable[Message]]] = {
             "RegisterPlugin": self.session.registering,
             "UpdateContainers": self.session.updating,
@@ -211,7 +214,7 @@ class SessionSUT(LoopSUT[Heard]):
 
 
 def test_it_passes_the_test_of_its_machine() -> None:
-    """All cells are covered except the failed start of a process, because there is no process here."""
+    """All cells are covered except the failed start of a process, since there is no process here."""
     found = conform(load("nri-plugin"), SessionSUT, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)

@@ -1,4 +1,4 @@
-"""The runtime's side and the plugin's side of NRI are tested against each other over real sockets."""
+"""The runtime's side and the plugin's side of NRI work together over real sockets."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ class Told:
 
 
 class Domain:
-    """A runtime with a pod and a container; it can update any container except *lost*."""
+    """A runtime with a pod and a container.
+
+    It can update any container except *lost*.
+    """
 
     def __init__(self) -> None:
         self.updates: list[tuple[str, str]] = []
@@ -134,7 +137,7 @@ async def test_an_old_runtime_relays_by_state_change() -> None:
 
 
 async def test_an_old_plugin_is_told_by_state_change() -> None:
-    """A plugin that answers Unimplemented is sent a state change instead, now and later."""
+    """A plugin that answers Unimplemented receives a state change instead."""
     calls: list[str] = []
 
     class Old(Told):

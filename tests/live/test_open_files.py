@@ -1,4 +1,4 @@
-"""At the limit of open files, idle clients block other clients only for a short time, and one line is printed."""
+"""At the limit of open files, idle clients block others only for a short time, and one message is printed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def called(client: CriClient, seconds: float) -> bool:
 
 @pytest.mark.parametrize("number", [10, 200])
 def test_a_proxy_at_its_limit(number: int, tmp_path: Path) -> None:
-    """At the limit, the proxy prints a single line, and forwards calls again once some clients have left."""
+    """The proxy prints a single line, and forwards calls again once some clients have left."""
     own = tmp_path / "it"
     with (
         serving(tmp_path / "to"),

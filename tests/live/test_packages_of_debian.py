@@ -1,4 +1,4 @@
-"""The places where Debian packages are searched for, and the message if a daemon cannot run."""
+"""Debian packages are searched for in several places, and a message explains why a daemon cannot run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Components: main
 
 
 def test_other_suites_come_from_where_the_own_does() -> None:
-    """Packages come from the archive that this machine's own suite comes from, never from security archives."""
+    """Packages come from the archive of this machine's own suite, never from security archives."""
     found = sources(DEB822, "bookworm", "forky")
 
     assert "URIs: mirror://one\nSuites: forky\nComponents: main\nSigned-By: /keys" in found
@@ -75,7 +75,7 @@ def test_what_is_lacking_is_said(lacking: str, why: str, monkeypatch: pytest.Mon
 def test_a_version_is_taken_from_whatever_suite_still_has_it(
     where: str, there: list[str], taken: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """If no suite has the version, the error names the versions that exist, and a remedy."""
+    """If no suite has the version, the error names the available versions and a remedy."""
 
     def indexed(apt: Path, *suites: str) -> list[str]:
         del apt

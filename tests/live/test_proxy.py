@@ -1,4 +1,4 @@
-"""A proxy forwards everything unchanged, and records calls in the same way as the client would."""
+"""A proxy forwards everything unchanged, and records calls as the client would."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_deadlines_are_passed_on(between: Between) -> None:
     assert 5 < (between.echo.deadlines[-1] or 0) < 8
 
     call = iter(waiting(b"late", timeout=2))
-    assert next(call) == b"begun"  # a shorter deadline might expire before the call is made
+    assert next(call) == b"begun"  # the call might not be made before a shorter deadline
     with pytest.raises(grpc.RpcError) as late:
         next(call)
     assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -161,7 +161,7 @@ def test_bytes_that_are_no_grpc_pass_too(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) -> None:
-    """Calls fail with UNAVAILABLE; that the runtime is gone or back is recorded, and reported once each time."""
+    """Calls fail with UNAVAILABLE, and each change of availability is recorded and reported once."""
     with passing(tmp_path / "proxy", tmp_path / "runtime") as proxy, channel(tmp_path / "proxy") as near:
         call: Unary = near.unary_unary("/a.B/C")
         for _ in range(2):
@@ -180,7 +180,7 @@ def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) 
 
 
 def test_calls_in_progress_end_before_the_proxy(tmp_path: Path) -> None:
-    """Calls that outlast the grace period are cut off, and recorded as such."""
+    """Calls that outlast the grace period are cut off, which is recorded."""
     with (
         echoing(tmp_path / "runtime"),
         passing(tmp_path / "proxy", tmp_path / "runtime", grace=5) as proxy,

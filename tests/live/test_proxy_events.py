@@ -1,4 +1,4 @@
-"""Container events that pass the proxy are recorded, and judged together with the calls that pass the proxy."""
+"""Container events that pass the proxy are recorded and judged together with calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy in front of real daemons changes nothing for a client, even for containerd's own client."""
+"""The proxy is transparent to the clients of real daemons, including containerd's own client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from fsm.runtimes.sockets.cri_pb2 import (
 pytestmark = pytest.mark.live
 
 _SOON = 3
-"""Seconds after which the client gives up a call whose reply is lost."""
+"""The number of seconds after which the client gives up a call whose reply is lost."""
 
 
 def _life(client: CriClient, name: str, *, lost: int = 0) -> list[CallAnswer]:
@@ -84,7 +84,7 @@ def test_a_client_meets_what_it_meets_without_the_proxy(containerd: Containerd, 
 
 
 def test_the_client_of_containerd_itself_works_through_it(containerd: Containerd, tmp_path: Path) -> None:
-    """Containerd's own client uses other services, and streams in both directions."""
+    """Containerd's own client uses other services as well, and streams in both directions."""
     ctr = next((CACHE / containerd.version).rglob("ctr"))
 
     def done(endpoint: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -99,7 +99,10 @@ def test_the_client_of_containerd_itself_works_through_it(containerd: Containerd
     image = tmp_path / "image.tar"
 
     def moved() -> bool:
-        """Export and import the image, and check the result; ctr 2.1 may exit before its export is complete."""
+        """Export and import the image, and check the result.
+
+        In ctr 2.1, the export may not be complete at the exit.
+        """
         images = partial(done, tmp_path / "proxy", "images")
         ctr_said.extend((images("export", str(image), PAUSE), images("import", str(image))))
         return image.stat().st_size > 100_000 and not any(each.returncode for each in ctr_said[-2:])
@@ -146,7 +149,7 @@ when         = "after"
 
 
 def test_a_connection_outlives_its_faults(containerd: Containerd, tmp_path: Path) -> None:
-    """The gRPC library for Go, in both the server and the client, would notice any violation of the protocol."""
+    """The gRPC library for Go would notice any violation of the protocol."""
     ctr = next((CACHE / containerd.version).rglob("ctr"))
     (tmp_path / "rules.toml").write_text(FAULTS, encoding="utf-8")
     with passing(tmp_path / "proxy", containerd.endpoint, read_rules(tmp_path / "rules.toml")) as proxy:

@@ -1,4 +1,4 @@
-"""The label of a leftover shows whether the run that owns it has ended."""
+"""The label of a leftover tells whether the run that owns it has ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_this_run_goes_on() -> None:
 
 
 def test_a_run_whose_process_is_gone_has_ended() -> None:
-    """Its process is gone, or has an id that was reused, or was started before the machine was booted."""
+    """The process is gone, its id was reused, or it was started before the machine was booted."""
     script = "import sys; from fsm.runtimes.live.runtime_session import own; sys.stdout.write(str(own()))"
     gone = read(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
 
@@ -26,7 +26,7 @@ def test_a_run_whose_process_is_gone_has_ended() -> None:
 
 
 def test_a_run_elsewhere_is_left_alone() -> None:
-    """In another PID namespace, the id of the process belongs to a different process."""
+    """The id of the process belongs to a different process in another PID namespace."""
     assert not ended(own()._replace(namespace="0", started=0))
 
 

@@ -1,4 +1,4 @@
-"""A runtime behind a socket is the system under test: the served reference passes, and wrong answers are found."""
+"""A runtime behind a socket is the system under test. The served reference passes, and wrong answers are found."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def drive(model: str, address: str, profile: str | None = None, examples: int = 
 
 
 def covered(found: Tested) -> set[tuple[str, str]]:
-    """Return the cells that a test seems to have reached; a restart that was not observed may have come earlier."""
+    """Return the cells that a test seems to have reached.
+
+    This is a guess, as an unobserved restart may have come earlier.
+    """
     table, edges = found.oracle.plan.table, filter(found.cover.took, found.oracle.plan.edges)
     return {(table.rows[row].name, table.states[state]) for edge in edges for row, state in edge.cells}
 
@@ -194,7 +197,7 @@ def test_an_interrupted_test_leaves_nothing(address: str, monkeypatch: pytest.Mo
 
 
 def test_a_failure_is_repeated_recorded_and_judged_alike(tmp_path: Path, old: str) -> None:
-    """The failure is written as a script too, and judging its recording finds the same violation."""
+    """The failure is also written as a script, and its recording is judged to have the same violation."""
     recording, script = tmp_path / "calls.jsonl", tmp_path / "calls.sh"
     options = ["--replay", "stop", "--format", "json", "--record", str(recording), "--script", str(script)]
     ran = fsm("test", "cri-container", "--against", f"cri:{old}", *options)

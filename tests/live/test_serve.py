@@ -1,4 +1,4 @@
-"""The served reference returns legal answers over a socket; under a profile, it deviates like that version."""
+"""The served reference returns legal answers over a socket, and deviates like a version under its profile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fsm.verdict import Holds
 FSM = str(Path(sys.executable).parent / "fsm")
 PROFILES = ("", "containerd-1.6", "containerd-1.7.24", "containerd-2.1", "containerd-main", "upstream")
 STRICT = {"containerd-1.6"}
-"""The profiles under which stopping an absent container is refused."""
+"""The profiles that refuse to stop an absent container."""
 NOWHERE = "f" * 64
 
 
@@ -101,7 +101,10 @@ def test_what_is_not_there_does_not_start(client: ServedClient, command: str) ->
 
 
 def test_stops_ask_first_and_then_kill(client: ServedClient) -> None:
-    """A stop sends SIGTERM first and SIGKILL after its grace period, or just SIGKILL if the period is zero."""
+    """A stop sends SIGTERM and, after its grace period, SIGKILL.
+
+    If the period is zero, it sends only SIGKILL.
+    """
     pod = client.pod()
     asked, killed = (client.container(pod, "sleep", "60", started=True) for _ in range(2))
     stubborn = client.container(pod, "sh", "-c", "trap '' TERM; sleep 60", started=True)
@@ -169,7 +172,7 @@ def test_names_are_taken_once(client: ServedClient) -> None:
 def test_commands_run_in_what_runs(client: ServedClient) -> None:
     """A command in a running container returns its output and its exit code.
 
-    It is an error if the command takes too long. A command may also end the container by killing its process.
+    A command that takes too long is an error. A command may also end the container by killing its process.
     """
     container = client.container(client.pod(), "sleep", "60", started=True)
 
@@ -211,7 +214,10 @@ def test_logs_are_written_and_reopened(client: ServedClient, tmp_path: Path) -> 
 
 
 def test_a_process_may_wait_at_a_pipe(client: ServedClient, tmp_path: Path) -> None:
-    """A process may wait at a pipe in a mounted folder; a container whose folder is missing cannot start."""
+    """A process may wait at a pipe in a mounted folder.
+
+    If the folder is missing, the container cannot start.
+    """
     os.mkfifo(tmp_path / "end")
     mount = [cri.Mount(container_path="/shared", host_path=str(tmp_path))]
     command = ("sh", "-c", "read code < /shared/end; exit $code")
@@ -314,7 +320,7 @@ def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1", ""])
 def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
-    """Some calls are refused as if records had been lost, which this version may do."""
+    """Some calls are refused as if records had been lost, which is possible in this version."""
     chance = random.Random(5)
     with (
         served(tmp_path, profile=profile, deviates=lambda: chance.random() < 0.5) as address,
@@ -356,7 +362,7 @@ def test_each_version_has_its_own_stopped_pods(profile: str, code: str, tmp_path
 
 
 def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
-    """Four clients share some containers; of two concurrent starts, one is refused."""
+    """Four clients share some containers, and one of two concurrent starts is refused."""
     with served(tmp_path) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         pods, containers = [client.pod()], [NOWHERE]
         threads = [threading.Thread(target=client.wander, args=(60, seed, pods, containers)) for seed in range(4)]
@@ -383,7 +389,7 @@ def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["cri-pod", pytest.param("cri-container", marks=pytest.mark.slow)])
 def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
-    """The reference passes under each profile, and without it, the deviation is found."""
+    """The reference passes under each profile, and its deviation is found without the profile."""
     with served(tmp_path, profile="containerd-1.6") as address:
         test = ["test", model, "--against", f"cri:{address}", "--examples", "1"]
         under, without = fsm(*test, "--profile", "containerd-1.6"), fsm(*test)
@@ -394,9 +400,9 @@ def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
-    """The verbose status has the id of the pause process, which the kit kills.
+    """The kit kills the pause process, whose id is in the verbose status.
 
-    Therefore the cells of unready pods are covered as well.
+    This covers the cells of unready pods.
     """
     with served(tmp_path, processes=True) as address:
         tested = fsm("test", "cri-pod", "--against", f"cri:{address}", "--examples", "1")
@@ -408,7 +414,7 @@ def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
 
 
 def test_processes_of_this_machine(tmp_path: Path) -> None:
-    """A stop also ends child processes; everything else ends with the server."""
+    """A stop also ends child processes, and all processes end with the server."""
     with served(tmp_path, processes=True) as address, ServedClient(address) as client:
         pod = client.pod()
         mount = [cri.Mount(container_path="/shared", host_path=str(tmp_path))]
@@ -463,7 +469,7 @@ def _started(address: str, *arguments: str) -> subprocess.Popen[str]:
 def test_the_command_leaves_nothing(tmp_path: Path) -> None:
     """The socket belongs to this user, and cannot be taken over while it is in use.
 
-    A later server replaces it after SIGKILL. SIGTERM removes it and ends the command with exit code 0.
+    After SIGKILL, a later server replaces it. SIGTERM removes it and ends the command with exit code 0.
     """
     address, path = f"unix://{tmp_path}/it.sock", tmp_path / "it.sock"
     killed = _started(address)
@@ -509,7 +515,7 @@ def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_last_words_of_a_client_are_not_printed(tmp_path: Path) -> None:
-    """The debug text of a GOAWAY frame is chosen by the client; gRPC would print it by default."""
+    """The client chooses the debug text of a GOAWAY frame, which gRPC would print by default."""
     text = b"bye\x1b[2J"
     goaway = struct.pack(">II", 0, 11) + text
     frames = [(4, b""), (7, goaway)]

@@ -1,4 +1,4 @@
-"""The served reference with plugins over real sockets: the events that they receive, and their requests."""
+"""The served reference works with plugins over real sockets, in both directions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def _eventually(listener: Listener, *told: str) -> None:
 
 @pytest.mark.parametrize(("profile", "stop_of_created"), [("", []), ("containerd-2.1", ["StopContainer"])])
 async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: list[str], tmp_path: Path) -> None:
-    """Plugins hear of everything in the same order as from containerd.
+    """Plugins are notified of everything in the same order as by containerd.
 
     With the profile, the reference also relays a stop of a container that was only created and may still be started.
     Containerd does so although the contract forbids it.
@@ -128,7 +128,10 @@ async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: li
 
 @pytest.mark.parametrize("profile", ["", "containerd-2.1"])
 async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> None:
-    """Whatever is called, plugins hear only legal events; a profile allows a start after a stop."""
+    """Plugins receive only legal events.
+
+    A profile allows a start after a stop.
+    """
     events, calls = tmp_path / "events.jsonl", [tmp_path / f"calls{turn}.jsonl" for turn in range(2)]
     pods, containers = list[str](), list[str]()
     with events.open("wb") as file:
@@ -165,7 +168,7 @@ async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("profile", "forgets"), [("", []), ("containerd-2.1", ["pod", "over"])])
 async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], tmp_path: Path) -> None:
-    """Containerd would forget some of the entities from before the restart."""
+    """Unlike containerd, the reference remembers all entities from before the restart."""
     listener, told = Listener(), list[str]()
     with served(tmp_path, profile=profile, kept=True) as address, ServedClient(address) as client:
         pod = client.pod()
@@ -189,9 +192,9 @@ async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], t
 
 
 async def test_plugins_may_refuse(tmp_path: Path) -> None:
-    """A refused run or creation is undone; a container whose start is refused has exited.
+    """A refused run or creation is undone, and a container whose start is refused has exited.
 
-    The plugins that come after the one that refuses hear of the end, but not of the refused event.
+    Plugins after the one that refuses are notified of the end, but not of the refused event.
     """
     first, second = Listener(), Listener()
     refusal = RpcError(Code.UNKNOWN, "not here")

@@ -1,4 +1,4 @@
-"""A restart of the served reference restores its state: pods, containers and images."""
+"""A restart of the served reference restores its pods, containers and images."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_restarts_are_legal(profile: str, tmp_path: Path) -> None:
 
 
 def test_a_damaged_record_is_told(tmp_path: Path) -> None:
-    """A checkpoint that cannot be read makes its container unknown, but a stored request must be readable."""
+    """A container is unknown if its checkpoint cannot be read, but its stored request must be readable."""
     with served(tmp_path, kept=True) as address, ServedClient(address) as client:
         container = client.container(client.pod(), "sleep", "60", started=True)
     (tmp_path / "node" / "containers" / container / "status").write_bytes(b"")
@@ -135,7 +135,7 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
 
 
 def test_the_command_keeps_its_state(tmp_path: Path) -> None:
-    """Only one server at a time may use the folder of ``fsm serve``; processes end with the server."""
+    """The folder of ``fsm serve`` has at most one server at a time, and processes end with it."""
     address, state = f"unix://{tmp_path}/it.sock", tmp_path / "state"
     command = [FSM, "serve", "--cri", address, "--state", str(state), "--processes"]
     made = ""

@@ -79,7 +79,10 @@ def test_terminals_have_one_output(client: ServedClient, transport: str) -> None
 
 @TRANSPORTS
 def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> None:
-    """The shell answers, and ends when its input ends; nobody can attach to a container that is stopped."""
+    """The shell answers and ends with its input.
+
+    Nobody can attach to a stopped container.
+    """
     pod = client.pod()
     shell = client.container(pod, "/bin/sh", started=True, stdin=True, stdin_once=True)
     asked: dict[str, Any] = {"container_id": shell, "stdin": True, "stdout": True, "stderr": True}
@@ -93,7 +96,10 @@ def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> No
 
 @TRANSPORTS
 def test_ports_are_those_of_this_machine(address: str, client: ServedClient, transport: str) -> None:
-    """Real processes use the ports of this machine; in a simulated pod, nothing listens."""
+    """Real processes use the ports of this machine.
+
+    Nothing listens in a simulated pod.
+    """
     del address
 
     def echo(server: socket.socket) -> None:
@@ -116,7 +122,7 @@ def test_ports_are_those_of_this_machine(address: str, client: ServedClient, tra
 
 
 def test_urls_are_good_for_one_use(client: ServedClient) -> None:
-    """A URL is also good only for its own purpose, and every refusal gives a reason."""
+    """A URL can be used only once and only for its own purpose, and every refusal has a reason."""
     container = _running(client)
 
     def url() -> str:

@@ -1,4 +1,4 @@
-"""The served reference answers the calls of test suites and tools: critest, crictl and the kubelet."""
+"""The served reference works with critest, crictl and the kubelet."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_command_that_takes_too_long_is_gone(client: ServedClient) -> None:
 
 
 def test_what_is_mounted_is_there(client: ServedClient, tmp_path: Path) -> None:
-    """Mounts work even through a symbolic link; a missing file is an error of the command."""
+    """Mounts work even through a symbolic link, and a missing file is an error of the command."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "flag").write_text("up\n", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -99,7 +99,7 @@ def test_what_is_mounted_is_there(client: ServedClient, tmp_path: Path) -> None:
 
 
 def test_logs_have_the_format_of_cri(client: ServedClient, tmp_path: Path) -> None:
-    """Each line of a log has a time, a stream, a mark for complete or partial lines, and the text."""
+    """Each line has a time, a stream, a mark for complete or partial lines, and the text."""
     pod = client.pod(log_directory=str(tmp_path))
     line = "echo hello World; echo; echo oops >&2; echo -n end"
     container = client.container(pod, "sh", "-c", line, started=True, log_path="it.log")
@@ -132,7 +132,10 @@ def test_logs_go_on_where_they_were_reopened(client: ServedClient, tmp_path: Pat
 
 
 def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
-    """Usage is available for each running entity and in filtered lists; absent entities are NOT_FOUND."""
+    """Usage is available for running entities and in filtered lists.
+
+    For absent entities, the error is NOT_FOUND.
+    """
     labels = {"foo": client.pod()}
     pod = client.pod("pod-with-stats" + labels["foo"], labels=labels)
     running = client.container(pod, "sleep", "60", started=True, labels=labels)
@@ -165,7 +168,7 @@ def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
 def test_attributes_are_kept(client: ServedClient) -> None:
     """Attributes appear in statuses and in lists.
 
-    Namespaces matter most, because the kubelet recreates a pod whose namespaces differ.
+    Namespaces matter most, because the kubelet recreates a pod if they differ.
     """
     kept: dict[str, Any] = {"labels": {"foo": "bar"}, "annotations": {"abc": "def"}}
     spaces = cri.NamespaceOption(network="NODE", pid="CONTAINER", ipc="POD")
@@ -215,7 +218,7 @@ def test_verbose_answers_tell_more(client: ServedClient) -> None:
 
 
 def test_images_have_tags_or_digests(client: ServedClient) -> None:
-    """An image is found by its id, tag or digest; it is no error to ask for one that does not exist."""
+    """An image is found by its id, tag or digest, and a query for an unknown image is no error."""
     digest = f"registry.example/by-digest@sha256:{'0' * 64}"
     for name, tags in (
         ("registry.example/plain", ["registry.example/plain:latest"]),
@@ -237,7 +240,7 @@ def test_images_have_tags_or_digests(client: ServedClient) -> None:
 
 
 def test_a_pod_gives_its_files(tmp_path: Path) -> None:
-    """Even simulated containers get a host name, name servers and sysctls from their pod."""
+    """Even a simulated container gets a host name, name servers and sysctls from its pod."""
     linux = cri.LinuxPodSandboxConfig(sysctls={"kernel.shm_rmid_forced": "1"})
     dns = cri.DNSConfig(servers=["10.10.10.10"], searches=["example.org"], options=["ndots:8"])
     with served(tmp_path) as address, ServedClient(address) as client:

@@ -1,4 +1,4 @@
-"""Valid addresses of Unix sockets, and the messages about invalid addresses."""
+"""Addresses of Unix sockets are checked, and invalid ones cause a message."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_reached_is_said(tmp_path: Path, listening: Path) -> None
     (tmp_path / "file").touch()
     gone = tmp_path / "gone.sock"
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(gone))  # this socket is bound, but never listens
+        server.bind(str(gone))  # this socket is bound but never listens
 
     for place, says in {
         tmp_path / "none.sock": "there is no such socket",
@@ -84,7 +84,7 @@ def test_what_cannot_be_reached_is_said(tmp_path: Path, listening: Path) -> None
 
 
 def test_a_socket_of_others_is_not_reached(listening: Path) -> None:
-    """This test, as root, becomes the user nobody."""
+    """The test runs as root, and becomes the user nobody."""
     listening.chmod(0)
     before = os.geteuid()
     if before == 0:
@@ -115,7 +115,7 @@ def test_what_is_no_socket_stays(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_goes_does_not_end_the_test_that_tells_it(listening: Path) -> None:
-    """SIGPIPE is blocked in the plugin's thread, where it would otherwise end the command."""
+    """The plugin's thread blocks SIGPIPE, which would otherwise end the command."""
     plugin = ToldPlugin(str(listening), lambda _: True)
     [thread] = (each for each in threading.enumerate() if each.name == "plugin")
     status = Path(f"/proc/self/task/{thread.native_id}/status")

@@ -1,4 +1,4 @@
-"""With SPDY, one side receives the frames that the other side sends; invalid frames are refused."""
+"""Each side of SPDY receives the frames that the other side sends, and refuses invalid frames."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _sent(side: Spdy, frame: object) -> bytes:
 
 
 def test_the_dictionary_is_that_of_spdy() -> None:
-    """The checksum of the dictionary is the id that zlib has for it."""
+    """The checksum of the dictionary is its id in zlib."""
     assert (1_423, 0xE3C6A7C2) == (len(DICTIONARY), zlib.adler32(DICTIONARY))
 
 

@@ -1,4 +1,4 @@
-"""Threads make calls while a plugin's events are judged; a violation that needs concurrent calls is a race."""
+"""A violation of plugin events is a race if it needs concurrent calls."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def raced_in(tried: Runs, programme: Programme, times: int) -> Race | None:
 def test_an_update_told_after_the_removal_is_a_race(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    """The race is drawn with the plugin's events, and judging its recording finds the same violation."""
+    """The race is drawn with the plugin's events, and its recording is judged to have the same violation."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with runs(tmp_path, model) as tried:
@@ -108,7 +108,7 @@ def test_an_update_that_looks_first_is_none(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
-    """A single thread can start a container after a stop, so it is not a race."""
+    """A single thread can start a container after a stop, so this is not a race."""
     programme = Programme(
         before=MEETING.before, threads=(("stop-container", "start-container"), ("create-container.2",))
     )
@@ -123,7 +123,7 @@ def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, gone: bool) -> None:
-    """If the runtime does not answer later calls either, the search ends."""
+    """The search ends if the runtime does not answer later calls either."""
 
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("stop", "UNAVAILABLE", "gone")

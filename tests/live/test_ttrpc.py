@@ -1,4 +1,4 @@
-"""In ttrpc, messages are decoded correctly, calls are answered or fail properly, and hostile peers use no memory."""
+"""The ttrpc peer decodes messages, answers calls, and uses no memory for hostile messages."""
 
 from __future__ import annotations
 
@@ -149,7 +149,10 @@ async def test_a_call_that_is_not_answered_in_time_fails() -> None:
 
 
 async def test_a_caller_that_has_stopped_waiting_gets_no_answer() -> None:
-    """The caller's deadline has passed; that is how a runtime drops a plugin that is too slow."""
+    """After the deadline of its caller, a call is not answered.
+
+    In this way, a runtime drops a slow plugin.
+    """
     wire = Wire(Configure=configure(hanging))
     asked = Request(service="Door", method="Configure", timeout_nano=10**7)
 

@@ -1,4 +1,4 @@
-"""The workload for containers under test is the same image everywhere, or an error with a remedy."""
+"""The workload for containers is the same image everywhere, or an error with a remedy."""
 
 from __future__ import annotations
 
@@ -99,7 +99,10 @@ def test_a_binary_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_the_client_of_containerd_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the missing client; if no daemon listens, only ``PATH`` is searched for it."""
+    """The error names the missing client.
+
+    If no daemon listens, only ``PATH`` is searched for the client.
+    """
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(InputError, match="the program 'ctr'"):

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 MANY = TIMES if TIMES == 1 else 5 * TIMES // 2
-"""The factor for the number of random machines, which gives the nightly run a hundred thousand examples."""
+"""The factor for the number of random machines, which is a hundred thousand at night."""
 AT_NIGHT = [1_001_445, 1_001_890, 1_002_028, 2_002_653]
-"""Seeds of machines with calls in progress on which engines once disagreed in a nightly run."""
+"""Seeds of machines with calls in progress, on which engines once disagreed at night."""
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD")
 LONGEST = 5
 
@@ -79,7 +79,7 @@ def kit_test(script: list[Observation]) -> Test:
 
 
 EXACT = ("naive", "oracle", "property monitor")
-"""Judges of tests that agree with each other if no call is left in progress."""
+"""Judges that agree on all tests without calls in progress."""
 
 
 def judging(machine: Machine) -> Callable[[list[Observation]], bool]:
@@ -99,7 +99,7 @@ def judging(machine: Machine) -> Callable[[list[Observation]], bool]:
 
 
 class Examples:
-    """Random machines with a few inputs each, and the number of inputs for the report of the test run."""
+    """Random machines with a few inputs each, and the number of inputs for the report."""
 
     def __init__(
         self, record: Callable[[str, object], None], part: int, *, machines: int, more: Iterable[int] = ()
@@ -128,7 +128,7 @@ def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_tests_that_leave_calls_in_progress(part: int, record_property: Callable[[str, object], None]) -> None:
-    """The oracle and a naive judge agree, and every other judge allows at least the tests that they allow."""
+    """The oracle and a naive judge agree, and other judges allow at least the same tests."""
     known = [number for number in AT_NIGHT if number // 1_000_000 == part]
     examples = Examples(record_property, part, machines=80, more=known)
     for chance, machine in examples.machines():
@@ -168,7 +168,7 @@ def test_histories_that_overlap(part: int, record_property: Callable[[str, objec
 
 
 def only_calls(machine: Machine, history: History) -> History:
-    """Return the calls of *history* without shown states, because a trace of overlapping calls has only these."""
+    """Return the calls of *history* without shown states, like a trace of overlapping calls."""
     calls = (each for each in history.operations if each.event and machine.events[each.event].kind == "call")
     return History(operations=tuple(replace(each, shows="") for each in calls))
 
@@ -214,7 +214,7 @@ ENGINES = [
 
 @pytest.mark.parametrize(("what", "engine"), ENGINES)
 def test_a_judge_that_reads_other_cells_is_caught(what: str, engine: str) -> None:
-    """Each judge finds a legal input illegal if it is given a mutant, so the comparisons above can fail."""
+    """A judge of a mutant rejects a legal input, so the comparisons above can fail."""
     for number in range(100):
         chance = random.Random(number)
         machine = random_machine(chance)
@@ -243,7 +243,7 @@ def test_a_refusal_is_no_empty_reply() -> None:
 
 
 class _StopRefuses(Simulated):
-    """A simulated container that replies NOT_FOUND if a container that does not exist is stopped."""
+    """A simulated container that answers a stop of an absent container with NOT_FOUND."""
 
     def do(self, event: str) -> str:
         reply = super().do(event)
@@ -252,7 +252,7 @@ class _StopRefuses(Simulated):
 
 @pytest.mark.parametrize(("reply", "legal"), [("ok", True), ("NOT_FOUND", False)])
 def test_the_stop_of_an_absent_container_succeeds(reply: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """The reply must be ok, and a hidden restart that could interrupt the call makes no other reply legal."""
+    """The reply must be ok, even if a hidden restart could interrupt the call."""
     assert legal == judging(load("cri-container"))([Observation(entity="e", event="stop", reply=reply)])
 
 
@@ -328,7 +328,7 @@ cannot = ["*"]
         ("press=ok>bang", False),
         ("press=ok@ON touch=ok>hum+hum", True),
         ("press=ok@OFF touch=ok>hum+hum", False),
-        ("touch=HOT press=ok flash=>bang", True),  # in a silent cell any output is legal
+        ("touch=HOT press=ok flash=>bang", True),  # any output is legal in a silent cell
         ("touch=HOT flash=>bang", False),
     ],
 )

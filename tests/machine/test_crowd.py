@@ -1,4 +1,4 @@
-"""The simulation of any number of copies can take every step that two, three and four copies can take."""
+"""The simulation of any number of copies can take every step of two, three or four copies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fsm.machine.table import Way
 
 LARGEST = 400
-"""Maximum number of states of a random system in these tests."""
+"""The maximum number of states of a random system."""
 
 
 def numbers(text: str, machines: dict[str, Machine]) -> Callable[[int], System]:
@@ -53,7 +53,10 @@ def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, C
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
-    """Break the simulation: when one copy leaves a state, it forgets that others may still be there."""
+    """Break the simulation.
+
+    When a copy leaves a state, the broken simulation forgets that others may still be there.
+    """
     one_does = vars(Crowd)["_ways_of_member"]
     patch.setattr(
         Crowd,
@@ -69,7 +72,7 @@ def called(name: str, part: System, of: str) -> str:
 
 
 def not_simulated(system: System, crowd: Crowd, part: str) -> str:
-    """Return a step of *system* that *crowd* cannot take in some state, or an empty string if there is none."""
+    """Return a step of *system* that *crowd* cannot take, or an empty string if there is none."""
     table, more = SystemTable(system), SystemTable(crowd.system, mentioned=crowd.system.events)
     crowded = {copy.digit for copy in system.parts[part].copies[1:]}
     named = table.table_of(part).named
@@ -173,7 +176,7 @@ def event(steps: str, kind: str = "call") -> str:
     ],
 )
 def test_copies_that_differ_are_no_crowd(more: str, why: str) -> None:
-    """If an event treats the copies one after another, more copies may behave differently. This case is refused."""
+    """An event that treats the copies one after another is refused, since more copies may behave differently."""
     numbered = numbers(OFFICE.replace("count   = 2", "count = 2") + more, JOBS)
     with pytest.raises(NoCrowdError, match=why):
         Crowd(numbered(3), numbered(2), "job")
@@ -328,7 +331,7 @@ def test_what_only_three_put_to_the_test_is_unknown() -> None:
 
 
 def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
-    """The door lets in a single copy, so the claim that every copy is inside holds only if there is just one."""
+    """The door lets in a single copy, so the claim that every copy is inside holds for one copy only."""
     text = THREE.replace('steps = ["it.add"]', 'steps = ["door.warp", "it.add"]')
     numbered = numbers(text, {"door": door(), "counter": counter(to=3)})
 

@@ -1,4 +1,4 @@
-"""Code driven by a machine: the order of callbacks for leaving and entering states, and the effects of errors."""
+"""Code can be driven by a machine, which calls callbacks in order and handles their errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Log:
-    """Callbacks that write lines to a log. One of them can be made to fail."""
+    """Callbacks that write lines to a log, one of which may fail."""
 
     def __init__(self, *, fails: str = "") -> None:
         self.lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Requirements on the fields of states: compared with rules written by hand, and tested operator by operator."""
+"""Requirements on fields agree with rules written by hand, and every operator is tested."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ when = { opened = [3, 4] }
 
 
 def test_a_state_that_shows_the_same_as_another_is_held_to_what_both_require() -> None:
-    """If several states show the same word, only what all of them require is checked.
+    """If several states show the same word, only their common requirements are checked.
 
     RFC 3339 and Go's zero time are understood.
     """
@@ -153,7 +153,7 @@ values = { draught = [1] }
 def test_a_state_that_is_certain_is_held_to_what_it_requires(
     events: list[str], known: tuple[str, ...], found: list[str]
 ) -> None:
-    """If a hidden event was observed, the state is certain, and the requirement of the state applies."""
+    """After a hidden event that was observed, the state is certain and its requirement applies."""
     monitor = Monitor(machine_of(DATED), fresh=True, seen=frozenset({"slam", *known}))
     for event in events:
         assert () == monitor.observe(Observation(entity="d", event=event, reply="ok" if event == "push" else ""))

@@ -1,4 +1,4 @@
-"""The reachable part of a machine is what a brute-force search finds, and each shortest path is a run."""
+"""The reachable part of a machine agrees with a brute-force search, and each shortest path is a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def graph_of(machine: Machine) -> Graph[Table]:
 
 
 def moves(machine: Machine) -> set[tuple[str, str, str]]:
-    """Return source, event and target of every step of any run, by brute force. Ends of calls have an ellipsis."""
+    """Return source, event and target of every step, found by brute force.
+
+    Ends of calls have an ellipsis.
+    """
     return {
         (here[0][0], f"{'…' * (step.stage in {'ends', 'continues'})}{step.event}", step.target[0][0])
         for here, steps in Runs(MachineModel(machine)).steps.items()
@@ -75,9 +78,9 @@ def agree(machine: Machine) -> None:
 
 
 def ends_of(machine: Machine, path: tuple[str, ...]) -> set[str]:
-    """Return the states in which *path* may end.
+    """Return the possible states at the end of *path*.
 
-    The steps of the path have the form ``event/outcome``, or ``…event`` for an end.
+    Its steps have the form ``event/outcome``, or ``…event`` for an end.
     """
     here = {machine.initial}
     for step in path:

@@ -1,4 +1,4 @@
-"""A machine by itself: the outcomes of an event, and the changes that a profile makes."""
+"""A machine has outcomes for its events, and a profile can change them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ def test_only_a_call_in_progress_has_an_end() -> None:
 
 
 def test_profiles_combine() -> None:
-    """Profiles combine in any order: replacements of cells are applied first, and deviations are added afterwards."""
+    """Profiles combine in any order.
+
+    Replacements of cells are applied first, and deviations are added afterwards.
+    """
     new = '[profile.new]\nabout = "."\n[profile.new.cell.oiled]\nevent = "push"\nabout = "."\n'
     machine = machine_of(DOOR + new + 'moves = { shut = { to = "open", emits = ["Creak"] } }\n')
 

@@ -1,4 +1,4 @@
-"""Simulated traces are behaviours of their machine, and the same seed yields the same trace."""
+"""Simulated traces are legal, and the same seed yields the same trace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def simulated(machine: Machine, seed: int, length: int, entities: int = 1, overl
 
 
 def accepts(machine: Machine, trace: list[Observation]) -> bool:
-    """Return whether the monitor finds no violation in *trace*, which begins before its entities exist."""
+    """Return whether the monitor accepts *trace*, which begins before its entities exist."""
     monitor = Monitor(machine, fresh=True)
     monitor.feed(trace, range(1, len(trace) + 1))
     return not isinstance(monitor.judgement().verdict, Fails)

@@ -1,4 +1,4 @@
-"""Interchangeable copies: if two of them are exchanged, steps become steps, and verdicts stay the same."""
+"""An exchange of interchangeable copies maps steps to steps, and keeps verdicts."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import Locals
 
 LARGEST = 300
-"""Maximum number of states of a random system in these tests."""
+"""The maximum number of states of a random system."""
 
 MOST_MOVES = 7
-"""Maximum number of moves of an event of a random system."""
+"""The maximum number of moves of an event in a random system."""
 
 chances = st.integers(0, 1 << 32).map(random.Random)
 systems_of_three = chances.map(lambda chance: random_system(chance, 3))
 
 
 def small(system: System) -> System:
-    """Return *system*. Hypothesis rejects the system if it has too many states, or an event with too many moves."""
+    """Return *system*, or make Hypothesis reject it if it is too large."""
     assume(is_small(system, LARGEST, MOST_MOVES))
     return system
 
@@ -57,7 +57,7 @@ def exchanged(state: Locals, exchange: Exchange) -> Locals:
 
 
 def differing(system: System, exchange: Exchange) -> str:
-    """Return a step of *system* that *exchange* does not map to a step, or an empty string if there is none."""
+    """Return a step of *system* that *exchange* does not map to a step, or an empty string."""
     table = SystemTable(system)
     for state in explore(table).depth:
         before = table.locals(state)
@@ -87,7 +87,7 @@ def test_exchanges_turn_steps_into_steps(system: System) -> None:
 
 
 def test_an_exchange_that_is_none_is_noticed() -> None:
-    """Jobs are not interchangeable if an error of the first job ends a call before it reaches the second."""
+    """Jobs are not interchangeable if an error of the first ends a call before the second gets it."""
     clear = '[event.clear]\nkind = "call"\nabout = "C"\nsteps = ["every job.make"]\n'
     office, other = (system_of(OFFICE + more, {"door": door(), "job": job()}) for more in ("", clear))
     [exchange] = Symmetry(SystemTable(office)).exchanges
@@ -102,7 +102,10 @@ def test_an_exchange_that_is_none_is_noticed() -> None:
     [("nri-plugin-contract", [2]), ("plugin-sync", [2]), ("cri-service", [2]), ("node", [2]), ("late-updates", [])],
 )
 def test_of_shipped_systems(name: str, members: list[int]) -> None:
-    """Pods of shipped systems can be exchanged. Containers cannot, because an error of one ends the pod's stop."""
+    """Pods can be exchanged.
+
+    Containers cannot, because an error of one container ends the pod's stop.
+    """
     table = SystemTable(load_system(name))
     groups = Symmetry(table).orbits([]).groups
 
@@ -136,7 +139,7 @@ def test_copies_that_a_claim_tells_apart_are_kept_apart() -> None:
 # -- orbits ------------------------------------------------------------------------------
 
 NESTED = Orbits((((1,), (2,)), ((4,), (5,)), ((0, 1, 2), (3, 4, 5))))
-"""Two pods of two containers each."""
+"""Two pods with two containers each."""
 
 
 def orbit(state: Locals) -> set[Locals]:
@@ -174,7 +177,7 @@ def test_orbits_of_one_group(state: Locals) -> None:
 
 
 def folding(patch: pytest.MonkeyPatch, *, folded: bool, quick: bool) -> None:
-    """Make the search fold all interchangeable copies or none, and pack all states or none."""
+    """Force the search to fold all interchangeable copies or none, and to pack all states or none."""
     patch.setattr(packing, "FEW", 0 if folded else 10**9)
     patch.setattr(packing, "SMALL", 0)
     patch.setattr(packing, "UNCOMPILED", 0)

@@ -1,4 +1,4 @@
-"""Systems: behaviour compared with a second opinion, cones compared with the whole, and errors in system files."""
+"""Systems agree with a second opinion, cones agree with the whole, and system files can have errors."""
 
 from __future__ import annotations
 
@@ -40,14 +40,17 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import System
 
 LARGEST = 400
-"""Maximum number of states of a random system in these tests."""
+"""The maximum number of states of a random system."""
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
-"""Seeds of random generators; examples that Hypothesis draws itself are mostly too small."""
+"""Seeds of random generators.
+
+The examples that Hypothesis draws itself are mostly too small.
+"""
 
 
 def small(system: System) -> dict[Configuration, list[Step]]:
-    """Return the steps of *system*. Hypothesis rejects the system if it has too many states."""
+    """Return the steps of *system*, or make Hypothesis reject it if it has too many states."""
     runs = Runs(SystemModel(system), most=LARGEST)
     try:
         return runs.steps
@@ -160,7 +163,7 @@ OPENING = '[event.open]\nkind = "call"\nabout = "O"\nsteps = ["door.push/opened"
 
 @pytest.mark.parametrize(("more", "reached"), [("", False), (OPENING, True)])
 def test_outputs_that_are_not_heard_are_no_instants(more: str, *, reached: bool) -> None:
-    """The two outputs are instants only if the door can open, although the claim does not mention the door."""
+    """The outputs are instants only if the door can open, although the claim does not mention the door."""
     system = system_of(HEARD + more, {"door": door(), "told": machine_of(TOLD)})
     twice = stated_of(system, 'never = "told was before then told was before"')
     conclusion = decide(twice, Cones(system=system)).verdict
@@ -170,7 +173,10 @@ def test_outputs_that_are_not_heard_are_no_instants(more: str, *, reached: bool)
 
 
 def _claim(system: System, chance: random.Random) -> Property:
-    """Return a claim that ends with an event, because steps outside its cone are not instants of its runs."""
+    """Return a claim that ends with an event.
+
+    Steps outside its cone are not instants of its runs.
+    """
     event = chance.choice(list(system.events.values()))
     first, other = (_at(system, chance) for _ in range(2))
     last = f"{event.family} replies {chance.choice(('ok', 'error'))}" if event.kind == "call" else event.family
@@ -188,7 +194,7 @@ def _claim(system: System, chance: random.Random) -> Property:
     which = f'for = "{chance.choice(list(system.parts))}"\n' if chance.random() < 0.3 else ""
     try:
         return stated_of(system, which + claim)
-    except InputError:  # several copies have this output, and the claim must name one
+    except InputError:  # several copies have this output, so the claim must name one
         reject()
 
 

@@ -1,4 +1,4 @@
-"""The shared breadth-first search, whose distances are compared with those of the Floyd-Warshall algorithm."""
+"""Distances found by the shared breadth-first search agree with the Floyd-Warshall algorithm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GRAPHS = st.lists(st.lists(st.integers(0, NODES - 1), max_size=3), min_size=NODE
 
 
 class Arrow(NamedTuple):
-    """An edge that stores its source, so that paths can be checked."""
+    """An edge with its source, which is needed to check paths."""
 
     source: int
     to: int

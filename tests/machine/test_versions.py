@@ -1,4 +1,4 @@
-"""A profile describes a release branch, and its name with a patch number describes one version of the branch."""
+"""A profile describes a release branch, or one version of it if its name has a patch number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ STOPS = [
     ("containerd-2.0.0", [OK]),
     ("containerd-2.4.0-beta.0", [OK]),
 ]
-"""Replies of versions to the stop of a removed container. 1.6.35 and 1.7.21 fixed the wrong reply."""
+"""Replies of versions to a stop of a removed container.
+
+1.6.35 and 1.7.21 fixed the wrong reply.
+"""
 
 CREATIONS = [
     ("containerd-2.2", "ok"),
@@ -44,7 +47,10 @@ CREATIONS = [
     ("containerd-2.3.3", "UNKNOWN"),
     ("containerd-main", "UNKNOWN"),
 ]
-"""The first reply to a creation in a stopped pod. Versions since 2.2.6 and 2.3.3 refuse the creation."""
+"""The first reply to a creation in a stopped pod.
+
+Versions since 2.2.6 and 2.3.3 refuse the creation.
+"""
 
 
 @pytest.mark.parametrize(("profile", "replies"), STOPS)
@@ -71,7 +77,7 @@ MENDED = [
     ("event-backoff", "overwritten", "1.6.20 2.2.0 2.4.0", ""),
     ("nri-api", "second-stop", "2.0.11 2.3.0 2.4.0", ""),
 ]
-"""Deviations in the ``upstream`` profiles, each with versions that have it and versions that have fixed it."""
+"""Deviations in the ``upstream`` profiles, with versions before and after the fix."""
 
 
 @pytest.mark.parametrize(("model", "cell", "old", "new"), MENDED)

@@ -1,4 +1,4 @@
-"""Parts that wait for each other at the end of a run: known deadlocks, and every state of two systems."""
+"""Parts that wait for each other are found in known deadlocks, and in every state of two systems."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_can_go_on_does_not_wait(name: str, states: dict[str, str]) -> None
 
 
 def test_only_what_has_to_happen_counts() -> None:
-    """A plugin that waits for its own update is in a deadlock only if there is no timeout, which ends the wait."""
+    """A plugin that waits for its own update is in a deadlock only without a timeout."""
     system, states = load_system("plugin-updates"), {"asked": "sent", "update": "sent", "plugin": "joined"}
 
     assert list(waiting(system, states)) == []

@@ -1,4 +1,4 @@
-"""Check the node against the contract of plugins, in every run and for everything that a plugin can observe.
+"""The node keeps the contract of plugins in every run, as far as a plugin can observe.
 
 This test confirms two other checks. The properties of the node state the parts of the contract one by one, and the
 oracle judges recordings against the contract.
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from fsm.machine.table import Table, Way
 
 Heard = frozenset[int]
-"""A belief, that is, the contract's states in which a container or pod may be as far as the plugin knows."""
+"""The contract's states in which an entity may be as far as the plugin knows."""
 
 ENOUGH = 400_000
-"""The most states that the product may have; with more, the search would take too long."""
+"""The maximum number of states of the product, as the search would otherwise take too long."""
 
 
 @dataclass(frozen=True)
 class Contract:
-    """A machine of the contract, with which a plugin's belief about an entity is advanced event by event."""
+    """A machine of the contract, which updates the belief of a plugin with each event."""
 
     name: str
 
@@ -50,7 +50,7 @@ class Contract:
         return frozenset(range(len(self.table.states)))
 
     def after(self, heard: Heard, event: str) -> Heard:
-        """Return the belief after *event*, named as in the model or on the wire; empty if the event is forbidden."""
+        """Return the belief after *event*, or an empty set if the event is forbidden."""
         table = self.table
         row = next(row.index for row in table.rows if event in {row.event.name, row.event.rpc})
         return frozenset(way.to for state in heard for way in table.step(state, row) or ())
@@ -67,11 +67,11 @@ def tabulated(name: str) -> Table:
 
 
 class BrokenError(Exception):
-    """Raised if the contract is broken; the message is the name of the broken clause."""
+    """Raised with the name of the broken clause."""
 
 
 def broken(profile: str | None, *, part: str) -> set[str]:
-    """Return the clauses that a node can break for a single ``container`` or a single ``pod``."""
+    """Return the clauses that a node can break for a single container or pod."""
     node = load_system("node")
     system = node.under(profile)
     number = {copy.name: copy.digit for copy in system.copies}
@@ -167,13 +167,16 @@ BROKEN = {
     "container": {"no-start-after-stop", "removal-is-relayed", "created-first", "removed-last"},
     "pod": {"stop-is-relayed", "removal-is-relayed", "removed-last"},
 }
-"""The clauses that the node breaks; see its properties ``no-start-after-stop`` and ``…-is-relayed``."""
+"""The clauses that the node breaks.
+
+See its properties ``no-start-after-stop`` and ``…-is-relayed``.
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_what_the_node_breaks_is_known(part: str) -> None:
-    """The node breaks exactly these clauses, among them all that recordings of containerd break."""
+    """The node breaks exactly the clauses that are known, including those broken by recordings of containerd."""
     assert broken(None, part=part) == BROKEN[part]
 
 

@@ -22,11 +22,11 @@ ONCE_MORE = {
     "plugin-view": "what is relayed of an id may begin once more",
     "service-run": "Run may be called again",
 }
-"""Reasons why some machines have a final state that can become active again without the initial state."""
+"""The reasons why some final states can become active again without the initial state."""
 
 
 def moves(machine: Machine, state: str) -> Iterator[str]:
-    """Yield the other states that *state* can change to by events that are not interruptions."""
+    """Yield the other states that *state* can change to without an interruption."""
     for event in machine.events.values():
         for ends in (False, True):
             ways = () if event.interrupts else machine.step(state, event.name, ends=ends) or ()
@@ -49,7 +49,7 @@ def stuck(machine: Machine) -> list[str]:
 
 @pytest.mark.parametrize("name", names())
 def test_final_is_final_and_pending_is_not(name: str) -> None:
-    """Final states never become active again, and pending states can be left, apart from exceptions with a reason."""
+    """Final states never become active again and pending states can be left, apart from known exceptions."""
     machine = load(name)
 
     assert bool(revived(machine)) == (name in ONCE_MORE)
@@ -58,7 +58,7 @@ def test_final_is_final_and_pending_is_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_machine_has_a_kind_for_most_states(name: str) -> None:
-    """The initial state alone has the kind initial, and at most one state has no kind."""
+    """Only the initial state has the kind initial, and at most one state has no kind."""
     machine = load(name)
     kinds = [state.kind for state in machine.states.values()]
 

@@ -1,4 +1,4 @@
-"""Changes to the NRI interface since containerd 1.7: ``fsm diff`` reports them when it compares two profiles."""
+"""``fsm diff`` of two profiles reports the changes to the NRI interface since containerd 1.7."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DIFFERENCES = [
 
 
 def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
-    """Run ``fsm diff``; return its exit code and the lines of both versions, of only *first*, or of only *second*."""
+    """Run ``fsm diff``, and return its exit code and the lines of both versions or of only one."""
     ran = CliRunner().invoke(command, [name, "-p", first, "-p", second], standalone_mode=False)
     parts = ran.output.split(f"\nonly in {name} as ")
     by = {part.splitlines()[0]: "".join(map(arrows, re.split(r"\n  (?! )", part)[1:])) for part in parts[1:]}
@@ -63,7 +63,7 @@ def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
 
 
 def arrows(line: str) -> str:
-    """Split a line into one for each of its arrows, which differ only in their states."""
+    """Split a line into its arrows, which differ only in their states."""
     found = re.fullmatch(r"(\S+): ((?:\S+ → [^\s,]+, )*\S+ → [^\s,]+)(.*)", " ".join(line.split()))
     assert found is not None
     return "".join(f" {found[1]}: {each}{found[3]}\n" for each in found[2].split(", "))
@@ -96,7 +96,7 @@ def test_nothing_else_has_changed() -> None:
 
 
 def test_a_registration_and_a_call_wait_for_each_other_in_the_oldest() -> None:
-    """Only the oldest version is expected to fail the property ``registrations-end``."""
+    """Only the oldest version may fail the property ``registrations-end``."""
     [stated] = [each for each in claims("nri-locks").properties if each.name == "registrations-end"]
 
     assert [stated.expected(each) is not None for each in (OLD, None, "nri-0.12.1")] == [True, False, False]

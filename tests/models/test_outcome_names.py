@@ -1,4 +1,4 @@
-"""An outcome has the same name in the model, under every profile, in listings, and in tests that request it."""
+"""An outcome has the same name in the model, under profiles, in listings, and in tests."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_profile_renames_no_outcome(name: str) -> None:
 
 
 def test_a_deviation_is_called_as_it_is_written() -> None:
-    """A deviation without a name of its own is called by the name of its override."""
+    """A deviation without a name has the name of its override."""
     named = edited(DOOR, '{ shut = { to = "shut" } }', '{ shut = { name = "jammed", to = "shut" } }')
 
     added = [(machine_of(text).under("old").step("shut", "push") or ())[-1].name for text in (DOOR, named)]

@@ -1,4 +1,4 @@
-"""Shipped properties are proved or fail as stated, each catches the mutants that it names, and no mutant survives.
+"""Shipped properties have the stated results and catch the mutants that they name. No mutant survives.
 
 Systems of many copies are checked with one copy of each part when that does not change the result;
 `tests/cli/test_check_command.py` proves them with all copies.
@@ -23,11 +23,14 @@ from fsm.mutation import JointMutant, joint_mutants
 from fsm.mutation.outcomes import joint_mutation_outcomes, mutation_outcomes
 
 FEW = 8
-"""Systems with at most this many copies are checked with all of them."""
+"""The maximum number of copies for which a system is checked with all of them."""
 
 MOST = 100
 EVERY = 48 if TIMES == 1 else 1
-"""In a large system, one mutant in this number is tried; the nightly run tries all."""
+"""The distance between the mutants that are tried in a large system.
+
+The nightly run tries all mutants.
+"""
 
 CASES = [(name, profile) for name in specified() for profile in (None, *load(name).profiles)]
 STATED = [(name, each.name) for name in specified() for each in specification(name).properties]
@@ -44,7 +47,7 @@ COMPLETE = (
     "shared-ids",
     "two-plugins",
 )
-"""Systems of which every mutant is killed and every property names a mutant."""
+"""Systems whose mutants are all killed, and whose properties all name a mutant."""
 
 JOINT_CASES = [(name, profile) for name in systems() for profile in (None, *load_system(name).profiles)]
 JOINT_STATED = [(name, each.name) for name in systems() for each in claims(name).properties]
@@ -56,7 +59,7 @@ def test_every_model_has_properties() -> None:
 
 @pytest.mark.parametrize(("name", "profile"), CASES, ids=str)
 def test_comes_out_as_stated(name: str, profile: str | None) -> None:
-    """Each property is proved, or refuted in the stated number of steps, and the machine has the stated size."""
+    """The property has the stated result and length, and the machine has the stated size."""
     examined = examine(specification(name), profile)
 
     assert examined.expected == examined.counts
@@ -69,7 +72,7 @@ def test_comes_out_as_stated(name: str, profile: str | None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated"), STATED, ids=["/".join(each) for each in STATED])
 def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
-    """Only a property that is known to fail without a profile need not name a mutant."""
+    """Only a property that is known to fail without a profile may name no mutant."""
     known = known_mutants(name)
     (found,) = [each for each in specification(name).properties if each.name == stated]
 
@@ -88,7 +91,7 @@ LONG = {"container-status"}
     "name", [pytest.param(each, marks=pytest.mark.nightly if each in LONG else ()) for each in specified()]
 )
 def test_no_mutant_survives(name: str) -> None:
-    """A mutation of a single cell either breaks a property or cannot be observed."""
+    """A mutation of a single cell breaks a property or cannot be observed."""
     found = specification(name)
 
     assert [
@@ -100,7 +103,7 @@ def test_no_mutant_survives(name: str) -> None:
     ("name", "stated"), STATED + JOINT_STATED, ids=["/".join(each) for each in STATED + JOINT_STATED]
 )
 def test_is_worded_and_sourced(name: str, stated: str) -> None:
-    """Each property has a sentence with a full stop, a source and, unless it is ``reachable``, a level."""
+    """Each property has a sentence, a source and, unless it is ``reachable``, a level."""
     (found,) = [each for each in claims(name).properties if each.name == stated]
 
     assert found.says.endswith(".")
@@ -153,7 +156,10 @@ def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMPLETE)
 def test_no_mutant_of_a_system_survives(name: str) -> None:
-    """A mutation of a joint event breaks a property or changes no step; in large systems, only a sample is tried."""
+    """A mutation of a joint event breaks a property or changes no step.
+
+    In large systems, only a sample is tried.
+    """
     found = _joint(name)
     every = EVERY if len(_joint_mutants(name)) > MOST else 1
     became = joint_mutation_outcomes(found, list(_joint_mutants(name).values())[::every], whole=False)

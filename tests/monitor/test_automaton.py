@@ -1,4 +1,4 @@
-"""Compiled judging agrees with judging one observation at a time, from verdicts and counts to coverage."""
+"""Compiled judging agrees with judging single observations, in verdicts, counts and coverage."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """All findings of a monitor, with the states of the entities."""
+    """The findings of a monitor and the states of the entities."""
 
     judgement: Judgement
     told: list[tuple[str, Line]]
@@ -153,7 +153,7 @@ def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.Mo
 
 
 def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If known steps are skipped, the result changes; if no steps are known, it does not."""
+    """Skipping known steps changes the result, unless no steps are known."""
     machine, trace = restarted("container-status", 0)
     found = both(machine, trace, 300, fresh=True)
     monkeypatch.setattr(entities.Entities, "take", lambda *_: False)
@@ -163,7 +163,10 @@ def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
-    """Return a trace of containers that are stopped repeatedly, and seen in time, too late or at an unknown time."""
+    """Return a trace of containers that are stopped repeatedly.
+
+    They are observed in time, too late, or at an unknown time.
+    """
     found, now = [], 0
     for number in range(length):
         name, now = f"c{number // 200}-{chance.randrange(6)}", now + chance.choice([0, 1, 2, 30]) * 10**9
@@ -196,7 +199,7 @@ def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
 
 
 class NextLine(Line):
-    """A line whose number is one too high."""
+    """A line whose number is too high by one."""
 
     @classmethod
     def of(cls, line: int | Line, file: str) -> Line:
@@ -225,9 +228,9 @@ def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
 
 
 def coming_back(chance: random.Random) -> list[Observation]:
-    """Return a trace of entities whose ids have occurred before.
+    """Return a trace in which ids of entities occur again.
 
-    An id may come from the same batch, from long ago, or from observations that were judged one at a time.
+    The earlier occurrence may be in the same batch, long ago, or among observations that were judged singly.
     """
     found = []
     for number in range(200):
@@ -326,7 +329,7 @@ def test_recordings(name: str) -> None:
 
 
 def astray(rows: KindRows, first: int, unseen: int, most: int, table: StepTable, cells: Numbers) -> int:
-    """Replace the loop by one in which all known steps lead to the belief about an entity that was never seen."""
+    """Replace the loop by a wrong one, in which all known steps lead to the belief about an unseen entity."""
     table.to[table.to >= 0] = unseen
     return int(run(rows, first, unseen, most, table, cells))
 

@@ -1,4 +1,4 @@
-"""The explanation of a violation is correct: the expected replies are legal, and the named clause is broken."""
+"""The explanation of a violation lists legal replies and names a broken clause."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
 
 UNHEARD = "UNHEARD_OF"
-"""An error that no cell of the machine names."""
+"""An error that no cell of the machine mentions."""
 
 
 def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] | None) -> tuple[int, Violation | None]:
@@ -62,7 +62,10 @@ def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] 
 
 
 def replies_are_those_that_are_legal(seed: int) -> bool:
-    """Check that exactly the replies listed as expected are legal. Return false if the reply is not at fault."""
+    """Check that the listed replies are exactly the legal ones.
+
+    Return false if the reply is not at fault.
+    """
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
     if violation is None or violation.cause is not Cause.REPLY:
@@ -72,7 +75,7 @@ def replies_are_those_that_are_legal(seed: int) -> bool:
     replies = {*known, "ok", UNHEARD} - {"error", *machine.indefinite}
     others = {reply: [*trace[:index], msgspec.structs.replace(trace[index], reply=reply)] for reply in replies}
     legal = {reply for reply, other in others.items() if first(machine, other, seen)[1] is None}
-    # If no reply fits the shown state or outputs, the listed replies are the ones that are legal without these.
+    # If no reply fits the shown state or outputs, the list has the replies that are legal without these.
     assert not legal or legal == {
         reply for reply in replies if reply in listed or ("error" in listed and reply != "ok")
     }
@@ -80,7 +83,7 @@ def replies_are_those_that_are_legal(seed: int) -> bool:
 
 
 def names_another_clause(seed: int) -> bool:
-    """Check whether the trace would be legal without some clause, but not without the clause that is named."""
+    """Check whether the trace would be legal without some clause, but not without the clause in the message."""
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
     if violation is None:
@@ -101,9 +104,9 @@ def test_replies_that_are_listed_are_legal_and_no_other_is(seed: int) -> None:
 
 
 def test_without_the_clause_that_is_named_the_trace_is_legal() -> None:
-    """The clause is chosen from the states that are possible now, not from the whole trace, so it can be another one.
+    """The message may name another clause, because it is chosen from the current states and not from the whole trace.
 
-    This is rare: 4 of the first 8,000 random traces name another clause.
+    This is rare: it happens in 4 of the first 8,000 random traces.
     """
     most = amount(0, night=20)
 

@@ -1,4 +1,4 @@
-"""Ids are never reused: a successful creation with an id that was used before breaks ``fresh-id``."""
+"""The clause ``fresh-id`` is broken if an entity is created with an id that was used before."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_an_id_does_not_come_back(models: list[str], run: str) -> None:
 
 @pytest.mark.parametrize(("models", "run"), [(CONTAINERS, "create remove create"), (PODS, "run remove run")])
 def test_a_name_may(models: list[str], run: str) -> None:
-    """A name may be reused, and traces in fsm's own format use names."""
+    """Names may be reused, and traces in fsm's own format contain names."""
     assert [told(model, run, ids=False) for model in models] == [[], []]
 
 

@@ -1,4 +1,4 @@
-"""The monitor finds the violations that a brute-force search finds, explains them, and forgets old data safely."""
+"""The monitor finds and explains the same violations as a brute-force search, and forgets old data safely."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PHASES: dict[str, Phase] = {
 
 
 STARTED = 'checking = { to = "running", emits = ["started"] }\n'
-"""Possible results of the job's start."""
+"""The possible results of starting the job."""
 
 
 def seen(text: str) -> list[Observation]:
@@ -124,7 +124,7 @@ def first_in(judgement: Judgement) -> int | None:
 
 
 def gave_up(judgement: Judgement) -> bool:
-    """Return whether the monitor gave up because of too many possibilities, so that the rest cannot be compared."""
+    """Return whether the monitor gave up because of too many possibilities, after which nothing can be compared."""
     return "too many possibilities" in judgement.notes
 
 
@@ -132,7 +132,7 @@ def gave_up(judgement: Judgement) -> bool:
 
 
 def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
-    """Compare the first violation in a random trace with the brute force, and return whether that was possible."""
+    """Compare the first violation in a random trace with the brute force, and return whether it could be compared."""
     trace = random_trace(chance, machine, lost=lost)
     signals, fresh = random_seen(chance, machine), chance.random() < 0.7
     judgement = judged(machine, trace, fresh=fresh, signals=signals)
@@ -156,7 +156,7 @@ def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: F
         machine = random_machine(chance)
         compared += agree(chance, machine, lost=lost) + agree(chance, machine, lost=lost)
 
-    assert compared > 1.95 * amount(100, night=6_000)  # of two traces each: giving up is rare
+    assert compared > 1.95 * amount(100, night=6_000)  # two traces for each machine, as giving up is rare
 
 
 @given(machines(), st.randoms(use_true_random=False))
@@ -189,7 +189,7 @@ def test_finds_what_brute_force_finds_in_outputs_alone(machine: Machine, outputs
 
 
 class Unpruned:
-    """A set that keeps all configurations, including those that the monitor drops because they add nothing."""
+    """A set that keeps all configurations, even those that add nothing."""
 
     def __init__(self, _covering: Covering) -> None:
         self._all: dict[Configuration, None] = {}
@@ -238,7 +238,7 @@ def test_accepts_any_piece_of_a_legal_trace(machine: Machine, seed: int) -> None
 
 
 def quiescent(trace: list[Observation]) -> list[int]:
-    """Return the places in *trace* at which no call is in progress, not even an abandoned one."""
+    """Return the positions in *trace* at which no call is in progress, not even an abandoned one."""
     found, waiting = [0], 0
     for place, each in enumerate(trace, 1):
         if each.phase == "lost":
@@ -257,7 +257,7 @@ def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
 
 
 def test_a_call_in_progress_at_the_cut_is_known_from_its_reply_on() -> None:
-    """A known limit: until its reply, the effects of a call that was in progress at the cut count as violations."""
+    """Known limit: until its reply, the effects of a call that was in progress at the cut count as violations."""
     trace = seen("make:ok start? @WAITING @RUNNING start=ok @RUNNING")
 
     assert first_violation(job(), trace) is None
@@ -300,7 +300,7 @@ def test_knows_the_state_after_a_gap_no_more(
 
 @pytest.mark.parametrize(("gap", "violation"), [([], 0), (seen("-"), None), ([NOBODY], None), (seen("a/-"), 1)])
 def test_a_gap_may_be_before_anything_is_known(gap: list[Observation], violation: int | None) -> None:
-    """An entity that was not seen may have been created in the gap, even if nothing existed before."""
+    """An unseen entity may have been created in the gap, even if nothing existed before."""
     assert violation == first_in(judged(counter(), [*gap, *seen("add:ok@n3")], fresh=True))
 
 
@@ -324,7 +324,7 @@ MOVED = edited(
 @pytest.mark.parametrize(
     ("before", "after", "violation"),
     [
-        ("", "@ENDED", None),  # it existed
+        ("", "@ENDED", None),  # the entity existed
         ("", "@absent", None),  # the entity did not exist
         ("", "@WAITING", 1),
         ("exit% @absent", "@ENDED", None),
@@ -376,7 +376,7 @@ def test_an_event_that_cannot_be() -> None:
 
 
 def test_a_wrong_output() -> None:
-    """``n3`` is not among the states, because the machine would have emitted a tick on the way there."""
+    """The state cannot be ``n3``, because the machine would have emitted a tick on the way."""
     trace = [Observation(entity="e", output=output) for output in ("tick", "tick", "tock", "tick")]
     (found,) = violations(judged(counter(), trace, fresh=True, outputs=True))
 
@@ -414,7 +414,7 @@ cannot = ["*"]
 
 @pytest.mark.parametrize(("model", "met"), [(PAIR, []), (PAIR.replace(', "dong"]', "]"), [("back", "half")])])
 def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: list[tuple[str, str]]) -> None:
-    """The output may be the second of two that an event emits, so its cause is uncertain.
+    """The cause of the output is uncertain, because it may be the second of two that an event emits.
 
     If no event emits two outputs, the cause is certain.
     """
@@ -426,7 +426,7 @@ def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: li
 
 @pytest.mark.parametrize("word", ["stop:NOT_FOUND&absent", "stop? stop=NOT_FOUND&absent", "stop+NOT_FOUND&absent"])
 def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
-    """In mid-life any state is possible, but the reply names the state in which the call acted.
+    """At first any state is possible, but the reply names the state in which the call acted.
 
     In that state, the reply certainly breaks a MUST.
     """
@@ -466,7 +466,7 @@ def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, clause: str, resembles: str) -> None:
-    """The state is wrong and not the reply, so the clause is that of the event that would have led to this state."""
+    """The reply is correct but the state is wrong, so the clause is that of the event that leads to this state."""
     (found,) = violations(judged(load(name), seen(trace), fresh=True))
 
     assert (Cause.STATE, shown) == (found.cause, found.illegal)
@@ -545,7 +545,7 @@ def test_the_smallest_edit_comes_first(trace: str, line: int | None, expected: t
     ],
 )
 def test_repeated_is_what_ended_just_before(trace: str, repair: Repair) -> None:
-    """Neither a call's own request nor a call in progress counts as an earlier call that it repeats."""
+    """Neither a call's own request nor a call in progress counts as the earlier call that it repeats."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
     assert repair in {each.repair for each in found.edits}
@@ -651,7 +651,7 @@ def test_a_violation_tells_which_deviation_it_resembles() -> None:
     ],
 )
 def test_tolerates_a_deviation_only_when_it_is_certain(trace: str, tolerated: int) -> None:
-    """A deviation is reported only when no other explanation of the observations is left."""
+    """A deviation is reported only if nothing else explains the observations."""
     machine = machine_of(edited(DOOR, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"'))
     judgement = judged(machine, seen(trace), fresh=True, profile="old")
 
@@ -695,7 +695,7 @@ def test_tolerates_one_of_several_deviations(where: str, trace: str, tolerated: 
 @pytest.mark.parametrize(
     ("trace", "tolerated"),
     [
-        ("remove:ok stop+NOT_FOUND", []),  # the stop may have failed earlier
+        ("remove:ok stop+NOT_FOUND", []),  # the stop may have failed before
         ("remove:ok stop+ok", []),
         ("start+UNKNOWN stop+UNAVAILABLE", []),
         ("remove:ok stop+NOT_FOUND&absent stop:NOT_FOUND", ["stop-of-removed"] * 2),
@@ -711,7 +711,7 @@ def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) 
 
 
 def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
-    """Whether the lock has jammed or the wind has shut the door again, the door is shut."""
+    """The door is shut in either case: the lock has jammed, or the wind has shut the door again."""
     monitor = Monitor(door(), fresh=True, profile="old")
     monitor.feed(seen("push:ok"), range(1))
     assert ["e"] == remembered(monitor, ALIVE)
@@ -727,7 +727,7 @@ def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
 @pytest.mark.parametrize("order", ["start=ok start=UNKNOWN", "start=UNKNOWN start=ok"])
 @pytest.mark.parametrize("middle", ["@WAITING", "@RUNNING", ""])
 def test_calls_that_overlap_act_in_any_order(order: str, middle: str) -> None:
-    """Exactly one of two starts succeeds, whichever replies first."""
+    """Exactly one of two starts succeeds, whichever reply comes first."""
     before = f"make:ok start? start? {middle}"
 
     assert first_violation(job(), seen(f"{before} {order} @RUNNING"), fresh=True) is None
@@ -765,7 +765,7 @@ def test_a_call_acts_between_its_request_and_its_reply(trace: str, violation: in
     ],
 )
 def test_a_call_that_was_given_up_may_act_later_or_never(trace: str, violation: int | None) -> None:
-    """Nobody waits for the reply of an abandoned call, but the call is still in progress and may act."""
+    """An abandoned call is still in progress and may act, although nobody waits for its reply."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -794,7 +794,7 @@ def test_an_interruption_ends_the_calls_in_progress(trace: str, violation: int |
     ],
 )
 def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, violation: int | None) -> None:
-    """If another event has moved the entity, the call ends as the new state defines, or with any reply."""
+    """If another event has changed the state of the entity, the call ends as the new state defines."""
     machine = machine_of(edited(JOB, STARTED, f'{STARTED}ended = {{ stays = true, reply = "GONE" }}\n'))
 
     assert violation == first_violation(machine, seen(trace), fresh=True)
@@ -802,7 +802,7 @@ def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, viola
 
 
 def test_a_reply_after_an_interruption_is_noted() -> None:
-    """After an interruption a call is over, so a late reply leaves the state unknown and violates nothing."""
+    """An interruption ends a call. If its reply comes later, the state is unknown and nothing is violated."""
     judgement = judged(job(), seen("make:ok start? crash start=ok"), fresh=True)
 
     assert (Holds(), {"reply without request": 1}) == (judgement.verdict, dict(judgement.notes))
@@ -894,7 +894,7 @@ def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_forgets_the_dead_whose_calls_were_given_up() -> None:
-    """An entity in its initial state is forgotten, even though an abandoned call may still act on it."""
+    """An entity in its initial state is forgotten, even if an abandoned call may still act on it."""
     monitor = Monitor(counter(), fresh=True)
     trace = [each for number in range(50) for each in seen("add:ok reset? reset! reset:ok")]
     trace = [msgspec.structs.replace(each, entity=f"e{index // 4}") for index, each in enumerate(trace)]
@@ -933,7 +933,7 @@ def test_gives_up_where_all_steps_together_are_too_much_work(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No single step is too much work, but all of them together are, so the verdict is unknown.
+    """No single step is too much work, but all steps together are, so the verdict is unknown.
 
     The state becomes known again once fewer calls overlap.
     """
@@ -953,7 +953,7 @@ def test_calls_that_are_not_answered_are_work_too(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With many unanswered calls, comparing even a few possibilities takes long, so they count as work."""
+    """Unanswered calls count as work, because many of them make every comparison slow."""
     monkeypatch.setattr(beliefs, "TRIED", 100)
     monkeypatch.setattr(beliefs, "FEW", 10)
     monkeypatch.setattr(beliefs, "EACH", 1)
@@ -1005,7 +1005,7 @@ def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytes
 
 
 def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A result of one monitor is not reused under another profile, or for a trace that shows less."""
+    """Monitors do not share results if their profiles differ, or if one trace shows less."""
     ways: list[dict[str, Any]] = [
         {"fresh": fresh, "profile": profile, "signals": signals, "outputs": outputs}
         for fresh in (True, False)
@@ -1081,16 +1081,13 @@ def test_an_observation_of_all_may_violate_several() -> None:
 
 
 def test_an_event_that_is_not_there_is_refused_at_once() -> None:
-    """In a program an unknown event is an error. In a recording it may belong to something else."""
+    """An unknown event is an error in a program. In a recording, it may belong to something else."""
     with pytest.raises(ValueError, match="door has no event 'pusch'; it has push, remove, knock, slam, warp"):
         Monitor(door()).observe(Observation(entity="a", event="pusch", reply="ok"))
 
 
 def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -> None:
-    """A reply that names an unknown state is a violation, unless that is the word for an absent entity.
-
-    A machine may choose this word itself, as the door does.
-    """
+    """A reply with an unknown state is a violation, unless it uses the machine's word for an absent entity."""
     (violation,) = violations(judged(job(), seen("make:ok start:error&PAUSED"), fresh=True))
 
     assert (Cause.STATE, "PAUSED") == (violation.cause, violation.illegal)

@@ -1,4 +1,4 @@
-"""Properties of fields in shown states: the checker leaves them open; recordings and tests are checked."""
+"""Recordings and tests check properties of fields in shown states. The checker does not decide them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_recording_is_held_to_it(door: str, shown: list[dict[str, object]], st
     lines += [{**look, "fields": each} for each in shown]
     lines += [
         {"entity": "d1", "event": "push", "reply": "ok"}
-    ]  # it is unknown whether the door stood ajar at the first look
+    ]  # it is unknown whether the door was ajar at the first look
     trace.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
     (alone,) = judge(trace, models=[model(door)]).judgements
     (held,), (old,) = (
@@ -116,7 +116,7 @@ def test_a_recording_is_held_to_it(door: str, shown: list[dict[str, object]], st
 
 
 class Door:
-    """A door that reports who opened it, if anyone did."""
+    """A door that reports who opened it, if anyone."""
 
     def __init__(self, by: str) -> None:
         self._by = by
@@ -135,7 +135,7 @@ class Door:
 
 
 class SignedDoor(Door):
-    """A door that reports who opened it beside the shown state."""
+    """A door that reports the shown state and who opened it."""
 
     def fields(self) -> dict[str, int | str]:
         return {"by": self._by}

@@ -1,4 +1,4 @@
-"""Watching properties of a SUT: the result agrees with the checker and with a second opinion on the same run."""
+"""Watching properties of a SUT agrees with the checker and with a second opinion on the same run."""
 
 from __future__ import annotations
 
@@ -170,14 +170,17 @@ CASES = [(name, profile) for name in specified() for profile in (None, *load(nam
 def random_tests(
     chance: random.Random, plan: Plan, *, count: int, length: int
 ) -> list[list[tuple[Stimulus, Response]]]:
-    """Yield tests of *plan* with the answers of a conforming SUT, which may go anywhere in a silent cell."""
+    """Yield tests of *plan* with the answers of a conforming SUT.
+
+    In a silent cell, it may enter any state.
+    """
     return [[*random_test(chance, plan, length)] for _ in range(count)]
 
 
 def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tuple[Stimulus, Response]]:
     """Yield a random test of *plan*, in which calls may stay in progress.
 
-    They may also end in a state that other events have led to.
+    Other events may change the state before a call ends.
     """
     table, point = plan.table, plan.start
     for _ in range(length):
@@ -219,12 +222,12 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
 def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Stimulus, Response]]:
     """Return the observations of a test that takes the steps of a counterexample.
 
-    An overlapping call is made at the moment at which it acts.
+    An overlapping call is made when it acts.
     """
     found = []
     for index, each in enumerate(taken):
         event = machine.events.get(each.event)
-        if event is None or each.phase:  # somebody reads the state, makes a call, or receives a reply
+        if event is None or each.phase:  # somebody reads the state, makes a call or receives a reply
             continue
         cell = (event.ends if each.ends else event.cells)[each.source]
         ways = outcomes(cell, each.source, event.kind) or ()
@@ -253,7 +256,7 @@ CAUGHT = [
 def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutant: str) -> None:
     """An implementation that performs the checker's counterexample of a mutant violates the property.
 
-    The watch finds nothing if states look alike, and the original machine may have behaved in the same way.
+    The watch finds nothing if states look alike and the original machine may have behaved in the same way.
     """
     of = specification(name)
     found = next(each for each in of.properties if each.name == stated)
@@ -283,7 +286,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
 
 
 def at_once(watch: Watch, *words: str) -> Violated | None:
-    """Watch a test in a notation such as ``make=ok:waiting``, for a call, its reply and the state shown."""
+    """Watch a test in a notation such as ``make=ok:waiting``: a call, its reply and the shown state."""
     test = []
     for word in words:
         what, _, seen = word.partition("=")
@@ -304,7 +307,7 @@ STARTS = 'from = "starting"\nleads-to = "not starting"\nfair = ["start.ends"]'
 def test_what_never_comes_is_a_violation() -> None:
     """A call that repeats for ever violates the property, because the target never occurs.
 
-    Fair events are requested again and again, but not without limit.
+    Fair events are requested repeatedly, but not without limit.
     """
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, STARTS))
@@ -331,7 +334,7 @@ def test_what_comes_is_none() -> None:
 
 
 def test_what_need_not_come_is_a_violation() -> None:
-    """The target is due although no fair event can happen, so its absence is a violation."""
+    """The target is due even if no fair event can happen, so its absence is a violation."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, 'from = "waiting"\nleads-to = "running"\nfair = ["start.ends"]'))
 
@@ -358,7 +361,7 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
                 for taken in aim.steps:
                     point = _take(watch, plan, next(e for e in plan.leaving(point) if _does(e, taken)))
             except StopIteration:
-                continue  # this call overlaps another, which does not happen in a test
+                continue  # the call overlaps another, which does not happen in a test
             while (due := watch.due()) is not None:
                 able = [e for e in plan.leaving(point) if e.to and _is(e, due)]
                 if not able:
@@ -401,7 +404,7 @@ def test_witnesses_are_remembered_from_test_to_test() -> None:
 
 
 def test_drawings_and_silence_cannot_be_tested() -> None:
-    """A drawing and silence are about the machine itself, so the watch says that they cannot be tested."""
+    """The watch reports that drawings and silence cannot be tested, because they are about the machine itself."""
     machine = machine_of(DOOR)
     silent = stated(machine, 'never = "silent on push or silent on slam"')
 
@@ -411,7 +414,7 @@ def test_drawings_and_silence_cannot_be_tested() -> None:
 
 
 def test_garbage_breaks_nothing_by_itself() -> None:
-    """After a SUT shows an unknown word, its state is unknown. Its earlier observations still count."""
+    """After an unknown word the state is unknown, but earlier observations still count."""
     machine = plain(machine_of(DOOR))
     watch = Watch(machine, stated(machine, 'never = "open then push replies STUCK"'))
 
@@ -442,7 +445,7 @@ def test_aims_put_properties_to_the_test(name: str) -> None:
 
 
 def test_what_nobody_saw_may_explain_what_was_seen() -> None:
-    """A hidden event is assumed only if nothing else explains a step, and then it excuses the violation."""
+    """A hidden event is assumed only if nothing else explains a step, and then excuses the violation."""
     door = machine_of(edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { open = "ajar" }'))
     of = stated(door, 'never = "emits Creak then emits Creak"\nuntil = "ajar"')
     test = [(Stimulus("push"), Response(reply="ok", shows="OPEN", outputs=("Creak",)))] * 2
@@ -454,7 +457,7 @@ def test_what_nobody_saw_may_explain_what_was_seen() -> None:
 
 
 def test_outputs_that_nobody_asked_for_are_not_counted() -> None:
-    """A hidden event may happen any number of times, so the outputs that it emits are not tracked."""
+    """The outputs of a hidden event are not tracked, because it may happen any number of times."""
     loud = edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { shut = { to = "shut", emits = ["Creak"] } }')
     machine = machine_of(loud)
     watch = Watch(machine, stated(machine, 'never = "gone then open"'))

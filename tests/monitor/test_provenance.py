@@ -1,4 +1,4 @@
-"""Explanations of beliefs are correct: a second opinion finds the same states, derivations and ruled-out states."""
+"""Explanations of beliefs have the same states, derivations and excluded states as a second opinion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def chain(
     machine: Machine, trace: list[Observation], *, fresh: bool = True, seen: frozenset[str] | None = None
 ) -> Iterator[tuple[tuple[str, ...], list[Provenance]]]:
-    """Yield, for each observation of one entity, the states before it and the explanation of those after it."""
+    """Yield the earlier states and the explanation of the new states for each observation of an entity."""
     monitor = Monitor(machine, fresh=fresh, seen=seen)
     for line, each in enumerate(trace, 1):
         before = tuple(state for state in machine.states if state in monitor.states("e"))
@@ -50,7 +50,7 @@ def is_possible(machine: Machine, use: UsedCell) -> bool:
 
 
 def is_derivation(machine: Machine, before: Collection[str], derivation: Derivation) -> bool:
-    """Check that a derivation is possible step by step.
+    """Check that each step of a derivation is possible.
 
     It must lead from a state before the observation to a state after it.
     """
@@ -113,7 +113,6 @@ def test_beliefs_are_those_of_the_second_opinion(seed: int) -> None:
 
 
 def test_unobserved_steps_occur_in_random_derivations() -> None:
-    """Some random derivations have unobserved steps, so the comparison covers them."""
     assert sum(map(belief_agrees, range(100))) > 100
 
 
@@ -205,7 +204,7 @@ def test_a_reply_rules_out_states_in_which_the_call_goes_on() -> None:
 
 
 def test_a_silent_cell_is_named() -> None:
-    """A silent cell allows anything, so it is given as the reason only if there is no other."""
+    """A silent cell allows anything, so it is given as the reason only if there is no other reason."""
     found = explained(RAISED, Observation(entity="e", shows="broken"), RAISED)
 
     assert {each.state for each in found.derivations} == {*DOOR.states}

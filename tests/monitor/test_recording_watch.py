@@ -1,4 +1,4 @@
-"""The watch on recordings never reports a proved property as broken, and reports a broken one with its lines."""
+"""Watching recordings never reports a proved property as broken, and reports a broken property with its lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KINDS = ("idempotent", "always", "never", "never")
 
 
 class Found(NamedTuple):
-    """The result for one property: the number of violations, their causes, and the status."""
+    """The result for one property: its status, the number of violations, and their causes."""
 
     times: int
     first: Violation | None
@@ -71,7 +71,7 @@ def watched(
 def trace(text: str) -> list[Observation]:
     """Parse observations in the notation ``EVENT[:REPLY][/PHASE][=SHOWS]``.
 
-    They are about ``c1`` unless a ``NAME@`` comes first.
+    They are about ``c1`` unless they begin with ``NAME@``.
     """
     found = []
     for each in text.split():
@@ -115,7 +115,7 @@ def test_what_is_proved_is_never_broken_by_what_the_machine_does(overlap: int, m
 
 
 def test_nothing_is_broken_by_more_than_a_test_that_sees_everything_finds() -> None:
-    """A test that reads the state after every call finds at least all violations that the watch finds."""
+    """A test that reads the state after every call finds at least the violations that the watch finds."""
     both: Counter[tuple[bool, bool]] = Counter()
     for number in range(120 * TIMES):
         chance = random.Random(f"tested {number}")
@@ -195,7 +195,7 @@ def test_what_was_not_put_to_the_test_is_not_exercised() -> None:
 
 
 def test_overlapping_calls_may_have_gone_in_either_order() -> None:
-    """The two starts overlap and one of them was refused, whichever came first.
+    """Two starts overlap and one of them was refused, so they may have acted in either order.
 
     A third start cannot be explained.
     """
@@ -217,7 +217,7 @@ def test_overlapping_calls_may_have_gone_in_either_order() -> None:
     ids=["a gap", "a reply without a request", "the same, asked before the trace", "more at once than can be ordered"],
 )
 def test_after_what_is_not_known_nothing_is_violated(between: str, status: str) -> None:
-    """The container may have been removed and created again, so its state is unknown and nothing is violated."""
+    """The state is unknown, since the container may have been removed and created again, so nothing is violated."""
     machine, of = named("container-status", "started-at-most-once")
 
     found = watched(machine, of, trace(f"create:ok start:ok {between} start:ok"))
@@ -241,7 +241,7 @@ def test_a_trace_in_mid_life_knows_nothing_of_what_was() -> None:
 def test_signals_that_are_not_seen_may_have_happened() -> None:
     """A container that is shown as exited has exited, even if its exit was not observed.
 
-    A container that was never started cannot have.
+    This is impossible if the container was never started.
     """
     machine, of = named("container-status", "no-process-no-exit")
 

@@ -1,4 +1,4 @@
-"""An outcome with ``within`` sets a time limit: the state that it leads to must be left before the limit."""
+"""An outcome with ``within`` limits the time until the next state must be left."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ SECOND = 1_000_000_000
 def judged(text: str) -> list[tuple[str, str, str]]:
     """Judge observations in a short notation.
 
-    Each has the second and the event, with ``?`` for a request, ``=`` for a reply and ``@`` for the state shown.
+    An observation consists of the second and the event. The marks are ``?`` for a request, ``=`` for a reply and
+    ``@`` for the shown state.
     """
     monitor = Monitor(machine_of(LAMP), fresh=True, seen=frozenset({"sweep"}))
     found: list[Violation] = []
@@ -152,7 +153,7 @@ def test_a_state_is_left_in_time(text: str, found: list[tuple[str, str, str]]) -
 
 @pytest.mark.parametrize("at", [10, 12])
 def test_a_state_that_was_left_is_not_to_be_left_once_more(at: int) -> None:
-    """The state is left when dust arrives. When it is entered again from there, no limit applies."""
+    """The arrival of dust ends the state. When the state is entered again from there, no limit applies."""
     assert [] == judged(f"0:light 1:dim 2:sweep 3:sweep {at}:look@BRIGHT")
 
 
@@ -216,7 +217,7 @@ cannot  = ["*"]
 
 
 def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violation]]:
-    """Judge observations in a short notation: the time, the event, and the shown state after ``@``."""
+    """Judge observations in a short notation: the time, the event, and after ``@`` the shown state."""
     monitor = Monitor(
         machine_of(ORDER if expires else ORDER.replace('moves   = { placed = "expired" }\ncannot', "cannot")),
         fresh=True,
@@ -273,7 +274,7 @@ def test_the_start_is_named() -> None:
 
 @pytest.mark.parametrize(("text", "count"), [("09:00place 09:59@expired", 0), ("09:00place 10:01@expired", 1)])
 def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
-    """The state was left at some time, maybe too late, so the case is only counted."""
+    """The case is only counted, because it is unknown whether the state was left in time."""
     judgement, found = ordered(text)
 
     assert ([], Holds()) == (found, judgement.verdict)
@@ -283,7 +284,7 @@ def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
 # -- a second opinion, straight from the cells -------------------------------------
 
 Timed: TypeAlias = "tuple[str, int | None]"
-"""A state, and the second before which it must be left."""
+"""A state and the second before which it must be left."""
 
 
 def went(machine: Machine, here: Timed, event: str, now: int, reply: str = "") -> Iterator[Timed]:
@@ -306,7 +307,7 @@ def quietly(machine: Machine, now: set[Timed], at: int) -> set[Timed]:
 
 
 def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
-    """Return the index of the first observation that no run explains in which all limits are kept.
+    """Return the index of the first observation that no run within all limits explains.
 
     Hidden events may occur every second.
     """
@@ -326,7 +327,7 @@ def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
 
 
 def vague(machine: Machine) -> bool:
-    """Return whether some violations cannot be found: limits start unobserved, or several of them run at once."""
+    """Return whether violations may go unnoticed, because limits start unobserved or overlap."""
     every = [(event, state) for event in machine.events for state in machine.states]
     limited = [
         (event, state, way) for event, state in every for way in outcomes_of(machine, event, state) if way.within

@@ -1,4 +1,4 @@
-"""Mutants of cells: every possible error in a single cell, listed by brute force, and the result for each mutant."""
+"""Mutants of cells cover every possible error in a single cell, as listed by brute force."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "ways"), NAMES, ids=[each[0] for each in NAMES])
 def test_says_in_its_name_what_it_does(name: str, ways: set[tuple[str, str, tuple[str, ...]]]) -> None:
-    """Property files refer to mutants by their names, which say what the mutants change."""
+    """Property files refer to mutants by their names."""
     (found,) = [each for machine in (door(), job()) for each in mutants(machine) if each.name == name]
     allowed = ways_of(found.machine, found.event, found.state, ends=found.ends)
 

@@ -1,4 +1,4 @@
-"""``fsm init``: the files that it writes can be run immediately and can fail, and it overwrites no file."""
+"""The files that ``fsm init`` writes can be run at once and can fail. It overwrites no file."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def begun(folder: Path, kind: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_tests(folder: Path) -> None:
-    """Call the tests in *folder* in the same way as pytest."""
+    """Call the tests in *folder* as pytest would."""
     file = folder / "tests" / "test_thing.py"
     spec = importlib.util.spec_from_file_location("test_thing", file)
     assert spec

@@ -21,7 +21,7 @@ CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge that reports nothing misses every edit, so the expected results cannot come from the judge itself."""
+    """A judge that reports nothing misses every edit, so the expected results do not come from the judge."""
     seeing = power_over(CALLS, limit=60)
     whole = judge(CALLS)
 
@@ -37,7 +37,7 @@ def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_accusation_that_was_there_before_does_not_count() -> None:
-    """A violation that a recording has before the edit does not count as detected.
+    """A violation that exists before the edit does not count as detected.
 
     In containerd 1.6, stops of removed containers fail even without an edit.
     """

@@ -1,4 +1,4 @@
-"""Edits of recordings: each edit makes the change that its name describes, and no other."""
+"""Each edit of a recording makes exactly the change that its name describes."""
 
 from __future__ import annotations
 

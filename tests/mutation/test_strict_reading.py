@@ -1,4 +1,4 @@
-"""The strict reading of recordings finds contradictions, and finds none in real behaviour of containerd."""
+"""The strict reading of recordings finds contradictions, but none in containerd's real behaviour."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def contradictions(name: str) -> list[Contradiction]:
     "name", [each for each in (*CALLS, *LOGS) if TIMES > 1 or not any(crowded in each for crowded in CROWDED)]
 )
 def test_nothing_that_containerd_did_contradicts_its_contract(name: str) -> None:
-    """If a recording of containerd contradicted its contract, legal edits would count as illegal."""
+    """If a recording contradicted its contract, legal edits would count as illegal."""
     assert [] == contradictions(name)
 
 

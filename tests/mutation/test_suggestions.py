@@ -1,4 +1,4 @@
-"""Each suggested property holds for the model and kills the mutants that it claims to kill."""
+"""Each suggested property holds for the model and kills the mutants that it claims."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 def survivors(machine: Machine) -> list[str]:
-    """Return the mutants of *machine*. All of them survive, because it has no properties."""
+    """Return the mutants of *machine*, which survive because there are no properties."""
     return [each.mutant.name for each in mutation_outcomes(machine, []) if each.survives]
 
 
 def lies(machine: Machine, found: Suggested) -> list[str]:
-    """Return the false claims in *found*, according to the property file and to new tables of the mutants."""
+    """Return the false claims in *found*, checked against the property file and new mutants."""
     text = suggestions.written(machine.name, [each.candidate for each in found.suggestions])
     file = parse(text.encode(), Stated, path="suggested.toml")
     stated = {each.name: each for each in specify(file, lambda _: machine).properties}
@@ -145,7 +145,7 @@ def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", ["", "\n"])
 def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
-    """An empty file, as the shell makes one when suggestions are redirected to it, has no properties."""
+    """An empty file is accepted, because the shell creates one when output is redirected to it."""
     path = without_properties(tmp_path, "nri-pod")
     path.write_text(DOOR, encoding="utf-8")
     (tmp_path / "properties" / path.name).write_text(there, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Mutants of systems: the mistakes that can be made in a joint event, and what becomes of each mutant."""
+"""Mutants of systems cover the mistakes in a joint event, and each has an expected result."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ CLAIMS = {
 FATES = [
     # A mutant of each kind, and the properties that kill it.
     ("make: replies error", ("works",)),
-    ("make: drops job.make", ("works", "waits")),  # the second claim is vacuous here
+    ("make: drops job.make", ("works", "waits")),  # the second claim is vacuous
     ("make: repeats job.make", ("works",)),
     ("open: door.push: with stuck", ("open",)),
     ("work: when turned round", ("works", "waits")),
@@ -299,7 +299,7 @@ def test_is_killed_by_what_no_longer_comes_out_as_stated(
 
 SPARED = [
     # A mutant that no property kills, and whether it is equivalent to the office.
-    ("work/started: when dropped", True),  # a part that is not waiting cannot begin
+    ("work/started: when dropped", True),  # a part cannot begin unless it is waiting
     ("burn: swaps door.remove and reset every job", True),
     ("burn: repeats door.remove", True),
     ("job: heard dropped", True),  # the output is received whenever the part is working
@@ -345,7 +345,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOut
 def test_what_is_known_to_fail_kills_by_its_length() -> None:
     """A property that is known to fail kills a mutant only if its result changes.
 
-    It kills nothing by failing in the same number of steps, but it does by holding, or by failing differently.
+    The result changes if the property holds, or fails after a different number of steps.
     """
     claim = 'for = "job"\nnever = "job is running"\nfails = { about = "They run.", length = 3 }'
     found = became({"idle": claim})
@@ -356,7 +356,7 @@ def test_what_is_known_to_fail_kills_by_its_length() -> None:
 
 
 def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
-    """A property that already fails on the original would kill every mutant, so it does not count."""
+    """A property that fails on the original kills no mutant, as it would otherwise kill all."""
     found = became({"idle": 'for = "job"\nnever = "job is running"'})
 
     assert not any(each.killers for each in found.values())

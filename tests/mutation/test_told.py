@@ -15,7 +15,7 @@ STOPPED = [(80, "StopContainer")]
 
 
 def _told(events: list[tuple[int, str]], calls: list[tuple[str, str, int, int, str]]) -> dict[str, bool]:
-    """Map the name of each call that counts to whether a plugin was notified of it."""
+    """Map the name of each call that counts to whether a plugin was notified."""
     of: dict[str, dict[str, str]] = {"Configure": {}, "Synchronize": {}}
     lines = [
         json.dumps({"ts": at, "event": name, **of.get(name, {"pod": POD, "container": CONTAINER})}).encode()
@@ -28,7 +28,7 @@ def _told(events: list[tuple[int, str]], calls: list[tuple[str, str, int, int, s
 
 @pytest.mark.parametrize(("start", "counts"), [(25, {"CreateContainer": True}), (15, {})])
 def test_a_plugin_is_there_when_it_is_synchronised(start: int, counts: dict[str, bool]) -> None:
-    """Calls between the connection of a plugin and its synchronisation are not relayed to the plugin."""
+    """Calls before the synchronisation of a plugin are not relayed to it."""
     assert _told(CREATED, [("CreateContainer", CONTAINER, start, 40, "OK")]) == counts
 
 

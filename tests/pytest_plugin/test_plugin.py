@@ -1,4 +1,4 @@
-"""The pytest plugin, as it behaves in other people's repositories."""
+"""Test the pytest plugin in other people's repositories."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ran(at: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def called(at: Path, *arguments: str, inside: str = "") -> subprocess.CompletedProcess[str]:
-    """Run pytest in this process, because starting another takes long, in the folder *inside* of the repository."""
+    """Run pytest in this process, which is faster than another process."""
     with (
         contextlib.chdir(at / inside),
         contextlib.redirect_stdout(io.StringIO()) as out,
@@ -117,9 +117,9 @@ def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
 
 
 def test_in_ci_the_summary_has_a_line_for_each_failure(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In CI, pytest does not shorten lines, so a report with its whole run would be printed twice.
+    """Each failure has one line in the summary.
 
-    The summary has one line for each failure instead.
+    In CI, pytest does not shorten lines, so a full report would be printed twice.
     """
     asks(repository)
     (repository / "properties" / "door.toml").write_text(
@@ -196,7 +196,7 @@ MISSPELT = '[tool.fsm.against]\ndoro = "python:carpenter:Jammed"\n'
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [("models", "properties"), ("models/door.toml",), ("properties/door.toml",)])
 def test_a_model_that_is_nowhere_is_refused(repository: Path, asked: tuple[str, ...]) -> None:
-    """A misspelt name of a model is refused; otherwise nothing would be tested, and everything would pass."""
+    """A misspelt model is refused, because otherwise nothing would be tested and everything would pass."""
     asks(repository, MISSPELT)
 
     found = called(repository, *asked)
@@ -222,7 +222,7 @@ def test_an_option_for_a_model_that_is_nowhere_is_refused(repository: Path) -> N
 def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, where: str) -> None:
     """A model anywhere in the repository is known by its path, even behind a link.
 
-    Running only a part of the tests therefore raises no false alarm.
+    Running only part of the tests therefore raises no false alarm.
     """
     file = repository / ("models/other.toml" if where == "name" else where)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -243,7 +243,7 @@ def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, wh
 def test_in_the_folder_of_the_models(repository: Path) -> None:
     """Pytest may run in the folder of the models, as editors do.
 
-    Modules of SUTs are still looked up beside pyproject.toml, and the error says so.
+    SUT modules are still looked up beside pyproject.toml, as the error says.
     """
     asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Jammed"\n')
     assert "violation: " in called(repository, inside="models").stdout
@@ -278,5 +278,5 @@ def test_the_command_that_repeats_a_failure_is_told(repository: Path, inside: st
         move, _, command = each.rpartition("cd .. && ")
         assert (move, "cd .. && " in each) == ("", bool(inside))
         again = fsm(*shlex.split(command)[1:], cwd=repository)
-        surprise = "--replay" in each and "  surprise: " in again.stdout  # a surprise alone is not a failure
+        surprise = "--replay" in each and "  surprise: " in again.stdout  # a surprise is not a failure
         assert (again.returncode, again.stderr) == (3 if surprise else 1, ""), again.stdout

@@ -1,4 +1,4 @@
-"""Reading and judging checkpoints, as single files or in a directory, and errors for unreadable files."""
+"""Checkpoints are read and judged as single files or in a directory."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_record_that_containerd_does_not_write_is_found(
     ],
 )
 def test_they_are_found_where_containerd_has_them(name: str, tmp_path: Path) -> None:
-    """Other folders are not searched, because they may be large."""
+    """Other folders are not searched, as they may be large."""
     path = record(tmp_path, name)
     record(tmp_path, "other/place/c2/status")
 
@@ -95,7 +95,7 @@ def unicode(text: str) -> bool:
 
 @pytest.mark.parametrize("version", ["1.6", "2.1"])
 def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
-    """Random files that Go can read are read alike, except that Go replaces invalid Unicode."""
+    """Random files that Go can read are read equally, except that Go replaces invalid Unicode."""
     keys = ("CreatedAt", "StartedAt", "FinishedAt", "ExitCode", "Reason", "Message")
     cases = [json.loads(line) for line in (HERE / "go.jsonl").read_text(encoding="utf-8").splitlines()]
     read, path = 0, tmp_path / "status"

@@ -1,4 +1,4 @@
-"""Judge plugin events together with the calls of the same run, in real recordings that are cut and edited."""
+"""Plugin events are judged together with the calls of the same run, in cut and edited real recordings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ RUNS = {
         "removal-is-relayed": 13,
     },
 }
-"""The number of violations of each clause, by run; clauses about pods are marked with ``pod``."""
+"""The number of violations of each clause in each run.
+
+Clauses about pods are marked with ``pod``.
+"""
 
 
 def together(events: bytes, calls: bytes, folder: Path, **how: object) -> Judged:
@@ -67,14 +70,17 @@ def together(events: bytes, calls: bytes, folder: Path, **how: object) -> Judged
 
 
 def clauses(found: list[Found]) -> Counter[str]:
-    """Count the violations of each clause; clauses about pods are marked with ``pod``."""
+    """Count the violations of each clause.
+
+    Clauses about pods are marked with ``pod``.
+    """
     return Counter(f"{'pod ' if each.machine == 'plugin-pod' else ''}{each.clause}" for each in found)
 
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("calls", ["calls.jsonl.gz", "log.gz"])
 def test_what_containerd_forgets_is_found(run: str, calls: str, tmp_path: Path) -> None:
-    """State that containerd forgets is found with the calls of a client or of the daemon, and tolerated by its profile."""
+    """The calls of a client or of the daemon reveal state that containerd forgets, which its profile tolerates."""
     events, called = content(f"{run}.nri.jsonl.gz"), content(f"{run}.{calls}")
 
     assert clauses(violations(together(events, called, tmp_path))) == RUNS[run]
@@ -110,7 +116,7 @@ REMOVALS = [
 
 @pytest.mark.parametrize("number", REMOVALS[:-1])
 def test_a_removal_that_is_not_told_is_found(number: int, tmp_path: Path) -> None:
-    """A missing event of a removal is a violation that no profile tolerates, unless a restart precedes it."""
+    """A missing event of a removal is a violation that no profile tolerates, except after a restart."""
     events = b"".join(EVENTS[:number] + EVENTS[number + 1 :])
 
     for profiled in (None, "containerd-2.1"):
@@ -133,7 +139,7 @@ TOLD = {
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("number", [number for number, line in enumerate(EVENTS) if json.loads(line)["event"] in TOLD])
 def test_what_is_told_after_the_reply_is_found(number: int, tmp_path: Path, *, late: bool) -> None:
-    """An event a microsecond after the reply is late; one a microsecond before it is not."""
+    """An event is late if it comes a microsecond after the reply, but not a microsecond before it."""
     event = json.loads(EVENTS[number])
     end = SUCCEEDED[TOLD[event["event"]], event.get("container") or event["pod"]]
     event["ts"] = max(event["ts"], end + (1_000 if late else -1_000))
@@ -147,7 +153,7 @@ def test_what_is_told_after_the_reply_is_found(number: int, tmp_path: Path, *, l
 
 
 def test_whether_a_plugin_was_there_at_the_end_is_not_known(tmp_path: Path) -> None:
-    """The plugin may have left before the recording ends, so an event that is missing there is no violation."""
+    """A missing event at the end is no violation, because the plugin may have left."""
     found = together(b"".join(EVENTS[: REMOVALS[-1]]), CALLS, tmp_path)
 
     assert clauses(violations(found)) == {"no-start-after-stop": 1}
@@ -168,7 +174,7 @@ def test_each_finding_is_where_it_stands(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_parts_accuse_nobody_whom_the_whole_does_not(run: str, tmp_path: Path) -> None:
-    """Cut either recording anywhere: nobody is accused whom the whole recordings do not accuse."""
+    """A part of a recording has no violation that the whole does not have."""
     events = content(f"{run}.nri.jsonl.gz").splitlines(keepends=True)
     calls = content(f"{run}.calls.jsonl.gz").splitlines(keepends=True)
     whole = _accused(together(b"".join(events), b"".join(calls), tmp_path))
@@ -211,7 +217,7 @@ POD, OTHER = "a" * 64, "b" * 64
     ],
 )
 def test_a_pod_that_was_listed_counts(pods: list[object], asked: int, accused: int, tmp_path: Path) -> None:
-    """A plugin that is connected during the whole removal of a pod that was listed must be told of it."""
+    """A plugin must be notified of the removal of a listed pod if it is connected throughout."""
     removed = STOPPED.replace("Stop", "Remove") % (POD, asked, 20)
 
     found = together((CONNECTS % json.dumps(pods)).encode(), removed.encode(), tmp_path)
@@ -220,7 +226,7 @@ def test_a_pod_that_was_listed_counts(pods: list[object], asked: int, accused: i
 
 
 def test_an_id_may_be_shortened(tmp_path: Path) -> None:
-    """A short id may belong to another pod, which only the plugin knows, so it accuses nobody."""
+    """A short id causes no violation, as it may belong to another pod, which only the plugin knows."""
     events = (CONNECTS % json.dumps([POD, OTHER])).encode()
     removed = STOPPED.replace("Stop", "Remove")
 
@@ -269,10 +275,10 @@ FIRST = {json.loads(EVENTS[number])["event"]: number for number in reversed(RELA
 
 @pytest.mark.parametrize("number", RELAYED[:-1])
 def test_what_is_not_relayed_or_too_late_is_found(number: int, tmp_path: Path) -> None:
-    """Any kind of event is a violation if it is missing or too late.
+    """An event of any kind is a violation if it is missing or too late.
 
-    The exception is a missing stop of a removed container. Another plugin may have refused it, so a profile tolerates
-    that.
+    The exception is a missing stop of a removed container. A profile tolerates it, because another plugin may have
+    refused the stop.
     """
     for events in (b"".join(EVENTS[:number] + EVENTS[number + 1 :]), _moved(number, 400_000_000)):
         found = together(events, CALLS, tmp_path, profile="containerd-2.1")
@@ -319,7 +325,7 @@ def test_an_update_needs_an_outcome_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("event", ["UpdateContainer", "PostUpdateContainer", "StopContainer"])
 def test_what_is_relayed_without_a_call_is_found(event: str, tmp_path: Path) -> None:
-    """An event without a call is a violation if the container was created, unless some call is in progress."""
+    """An event without a call is a violation if the container was created and no call is in progress."""
     number = FIRST["POST_CREATE_CONTAINER"]
     calls = [json.loads(line) for line in CALLS.splitlines()]
     created = next(each for each in calls if each["op"] == "CreateContainer" and each["code"] == "OK")
@@ -351,7 +357,7 @@ RAN = STOPPED.replace("Stop", "Run") % (POD, 1, 5)
 
 @pytest.mark.parametrize(("before", "accused"), [(RAN, 1), ("", 0), (RAN + STOPPED % (POD, 6, 8), 0)])
 def test_a_listed_pod_that_runs_is_stopped_with_a_word(before: str, accused: int, tmp_path: Path) -> None:
-    """The stop of a listed pod must be relayed if the calls show that the pod was run and not stopped since."""
+    """The stop of a listed pod must be relayed if the calls show that it was run and not stopped since."""
     events = (CONNECTS % json.dumps([POD])) + '{"ts": 30, "event": "StateChange"}\n'
     found = violations(together(events.encode(), (before + STOPPED % (POD, 12, 20)).encode(), tmp_path))
 
@@ -383,7 +389,7 @@ def test_pods_and_containers_are_judged_together(
 ) -> None:
     """Pods and containers are judged together, here from events only.
 
-    The system's conditions count as clauses, and its profiles have the deviations of the versions.
+    The system's conditions count as clauses, and its profiles include the deviations of the versions.
     """
     file = tmp_path / "events"
     line = '{"ts": %d, "event": "%s", "pod": "%s", "container": "%s"}\n'
@@ -408,7 +414,7 @@ def test_pods_and_containers_are_judged_together(
 def test_what_is_relayed_after_the_removal_is_known(
     late: tuple[str, str], clause: str, known: str, profiled: str | None, tmp_path: Path
 ) -> None:
-    """An event that is relayed after the removal, whose call it overlaps, is a known deviation.
+    """An event that is relayed after an overlapping removal is a known deviation.
 
     It does not break the clause that a creation comes first.
     """
@@ -446,7 +452,7 @@ LATER = STOPPED.replace("Stop", "Run") % (POD, 2 * MINUTE, 2 * MINUTE)
     ],
 )
 def test_files_of_two_runs_are_refused(pods: list[str], calls: str, says: list[str], tmp_path: Path) -> None:
-    """The ids or the times of two files show that they belong to different runs."""
+    """Two files are refused if their ids or times show that they belong to different runs."""
     try:
         together((CONNECTS % json.dumps(pods)).encode(), calls.encode(), tmp_path)
     except InputError as error:
@@ -479,9 +485,9 @@ def test_the_entity_may_be_gone_before_the_reply_is_read(tmp_path: Path) -> None
 
 
 def test_of_two_removals_one_relays(tmp_path: Path) -> None:
-    """Only one of two removals of a pod that overlap has to be relayed.
+    """Only one of two overlapping removals of a pod has to be relayed.
 
-    The pod disappears before that, so the other removal may return first.
+    The pod disappears before the relay, so the other removal may return first.
     """
     names = ["StopPodSandbox", "RemovePodSandbox", "StateChange"]
     events = [
@@ -500,7 +506,7 @@ def test_of_two_removals_one_relays(tmp_path: Path) -> None:
 def test_calls_that_a_restart_ends_cause_events(tmp_path: Path, *, meanwhile: bool) -> None:
     """An event may belong to a call that an assumed restart has ended.
 
-    The restart is dated at the end of the interval that it may have happened in, long after such calls.
+    The restart is dated at the end of the interval in which it may have happened, long after such calls.
     """
     listed = (
         '{"ts": 1, "event": "Synchronize", "pods": ["%s"], "containers": [{"id": "%s", "state": "CONTAINER_RUNNING"}]}'
@@ -526,7 +532,7 @@ def test_calls_that_a_restart_ends_cause_events(tmp_path: Path, *, meanwhile: bo
 
 @pytest.mark.parametrize(("stopped", "accused"), [(True, 0), (False, 1)])
 def test_a_stop_may_have_acted_before_a_start_that_overlaps_it(tmp_path: Path, *, stopped: bool, accused: int) -> None:
-    """A stop that overlaps a start must be relayed unless an earlier stop was."""
+    """A stop that overlaps a start must be relayed unless an earlier stop was relayed."""
     events = [
         CONNECTS % json.dumps([POD]),
         *[EVENT % (at, name, POD, OTHER) for at, name in ((12, "CreateContainer"), (13, "PostCreateContainer"))],
@@ -545,7 +551,7 @@ def test_a_stop_may_have_acted_before_a_start_that_overlaps_it(tmp_path: Path, *
 
 
 def test_what_calls_have_done_is_worded_as_calls(tmp_path: Path) -> None:
-    """Reports use the names of calls, such as RemovePodSandbox, instead of those of the model's signals."""
+    """Reports use the names of calls, such as RemovePodSandbox, and not those of the model's signals."""
     found = together(content("2.1.9-nri.nri.jsonl.gz"), content("2.1.9-nri.calls.jsonl.gz"), tmp_path)
     report = text(Report(judged=(found,)))
 
@@ -566,9 +572,9 @@ def test_what_calls_have_done_is_worded_as_calls(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("pods", "accused"), [([POD], 0), ([], 1)])
 def test_a_removal_may_fail_after_it_was_relayed(pods: list[str], accused: int, tmp_path: Path) -> None:
-    """A removal may fail after it was relayed, if the daemon is killed before it has removed the container.
+    """A removal may fail after its relay if the daemon is killed before it removes the container.
 
-    After the restart, the daemon lists the container to plugins, but only if the pod still exists.
+    After the restart, the daemon lists the container to plugins only if the pod still exists.
     """
     names = ["CreateContainer", "PostCreateContainer", "StopContainer", "RemoveContainer", "StopPodSandbox"]
     names += [] if pods else ["RemovePodSandbox"]

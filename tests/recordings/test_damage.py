@@ -1,4 +1,4 @@
-"""Damaged recordings raise no exception except ``InputError``, and missing lines cause no accusation."""
+"""Damaged recordings raise only ``InputError``, and missing lines cause no false violation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["every_violation"]
 
 
 CROWDED = re.compile(r"-(?:contexts|random)\.")
-"""Recordings of clients with many concurrent calls, of which even a part takes seconds to judge."""
+"""Recordings of which even a part takes seconds to judge, because of concurrent calls."""
 
 
 @cache
@@ -48,9 +48,9 @@ def accused(name: str, folder: Path) -> dict[tuple[object, ...], int]:
 
 
 def false_accusations(name: str, folder: Path, first: int, last: int) -> list[Found]:
-    """Judge the bytes from *first* to *last*, and return the false accusations.
+    """Judge the bytes from *first* to *last*, and return the false violations.
 
-    An accusation is false if the whole recording does not contain it, or has it only at a weaker level.
+    A violation is false if the whole recording lacks it, or has it only at a weaker level.
     """
     above = bisect.bisect_right(starts(name), first) - 1
     whole = accused(name, folder)
@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*LOGS, *EVENTS, *(name for name in CALLS if not CROWDED.search(name))])
 def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """Whether it is cut between lines or within one, what remains of a recording has no new violation.
+    """A cut recording has no new violation, whether it is cut between lines or within one.
 
     Cutting off the end of a client's recording makes the calls in progress there vanish without a trace. So for these
     recordings, unlike for logs, this is tested but not guaranteed.
@@ -95,7 +95,7 @@ def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Pat
 def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The doubts that follow the beginning of a log end after the longest time that a call may take.
+    """The doubts at the start of a log end after the longest time that a call may take.
 
     That time is four seconds here, because no call of these clients took longer.
     """

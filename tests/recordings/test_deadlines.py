@@ -1,4 +1,7 @@
-"""Judge plugin events together with calls that were given up; the README of the recordings lists the findings."""
+"""Plugin events are judged together with abandoned calls.
+
+The README of the recordings lists the findings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clauses about the fields of statuses, in recorded calls and in traces."""
+"""Clauses about the fields of statuses are judged in recorded calls and in traces."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ def test_what_a_profile_is_known_for_is_tolerated_and_reported(tmp_path: Path) -
     ],
 )
 def test_a_trace_may_have_fields(fields: str, clauses: list[str], tmp_path: Path) -> None:
-    """Fields have the model's names, and times are nanoseconds or RFC 3339; other fields are ignored."""
+    """Fields have the model's names, and times are nanoseconds or RFC 3339.
+
+    Other fields are ignored.
+    """
     line = f'{{"entity": "c1", "event": "status", "reply": "ok", "shows": "CONTAINER_EXITED", "fields": {fields}}}'
 
     found = judged(line.encode(), tmp_path, models=["cri-container"])
@@ -86,7 +89,7 @@ def test_a_trace_may_have_fields(fields: str, clauses: list[str], tmp_path: Path
 
 
 def test_a_status_that_shows_a_wrong_state_is_one_finding() -> None:
-    """The fields of a status that shows a wrong state are judged for the state that the entity is really in."""
+    """The fields of a status with a wrong state are judged for the actual state."""
     monitor = Monitor(load("cri-container"), fresh=True)
     fields: dict[str, int | str] = {"created": 5, "started": 7, "finished": 0}
     for event in ("create", "start"):

@@ -1,4 +1,4 @@
-"""Following a file or pipe yields each line once, even if the file is rotated, truncated or missing for a while."""
+"""Following a file or pipe yields each line once, even if the file is rotated, truncated or missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fsm.recordings.line_reader import Piece
 
 LOOKS = 4
-"""Number of times that a follower may look for new lines before it must have read everything that was written."""
+"""The number of times that a follower may look for new lines before it must have read everything."""
 
 
 class Reader:
@@ -77,7 +77,7 @@ def test_lines_as_they_are_written(path: Path) -> None:
 
 
 def test_rotation_by_renaming(path: Path) -> None:
-    """Lines that are still written to the renamed file come before the new file's, which start at number one."""
+    """Lines that are still written to the renamed file come before those of the new file."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -114,7 +114,7 @@ def test_rotation_by_copying(path: Path) -> None:
 
 @pytest.mark.parametrize("after", [b"new\n", b"this is longer than what was there before\n", b"xyz\n"])
 def test_truncation(path: Path, after: bytes) -> None:
-    """A file that is truncated without a copy has a gap, however large the file is at the next look."""
+    """A file that is truncated without a copy has a gap, even if it has grown since."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]

@@ -1,4 +1,4 @@
-"""Unrecognized lines are counted, and the first such lines are named."""
+"""Unrecognized lines are counted, and the first of them are shown."""
 
 from __future__ import annotations
 

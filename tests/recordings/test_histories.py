@@ -127,7 +127,7 @@ def test_what_an_end_says(text: str, reply: str, shows: str) -> None:
 
 
 def test_a_value_that_was_asked_with_is_no_reply() -> None:
-    """Jepsen repeats the argument at the end of a call, so an equal value there is no reply."""
+    """Jepsen repeats the argument at the end of a call, so an equal value is no reply."""
     text = "{:type :invoke, :f :start, :process 0, :value 7}\n{:type :ok, :f :start, :process 0, :value 7}"
 
     ((seen, *_),) = read("x", text.encode()).operations
@@ -173,7 +173,7 @@ def test_the_nemesis_is_no_client() -> None:
 
 
 def test_what_is_nobodys_own_happens_to_everybody(tmp_path: Path) -> None:
-    """An operation without an entity, such as a restart, affects every entity of the history."""
+    """An operation without an entity, such as a restart, affects every entity."""
     text = (FOLDER / "restart.bad.jsonl").read_text(encoding="utf-8")
     again = text.replace('"entity": "c1"', '"entity": "c2"').splitlines(keepends=True)[1:]
     again = [line.replace('"process": "', '"process": "x') for line in again if "operator" not in line]

@@ -1,4 +1,4 @@
-"""Judge claims with "eventually": a container stops running after its own stop, or after the stop of its pod."""
+"""Claims with "eventually" are judged: a container stops running after its stop or that of its pod."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STOPPED = {
     "1.7.24-killed-containers.calls.jsonl.gz": "b5ecc",
     "2.1.9-killed-containers.calls.jsonl.gz": "71efe",
 }
-"""Containers that are shown as running after a stop, because their shim was killed and the exit comes later."""
+"""Containers that are shown as running after a stop, because their shim was killed."""
 
 SECOND = 1_000_000_000
 
@@ -37,7 +37,7 @@ def looks(container: str, state: str, at: int) -> list[bytes]:
 @pytest.mark.parametrize("assume", ["maybe", "none"])
 @pytest.mark.parametrize("name", STOPPED)
 def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tmp_path: Path) -> None:
-    """A container may be shown as running for a minute after its stop, restart or not."""
+    """A container may be shown as running for a minute after its stop, with or without a restart."""
     lines = content(name).splitlines()
     calls = [json.loads(line) for line in lines]
     of = next(call["id"] for call in calls if call.get("id", "").startswith(STOPPED[name]))
@@ -61,7 +61,7 @@ def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tm
 
 @pytest.mark.parametrize(("call", "on"), [("StopContainer", "c" * 64), ("StopPodSandbox", "d" * 64)])
 def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path) -> None:
-    """The stop of a pod ends its containers in the same way as their own stop.
+    """The stop of a pod ends its containers like their own stop.
 
     A container that was stopped before it was ever started may run forever.
     """
@@ -83,7 +83,7 @@ def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path
 
 
 def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
-    """The refusal to start a container that runs proves as much as a status that shows it running."""
+    """A refused start of a running container proves as much as a status that shows it running."""
     name = "2.1.9-killed-containers.log.gz"
     lines = content(name).splitlines()
     until = (
@@ -110,7 +110,7 @@ def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_container_starts_in_a_stopped_pod(tmp_path: Path) -> None:
-    """Every start that was refused in a stopped pod would be a finding if it had succeeded.
+    """Every refused start in a stopped pod would be a finding if it had succeeded.
 
     The test edits each of these starts in the recordings of clients.
     """
@@ -198,7 +198,7 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
 def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
     asked: int, state: str, code: str, pause: int, tmp_path: Path, *, found: bool
 ) -> None:
-    """A start in a pod that was shown as not ready is a finding, unless a restart may have changed the pod since."""
+    """The start is a finding unless a restart may have changed the pod since it was shown."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
@@ -220,7 +220,7 @@ def test_a_creation_that_the_stop_of_the_pod_overlaps_may_succeed(
 ) -> None:
     """Such a creation may even be relayed to a plugin after the stop.
 
-    One that begins in a stopped pod is refused, except in 2.1.
+    A creation that begins in a stopped pod is refused, except in 2.1.
     """
     container, pod = "c" * 64, "d" * 64
     calls = [

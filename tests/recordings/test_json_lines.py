@@ -1,4 +1,4 @@
-"""Traces that are decoded in bulk and judged as columns have the same results as traces judged line by line."""
+"""Traces that are judged in bulk have the same results as traces judged line by line."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> N
     ],
 )
 def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison can fail: a defect planted in the columns changes the result."""
+    """A defect planted in the columns changes the result, so the comparison can fail."""
     monkeypatch.setattr(decoded_columns, name, wrong)
 
     with pytest.raises((AssertionError, TypeError, ValueError)):
@@ -191,7 +191,7 @@ def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.Monk
 
 
 def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are too many kinds of observations, the earliest are forgotten, which does not change the result."""
+    """If there are too many kinds of observations, the earliest are forgotten without changing the result."""
     monkeypatch.setattr(decoded_columns, "_MANY", 2)
     pieces = pieces_of(random.Random(4))
     trace = Trace(size=1 << 60)
@@ -204,7 +204,7 @@ def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("lines", [["{}", "{} {}", "", "{}"], ["{}", '{"entity":', '"c1"} {}'], ["{}{}", ""]])
 def test_each_line_is_one_object(lines: list[str]) -> None:
-    """A line with two objects is an error even if the number of objects equals the number of lines."""
+    """A line with two objects is an error even if the numbers of objects and lines are equal."""
     found = read(["\n".join(lines).encode()], lenient=False)
 
     assert [each.line for each in found.problems] == [
@@ -227,7 +227,7 @@ def test_intervals_are_put_in_order() -> None:
 def test_time_limits_are_judged_by_compiled_code(
     time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, table: bool
 ) -> None:
-    """Compiled code also judges machines with time limits, apart from a few observations."""
+    """Compiled code also judges machines with time limits, except for a few observations."""
     trace, large = tmp_path / "trace.jsonl", tmp_path / ("trace.parquet" if table else "trace.jsonl")
     lines = ['{"trace": 1, "machine": "container-status", "fresh": true}']
     for number in range(3_000):
@@ -294,7 +294,7 @@ def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch
 
 
 def test_a_time_limit_runs_from_a_line_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit runs from a line of this trace, even if the line that breaks it names another file."""
+    """The limit starts at a line of this trace, even if the line that breaks it names another file."""
     trace = tmp_path / "trace.jsonl"
     at = 1_795_172_600 * 10**9
     lines: list[dict[str, object]] = [
@@ -338,7 +338,7 @@ def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: py
     ("size", "expected"), [(0, [False, False, True]), (29, [False, False, True]), (30, [True] * 3)]
 )
 def test_a_file_is_read_one_way(size: int, expected: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The size of a file decides whether it is read in bulk, unless the file has grown since."""
+    """The size of a file decides whether it is read in bulk, unless the file has grown."""
     monkeypatch.setattr(json_lines, "LARGE", 30)
     trace = Trace(size=size)
 
@@ -348,7 +348,10 @@ def test_a_file_is_read_one_way(size: int, expected: list[bool], monkeypatch: py
 
 
 def test_sizes_of_files(tmp_path: Path) -> None:
-    """A compressed file has more lines than its size suggests, and the size of a pipe is unknown."""
+    """A compressed file has more lines than its size suggests.
+
+    The size of a pipe is unknown.
+    """
     plain, compressed = tmp_path / "one.jsonl", tmp_path / "one.jsonl.gz"
     plain.write_bytes(bytes(100))
     compressed.write_bytes(bytes(100))

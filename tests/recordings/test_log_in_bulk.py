@@ -1,4 +1,4 @@
-"""A log that is read in bulk has the same observations as a log that is read line by line."""
+"""A log has the same observations whether it is read in bulk or line by line."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_damaged_lines_say_the_same(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(amount(5, night=300)))
 def test_lines_with_exchanged_ids_say_the_same(seed: int) -> None:
-    """The result is the same even for a call on a container that names a pod."""
+    """The result is the same even for a container call that names a pod."""
     chosen = random.Random(seed)
     lines = lines_of(chosen.choice([*PLAIN, *MORE]))[: chosen.choice((200, 400, 2_000))]
     ids = sorted({each for line in lines for each in ID.findall(line)})
@@ -167,7 +167,7 @@ def test_logs_that_are_mixed_line_by_line_say_the_same() -> None:
 
 
 FEW = patch.object(pod_calls, "UNRECORDED", 34)
-"""Remember only 34 entities, which is still more than a single shape can have."""
+"""A limit of 34 entities, which is still more than a single shape can have."""
 
 
 def test_where_few_that_were_removed_are_remembered_the_same_is_said() -> None:
@@ -181,7 +181,10 @@ def test_a_pod_that_is_not_forgotten_is_found() -> None:
 
 
 def forgotten_lines() -> list[bytes]:
-    """Return interleaved recordings and calls on removed pods, some of which end after their pod is forgotten."""
+    """Return interleaved recordings and calls on removed pods.
+
+    Some of the calls end after their pod is forgotten.
+    """
     parts = [lines_of(path) for path in PLAIN]
     lines = [line for each in zip(*parts, strict=False) for line in each]
     time = b'time="2026-11-20T11:30:%02d.5Z" level=info msg="'
@@ -257,7 +260,7 @@ def test_a_template_stands_for_lines_that_say_the_same() -> None:
 
 
 def test_code_that_was_kept_runs_in_a_process_that_compiles_nothing() -> None:
-    """Machine code from the cache runs in a new process that does not load Numba's compiler."""
+    """Cached machine code runs in a new process that does not load Numba's compiler."""
     code = "from fsm.runtimes.recordings.line_templates import Templates; print(Templates(8).scan(b'one 1\\none 2', 2).templates)"
     for _ in range(2):  # the first call may compile it
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Tables are judged in the same way as the recordings that they were converted from; other tables are refused."""
+"""Tables are judged like the recordings from which they were converted, and other tables are refused."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def with_files(report: object, recording: str, name: str) -> object:
 
 
 def test_a_violation_is_not_lost(tmp_path: Path) -> None:
-    """The comparison of reports can fail: a table and a different recording have different reports."""
+    """A table and a different recording have different reports, so the comparison can fail."""
     one, other = (str(RECORDINGS / name) for name in SOME[:2])
 
     assert found("", str(converted(one, tmp_path))) != found("", other)
@@ -129,7 +129,7 @@ def test_under_any_model(model: str, tmp_path: Path) -> None:
 
 
 def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
-    """Other tools drop the metadata of a table, but the rows that they select are still rows of a log."""
+    """Other tools drop the metadata of a table, but their rows are still recognized as those of a log."""
     whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path))
     entities = whole["entity"].to_pylist()
     chosen = whole.filter(pa.array([each == entities[1] for each in entities])).replace_schema_metadata(None)
@@ -146,7 +146,7 @@ def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
 def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None:
     """Compiled code cannot judge a table in which the start of a call decides whether an id may be new.
 
-    It judges the columns of all other tables.
+    It judges all other tables.
     """
     rows = pa.RecordBatch.from_pylist([{"recording": form.title, "entity": "c1", "event": "StartContainer"}])
     columns = ObservationColumns("t.parquet").batch(rows).columns
@@ -162,7 +162,7 @@ def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation
 
 @pytest.mark.parametrize("many", [observation_columns._MANY, 20])  # noqa: SLF001
 def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In bulk, only distinct rows are examined, but every row has the same kind as on its own."""
+    """Only distinct rows are examined in bulk, but every row has the same kind as on its own."""
     monkeypatch.setattr(observation_columns, "_MANY", many)
     chance = random.Random(1)
     words: dict[str, list[Any]] = {
@@ -217,7 +217,7 @@ def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
-    """Rows without line numbers are counted instead, and unknown columns are ignored."""
+    """Rows without line numbers are counted, and unknown columns are ignored."""
     name = table(tmp_path, [{**START, "node": "n1"}, {**REMOVE, "node": "n1"}])
 
     batches = list(open_recording(name).batches)
@@ -255,7 +255,7 @@ def test_fields_and_times_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("ms", "UTC"), pa.uint64(), pa.string()])
 def test_times_of_other_tools(kind: pa.DataType, tmp_path: Path) -> None:
-    """Other tools write times as timestamps, numbers of nanoseconds, or text."""
+    """Other tools write times as timestamps, nanoseconds or text."""
     at = 1_795_172_600_000_000_000
     value = (
         at
@@ -325,7 +325,10 @@ def test_a_damaged_table(tmp_path: Path) -> None:
 
 
 def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
-    """No thread is left if reading stops early or a row group is damaged; the groups before it are still read."""
+    """No thread is left if reading stops early or a row group is damaged.
+
+    The groups before it are still read.
+    """
     name = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)
     in_groups(name)
     groups, threads = parquet.read_metadata(name).num_row_groups, threading.active_count()
@@ -405,7 +408,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
-    """A table does not suffice if the original calls are needed, or for options that the conversion did not have."""
+    """A table is not enough for options that need the original calls or were not used for the conversion."""
     calls, events = RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl", RECORDINGS / "nri-events-2.1.9.jsonl"
     for name in (calls, events):
         assert fsm("convert", str(name), "-o", f"{name.name}.parquet", cwd=tmp_path).returncode == 0
@@ -503,9 +506,9 @@ def test_tables_that_another_tool_has_spoilt(change: Callable[[pa.Table], pa.Tab
 
 
 def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """part-10 comes after part-9.
+    """The file part-10 comes after part-9.
 
-    Hidden files are ignored, and parts that separate rows which depend on each other are refused.
+    Hidden files are ignored, and parts that separate dependent rows are refused.
     """
     folder = tmp_path / "parts"
     folder.mkdir()

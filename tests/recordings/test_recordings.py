@@ -40,7 +40,7 @@ NOT_IDEMPOTENT = {
     "containerd-1.6.20.log": (27, 1),
     "cri-calls-1.6.20.jsonl": (27, 1),
 }
-"""Number of stops of removed containers and pods in each recording of 1.6; they are answered with NOT_FOUND."""
+"""The number of stops in each recording of 1.6 that are answered with NOT_FOUND after a removal."""
 
 STARTED_AFTER_STOP = {
     "1.7.24-forgotten.nri.jsonl.gz": 1,
@@ -49,11 +49,14 @@ STARTED_AFTER_STOP = {
     "2.1.9-nri.nri.jsonl.gz": 3,
     "nri-events-2.1.9.jsonl": 1,
 }
-"""For each recording of a plugin, how many containers were started, by the events, after their stop."""
+"""The number of containers in each recording of a plugin that were started after their stop."""
 
 
 CROWDED = re.compile(r"^1\..*-contexts\.")
-"""The recordings that take longest; tests with them are slow, except for the newest version."""
+"""The recordings that take longest.
+
+Tests with them are slow, except for the newest version.
+"""
 
 
 def recordings(*names: str, installed: Collection[str] = ()) -> list[object]:
@@ -74,7 +77,7 @@ EACH_FORM = ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.
 def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
     """Only 1.6 breaks a MUST, because it refuses to stop removed entities.
 
-    Plugins are told of starts after a stop.
+    Plugins are notified of starts after a stop.
     """
     found = judged(content(name), tmp_path)
 
@@ -113,9 +116,15 @@ CLIENT = "2.1.9-killed-containers.calls.jsonl.gz"
 PLUGIN = "nri-events-2.1.9.jsonl"
 
 RAN = "21c0d"
-"""A container of the log: created on line 123, started on 126, start refused on 128, stopped 132, removed 134."""
+"""A container of the log.
+
+It was created on line 123, started on 126, refused a start on 128, was stopped on 132 and removed on 134.
+"""
 EXITED = "6c046"
-"""A container of the log: started on line 96, exited on line 97; a second start is therefore refused on line 100."""
+"""A container of the log.
+
+It was started on line 96 and exited on line 97, so a second start is refused on line 100.
+"""
 POD = "a2b44"
 REMOVED = "14288"
 """A pod that is removed on line 361 of the log."""
@@ -128,9 +137,10 @@ WAS = "Unknown desc = failed to set starting state for container: container is i
 
 
 class Edit(NamedTuple):
-    """An edit that puts ``lines`` in place of the ``drop`` lines after line ``after``, and its expected finding.
+    """An edit of a recording, with its expected finding.
 
-    Ids are abbreviated. A JSON line keeps the keys of the line that it replaces unless it has them itself.
+    It replaces the ``drop`` lines after line ``after`` with ``lines``. Ids are abbreviated. A JSON line keeps the
+    keys of the line that it replaces unless it has them itself.
     """
 
     name: str
@@ -166,7 +176,7 @@ def reply(line: int, event: str, said: str, clause: str, level: str, edit: str, 
 
 
 def met(line: int, event: str, said: str, clause: str, level: str, edit: str, of: str = "container-status") -> Found:
-    """Return the finding that a call cannot have acted in the state that was shown."""
+    """Return the finding that a call cannot have acted in the shown state."""
     return Found(line, of, "state", event, said, clause, level, edit)
 
 
@@ -479,7 +489,7 @@ NO_RECORD = "NotFound desc = get container info: container not found"
 def test_a_stop_that_finds_no_record_afterwards_is_known(
     after: int, container: str, tolerated: str, tmp_path: Path
 ) -> None:
-    """The stop was answered with NOT_FOUND because the record was deleted in the meantime.
+    """The stop was answered with NOT_FOUND because the record was deleted meanwhile.
 
     The report names the deviation of the profile that tolerates this.
     """
@@ -495,7 +505,7 @@ def test_a_stop_that_finds_no_record_afterwards_is_known(
 @pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("with_profile", [False, True])
 def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Path, *, with_profile: bool) -> None:
-    """The NRI layer may relay events in whatever order it is called, so every recording of a plugin holds for it."""
+    """The NRI layer may relay events in any order of its calls, so every recording of a plugin holds for it."""
     version = profile(name) if with_profile else None
     found = judged(content(name), tmp_path, models=("nri-container", "nri-pod"), profile=version)
 
@@ -506,7 +516,7 @@ def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Pa
 
 
 EITHER_WAY = {"PostStartContainer", "StopContainer"}
-"""These two may come in either order, because a short-lived container may exit before its start is relayed."""
+"""Events that may come in either order, as a short-lived container may exit before its start is relayed."""
 
 
 def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: Path) -> None:
@@ -559,7 +569,7 @@ def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_pa
 )
 @pytest.mark.parametrize("pause", [0, 60_000_000])
 def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, pause: int, tmp_path: Path) -> None:
-    """A restart of the runtime excuses the change, as it may have recreated a record that could not be read."""
+    """A restart of the runtime excuses the change, as it may have recreated an unreadable record."""
     call = {"op": "ContainerStatus", "id": "c" * 64, "code": "OK"}
     shown = {"op": "status", "id": "c" * 64, "state": "CONTAINER_EXITED", "created_at": 1, "started_at": 20}
     shown |= {"finished_at": 30, "exit_code": 0}
@@ -573,6 +583,6 @@ def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, p
 
 
 def test_the_fresh_twin_holds(tmp_path: Path) -> None:
-    """The plugin connects before all events, so its recording also holds as a fresh one."""
+    """The recording also holds as a fresh one, because the plugin connects before all events."""
     found = judged(content(PLUGIN), tmp_path, fresh=True, profile=profile(PLUGIN))
     assert {Holds()} == {each.verdict for each in found.judgements}

@@ -1,4 +1,4 @@
-"""A restart of the runtime is assumed only if calls leave time for it, and the verdict reports the assumption."""
+"""A restart of the runtime is assumed only if there is time for it, and the verdict reports the assumption."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MS = 1_000_000
 BEGINNING = 1_795_230_856_000_000_000
 RESTARTED = ("corrupt", "forgotten", "orphan", "restart")
-"""Parts of the names of the recordings in which the runtime was restarted or killed."""
+"""Name parts of the recordings in which the runtime was restarted or killed."""
 
 
 class Call(NamedTuple):
@@ -52,7 +52,7 @@ CREATED = (
 
 
 def assumed(*calls: Call, folder: Path, **how: object) -> list[tuple[int, int]] | None:
-    """Return the intervals, in milliseconds, in which restarts are assumed; ``None`` if *calls* are illegal."""
+    """Return the intervals of assumed restarts in milliseconds, or ``None`` if *calls* are illegal."""
     found = judged(recorded(*calls), folder, **how)
     if violations(found):
         return None
@@ -77,7 +77,7 @@ def test_a_pause_leaves_room_for_a_restart(tmp_path: Path) -> None:
     ],
 )
 def test_a_call_that_was_not_sent_does_nothing(unsent: str, tmp_path: Path) -> None:
-    """A call that was cut off, unlike one that was never sent, may still act later."""
+    """A call that was cut off may still act later, unlike one that was never sent."""
     lost = Call(6, 7, "StartContainer", "UNAVAILABLE", detail="Stream removed")
     runs = Call(8, 9, "ContainerStatus", shows="RUNNING")
 
@@ -103,7 +103,7 @@ def test_no_room_while_a_call_is_in_progress_that_is_answered(tmp_path: Path) ->
 
 
 def test_a_call_that_finds_no_runtime_shows_a_restart(tmp_path: Path) -> None:
-    """This holds however short the pause is."""
+    """Even a short pause is enough."""
     down, after = Call(6, 7, "Version", "UNAVAILABLE", id=""), Call(8, 9, "ContainerStatus", shows="UNKNOWN")
 
     assert [(5, 8)] == assumed(*CREATED, down, after, folder=tmp_path, restarts="seen")
@@ -129,7 +129,7 @@ def test_a_restart_that_is_not_there_explains_no_second_start(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_real_runtimes_are_restarted_where_they_were(name: str, tmp_path: Path) -> None:
-    """Recordings without a restart hold without assuming any, but not all the others do."""
+    """Recordings without a restart hold without assuming one, while some others do not."""
     verdicts = {
         how: not violations(judged(content(name), tmp_path, profile=profile(name), restarts=how))
         for how in ("none", "seen", "maybe")
@@ -150,7 +150,7 @@ def test_stretches_are_found_among_overlapping_calls() -> None:
 
 
 def test_an_assumption_about_one_entity_is_reported(tmp_path: Path) -> None:
-    """The report has the line of the restart, unless the assumption turned out to be unnecessary."""
+    """The report has the line of the restart, unless the assumption was unnecessary."""
     header = (
         '{"trace": 1, "machine": "cri-container", "fresh": true}\n{"entity": "c1", "event": "create", "reply": "ok"}\n'
     )

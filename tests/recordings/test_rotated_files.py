@@ -1,4 +1,4 @@
-"""The files of a rotated recording are judged as one run, in any order; lines keep their numbers in each file."""
+"""The files of a rotated recording are judged as one run, in any order, with their own line numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def _data(path: Path) -> bytes:
 
 
 def _rotated(folder: Path, name: str, *, parts: int = 3) -> list[Path]:
-    """Split the recording as log rotation does: the newest part has no number, and older ones are compressed."""
+    """Split the recording like log rotation.
+
+    The newest part has no number, and older ones are compressed.
+    """
     lines = _data(RECORDINGS / name).splitlines(keepends=True)
     size = -(-len(lines) // parts)
     files = []
@@ -72,7 +75,7 @@ def test_as_the_whole(name: str, tmp_path: Path) -> None:
 
 
 def test_one_after_another_by_themselves_are_judged_otherwise(tmp_path: Path) -> None:
-    """The comparison can fail: judged on its own, the second file begins in the middle of lifecycles."""
+    """The second file begins in the middle of lifecycles, so judging it alone has a different result."""
     files = _rotated(tmp_path, NAMES[0])
     (first, second, third) = (judge(each).judgements[0].covered.cells for each in files)
     together = _judged(files).judgements[0].covered.cells
@@ -81,7 +84,7 @@ def test_one_after_another_by_themselves_are_judged_otherwise(tmp_path: Path) ->
 
 
 def test_a_number_that_is_not_there(tmp_path: Path) -> None:
-    """A gap is noted, and makes the states after it unknown, so that there are fewer violations."""
+    """A gap is noted and makes the next states unknown, so that there are fewer violations."""
     newest, middle, oldest = _rotated(tmp_path, NAMES[0])
     middle.unlink()
     found = _judged([newest, oldest])

@@ -1,4 +1,4 @@
-"""Recordings in every form in which they occur, and the interpretation of their lines."""
+"""Recordings can be read in every form, and their lines are interpreted correctly."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def beside_lines(found: Judged) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
-    """Journald or a collector may wrap the lines, and other text may come between them."""
+    """Journald or a collector may wrap the lines, and other text may be mixed with them."""
     recording = content(RECORDING)
     foreign = ["", KUBELET.decode(), CRI_O.decode(), '{"MESSAGE": null}', "\x00\ufffd garbage {", "[1, 2]"]
     lines = [FORMS[form](line) for line in recording.decode().splitlines()]
@@ -189,7 +189,7 @@ def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
     ],
 )
 def test_a_line_tells_what_it_is_a_line_of(line: bytes, form: RecordingForm) -> None:
-    """The first line that any form recognises decides on the form of the file."""
+    """The first recognised line decides on the form of the file."""
     assert form is recognised("", [b"noise", line])
 
 
@@ -454,7 +454,7 @@ def test_lines_mean_what_containerd_means_by_them(case: str, tmp_path: Path) -> 
 
 
 def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
-    """Ten minutes after a log begins, no call from before it is still in progress."""
+    """Ten minutes after the start of a log, no earlier call is still in progress."""
     vanished = (*failed("StartContainer", RUNS), *failed("StartContainer", GONE))
     early = (*went("StopPodSandbox", P), *vanished)
     late = (*went("StopPodSandbox", P), "later", *vanished)
@@ -477,7 +477,7 @@ def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path)
 
 
 def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> None:
-    """A reply without a request leaves it uncertain what the calls in progress have done, so they accuse nobody."""
+    """After a reply without a request, the effects of calls in progress are unknown, so they cause no violation."""
     stirred = (
         f'StartContainer for "{C}"',
         f'UpdateContainerResources for "{C}" returns successfully',
@@ -500,7 +500,7 @@ def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> No
     ],
 )
 def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
-    """Containerd writes the metadata of a container, which has its id, in two notations."""
+    """Containerd writes the metadata of a container, including its id, in two notations."""
     messages = (BOOT, ran(), *created(metadata=metadata), *went("StartContainer"), *went("StartContainer"))
 
     assert [TWICE] == found(tmp_path, messages)
@@ -516,7 +516,7 @@ def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("call", ["RunPodSandbox", "RunPodsandbox"])
 def test_pods_are_named_in_two_ways(call: str, run: str, tmp_path: Path) -> None:
-    """Whichever way a pod's name is written, the run of the pod is recognised, so it has no unknown containers."""
+    """The run of a pod is recognised in either notation, so the pod has no unknown containers."""
     messages = (
         BOOT,
         f'{call} for {run} returns sandbox id "{P}"',
@@ -652,7 +652,7 @@ def test_errors_tell_a_code_and_a_state(error: str) -> None:
     ("detail", "phase"), [(f"{LATE}: context canceled: unknown", "lost"), ("container is not running", "reply")]
 )
 def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
-    """The text of the error shows this, even if its code is lost."""
+    """The text of the error shows the deadline, even if its code is lost."""
     recording = CriCallReader()
     call = {"op": "RemoveContainer", "id": C, "code": "UNKNOWN", "detail": detail}
 
@@ -664,9 +664,9 @@ def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
     ("end", "expected"), [(60, []), (25, ["create-makes-created"]), (None, ["create-makes-created"])]
 )
 def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected: list[str], tmp_path: Path) -> None:
-    """The state may have been reached at any time between the start and the end of the status call.
+    """The state may have been reached at any time during the status call.
 
-    Without an end, a status counts as an instant.
+    A status call without an end counts as an instant.
     """
     status = {
         "op": "status",
@@ -689,7 +689,7 @@ def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected
 
 
 def test_exits_of_unknown_entities_are_noted() -> None:
-    """They may be exits of containers or of pods."""
+    """The exits may be those of containers or of pods."""
     recording = Log()
 
     assert [] == list(recording.observations(log(f'received exit event container_id:"{C}" id:"{C}" pid:1')))

@@ -1,4 +1,4 @@
-"""A trace is read completely or refused; errors are, for example, a misspelt key and a time in the wrong unit."""
+"""A trace with an error, such as a misspelt key or a wrong unit of time, is refused."""
 
 from __future__ import annotations
 
@@ -44,14 +44,17 @@ WRONG: dict[str, tuple[object, str, str]] = {
 
 
 def written(path: Path, *lines: object, header: dict[str, object] = HEADER, end: str = "\n") -> Path:
-    """Write a trace with *lines*, of which strings are written as they are."""
+    """Write a trace in which strings are literal lines."""
     path.write_text("\n".join(each if isinstance(each, str) else json.dumps(each) for each in (header, *lines)) + end)
     return path
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
-    """The error comes with a remedy; with --lenient, the line is only counted, and the verdict is unknown."""
+    """The error has a remedy.
+
+    With --lenient, the line is only counted and the verdict is unknown.
+    """
     line, what, hint = WRONG[case]
     trace = written(tmp_path / "t.jsonl", GOOD, line, "", GOOD | {"entity": "c9"})
 
@@ -108,7 +111,7 @@ def test_a_trace_of_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
     ],
 )
 def test_a_header_is_read_as_strictly(header: dict[str, object], what: str, tmp_path: Path) -> None:
-    """Unknown keys are errors, except the user's own, which begin with ``x-``."""
+    """Unknown keys are errors, unless they begin with ``x-``."""
     with pytest.raises(InputError, match="the header of the trace cannot be read") as refused:
         judge(written(tmp_path / "t.jsonl", GOOD, header=header))
     assert what in refused.value.problems[0].what
@@ -136,7 +139,7 @@ def test_times_in_any_form_are_the_same(at: object, expected: int, tmp_path: Pat
 
 
 def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
-    """Small numbers are fine as times of a relative clock, but wrong for any other."""
+    """Small numbers are valid times of a relative clock, but of no other."""
     lines = [GOOD | {"at": 3}, GOOD | {"entity": "c2", "start": -7, "end": 0.5}]
 
     judged = judge(written(tmp_path / "t.jsonl", *lines, header=HEADER | {"clock": "relative"}))
@@ -148,9 +151,9 @@ def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path) -> None:
-    """The line may still be in the middle of being written, so the verdict is unknown.
+    """The line may still be being written, so the verdict is unknown.
 
-    A line that is complete must be correct even if nothing ends it.
+    A complete line must be correct even without a line break.
     """
     trace = tmp_path / "t.jsonl"
     cut = judge(written(trace, GOOD, json.dumps(GOOD)[:30], end=""), lenient=lenient)
@@ -185,7 +188,7 @@ def test_a_line_has_its_place_in_the_original(tmp_path: Path) -> None:
 
 
 def test_a_call_whose_reply_was_not_recorded_has_acted(tmp_path: Path) -> None:
-    """A call without a recorded reply counts as one that has acted, and this is noted."""
+    """A call without a recorded reply is assumed to have acted, which is noted."""
     bare = {"entity": "c1", "event": "create"}
     trace = written(tmp_path / "t.jsonl", GOOD | {"entity": "c2"}, bare)
 

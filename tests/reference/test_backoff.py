@@ -1,4 +1,4 @@
-"""Test the reference back-off: its delays, the order of events, lost events, and planted bugs."""
+"""The reference back-off has the right delays and order of events, and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Handler:
     """A handler that fails *times* times for each of the events *bad*.
 
-    ``tried`` lists the events that were handled with their times; ``while_busy`` is called during each of them.
+    ``tried`` lists the handled events with their times. ``while_busy`` is called during each of them.
     """
 
     def __init__(self, bad: Collection[str] = (), times: int = 1_000) -> None:
@@ -41,7 +41,7 @@ class Handler:
 
 
 async def wait(backoff: Backoff[str], handler: Handler, seconds: int) -> None:
-    """Let *seconds* pass on the clock, calling the back-off once a second."""
+    """Advance the clock by *seconds*, and call the back-off once a second."""
     for _ in range(seconds):
         handler.clock.time += 1
         await backoff.tick()
@@ -92,7 +92,10 @@ async def test_handled_events_are_not_retried() -> None:
 
 @pytest.mark.parametrize(("kind", "lost"), [(Backoff, []), (UpstreamBackoff, [("c", "new")])])
 async def test_an_event_deferred_during_a_retry(kind: type[Backoff[str]], lost: list[tuple[str, str]]) -> None:
-    """An event that is deferred during a retry is retried after the failed event; containerd loses it."""
+    """The deferred event is retried after the failed event.
+
+    Containerd loses it.
+    """
     handler = Handler(bad=["old"], times=1)
     backoff = kind(handler, handler.clock)
     backoff.defer("c", "old")
@@ -108,7 +111,10 @@ async def test_an_event_deferred_during_a_retry(kind: type[Backoff[str]], lost: 
 
 @pytest.mark.parametrize(("kind", "order"), [(Backoff, ["old", "new"]), (UpstreamBackoff, ["new", "old"])])
 async def test_an_event_deferred_during_the_first_try(kind: type[Backoff[str]], order: list[str]) -> None:
-    """An event that is deferred during the first try waits behind the failed event; in containerd it comes first."""
+    """The deferred event waits behind the failed event.
+
+    In containerd, it comes first.
+    """
     handler = Handler(bad=["old"], times=1)
     backoff = kind(handler, handler.clock)
     handler.while_busy = lambda: backoff.defer("c", "new")
@@ -173,7 +179,7 @@ def test_passes_the_test_of_its_machine() -> None:
 def test_upstream_conforms_with_its_profile() -> None:
     """The upstream behaviour conforms under its profile.
 
-    The test cannot choose which of the two losses in that profile occurs.
+    The test cannot choose which of the profile's two losses occurs.
     """
     tested = conform(load("event-backoff"), lambda: BackoffSUT("upstream"), profile="upstream", examples=0)
 
@@ -190,7 +196,7 @@ def test_upstream_does_not_conform_without_its_profile() -> None:
 
 
 class Overtakes(Backoff[int]):
-    """A new event is handled at once and replaces those that wait."""
+    """A back-off that handles a new event at once, in place of the waiting events."""
 
     async def handle(self, key: str, event: int) -> None:
         if key in self._keys:
@@ -199,7 +205,7 @@ class Overtakes(Backoff[int]):
 
 
 class Hurries(Backoff[int]):
-    """A deferred event restarts the wait of the events before it."""
+    """A back-off in which a deferred event restarts the wait of earlier events."""
 
     def defer(self, key: str, event: int) -> None:
         super().defer(key, event)
@@ -222,7 +228,7 @@ class DoublesForever(Backoff[int]):
 
 
 class ForgetsTheQueue(Backoff[int]):
-    """Events that were deferred during a retry are lost."""
+    """A back-off that loses events deferred during a retry."""
 
     def _succeed(self, key: str, backlog: Backlog[int]) -> None:
         super()._succeed(key, backlog)
@@ -237,7 +243,7 @@ class GivesUp(Backoff[int]):
 
 
 class StopsAtTheFirst(Backoff[int]):
-    """All events of a queue after the first are lost."""
+    """A back-off that loses all events of a queue after the first."""
 
     def _succeed(self, key: str, backlog: Backlog[int]) -> None:
         super()._succeed(key, backlog)

@@ -1,4 +1,4 @@
-"""Test the reference container: its record after each event, its recovery after a restart, and its conformance."""
+"""The reference container keeps correct records, recovers after a restart, and conforms to its machine."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_first_exit_counts(container: Container) -> None:
 
 
 def test_an_exit_that_cannot_be_written_changes_nothing(container: Container, world: SimulatedWorld) -> None:
-    """If an exit cannot be written, the record does not change, and the exit has to be reported again."""
+    """The record does not change, and the exit has to be reported again."""
     running(container)
     world.root.rename(world.root.with_name("away"))
     with pytest.raises(FileNotFoundError):
@@ -137,7 +137,7 @@ def test_flags_are_in_memory_only(container: Container) -> None:
 
 
 def test_a_stop_finds_no_process(container: Container, world: SimulatedWorld) -> None:
-    """Without a process to stop, a running container waits for its exit, and an unknown one has exited with 255."""
+    """A running container without a process waits for its exit, and an unknown one has exited with 255."""
     running(container)
     world.process = None
     container.call("stop")
@@ -203,7 +203,7 @@ def test_a_removal_that_cannot_delete_the_file_can_be_repeated(
 
 
 def test_nothing_is_promised_of_what_is_absent() -> None:
-    """Under this profile a removal never leaves a skipped container behind, so no restart can bring it back."""
+    """Under this profile, a removal never leaves a skipped container that a restart could bring back."""
     test = "create=created; restart=skipped; remove=left; restart=created"
     tested = replay(machine("container-status"), ContainerSUT, steps(test), profile="containerd-1.7")
 
@@ -251,7 +251,10 @@ RECOVERY: list[tuple[Status | None, FOUND, str, Mapping[str, object]]] = [
 def test_recovery_from_checkpoint_and_process(
     world: SimulatedWorld, status: Status | None, task: FOUND, state: str, changed: Mapping[str, object]
 ) -> None:
-    """Recovery depends on the checkpoint and the process; a checkpoint that cannot be read is left as it is."""
+    """Recovery depends on the checkpoint and the process.
+
+    An unreadable checkpoint is not changed.
+    """
     world.root.mkdir()
     file = world.root / "status"
     file.write_bytes(encode(status) if status else b"damaged")
@@ -291,9 +294,9 @@ def test_without_containerds_record_the_file_is_removed(container: Container, wo
 
 
 def test_a_record_that_containerd_cannot_read_is_skipped(container: Container, world: SimulatedWorld) -> None:
-    """A container with a record that containerd cannot read is not found, but cannot be created again either.
+    """A container with a record that containerd cannot read is not found, but cannot be created either.
 
-    The next restart may find it, unless it has been removed by then.
+    The next restart may find it, unless it has been removed.
     """
     container.call("create")
     world.faults.add("look")
@@ -372,7 +375,7 @@ class RecordsTheLastExit(Container):
 
 
 class LeaksItsRecord(Container):
-    """Callers get the record itself instead of a copy."""
+    """A container that returns its record itself instead of a copy."""
 
     def record(self) -> Status | None:
         storage = self.storage
@@ -387,7 +390,7 @@ class ForgetsTheExit(Container):
 
 
 class WritesAMessage(Container):
-    """The beginning of a start writes a message."""
+    """A container that writes a message when a start begins."""
 
     def _flag(self, **fields: bool) -> None:
         super()._flag(**fields)
@@ -431,7 +434,7 @@ def test_a_crash_after_the_process_started_finds_it_running() -> None:
 
 
 def test_effects_are_audited_by_one_hook() -> None:
-    """All SUTs share one audit hook, because hooks cannot be removed and each of them slows everything down."""
+    """All SUTs share one audit hook, because hooks cannot be removed and slow everything down."""
 
     def die() -> None:
         sut = ContainerSUT()

@@ -1,4 +1,4 @@
-"""Plant bugs in the reference container: the conformance test finds each bug with the shortest test."""
+"""The conformance test finds each bug planted in the reference container with the shortest test."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -59,14 +59,14 @@ class StartsExited(Container):
 
 
 class ExecInCreated(Container):
-    """A command may be run in a container that is not running."""
+    """A container that runs commands even if it is not running."""
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         return False if event == "exec" and self.state == "created" else super().begin(event, resources)
 
 
 class ExitRecreates(Container):
-    """An exit that is reported after the removal creates a new record."""
+    """A container that is recreated by an exit reported after its removal."""
 
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
@@ -96,7 +96,7 @@ class LosesThePid(Container):
 
 
 class UpdatesFirst(Container):
-    """New limits are written before they are applied, even if applying them fails."""
+    """A container that writes new limits before they are applied."""
 
     def _update(self, names: set[str]) -> str:
         self.write(resources=self.resources)
@@ -128,7 +128,7 @@ class PretendsToKill(Container):
 
 
 class KeepsContainerdsRecord(Container):
-    """Containerd's own record survives the removal."""
+    """A container whose removal keeps containerd's own record."""
 
     def _end_removal(self, _names: set[str]) -> str:
         with suppress(WorldError):
@@ -138,7 +138,7 @@ class KeepsContainerdsRecord(Container):
 
 
 class ClearsFirst(Container):
-    """The file is removed before containerd's record, so a crash in between leaves a container without a file."""
+    """A container that removes its file before containerd's record, so a crash may leave no file."""
 
     def _end_removal(self, names: set[str]) -> str:
         self.clear()
@@ -162,7 +162,7 @@ class WritesInPlace(Container):
 
 
 class WritesTwice(Container):
-    """An update of limits writes the file three times, with wrong content in between."""
+    """A container that writes its file three times for an update of limits, with wrong content in between."""
 
     def _update(self, names: set[str]) -> str:
         outcome = super()._update(names)
@@ -189,7 +189,7 @@ class FailsWithOne(Container):
 
 
 class ForgetsTheSkipped(Container):
-    """A container that one restart could not read is forgotten at the next restart."""
+    """A container that is forgotten at the second restart after its record became unreadable."""
 
     @classmethod
     def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:

@@ -1,4 +1,4 @@
-"""The reference container is linearizable with several threads, but not without its lock."""
+"""The reference container is linearizable with several threads, and not without its lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the reference CRI service: its folders, sockets and tasks, the results of Run, and planted bugs."""
+"""The reference CRI service handles folders, sockets and tasks, and planted bugs are found."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A service on an event loop, with two CNI folders below *root* and no plugins."""
+    """A service on an event loop, with two CNI folders and no plugins."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -106,7 +106,7 @@ async def placed(root: Path) -> AsyncIterator[Place]:
 
 
 async def soon(holds: Callable[[], object]) -> None:
-    """Wait until *holds* returns true, giving up after a number of turns of the event loop."""
+    """Wait for *holds* to return true during a limited number of turns of the event loop."""
     for _ in range(2_000):
         if holds():
             return
@@ -165,7 +165,10 @@ async def test_run_returns_the_reason_with_all_other_errors(tmp_path: Path) -> N
 
 
 async def test_run_does_not_wait_forever_for_a_handler(tmp_path: Path) -> None:
-    """Run waits ten seconds for a handler to end, where containerd waits forever."""
+    """Run waits ten seconds for a handler to end.
+
+    Containerd waits forever.
+    """
     async with placed(tmp_path) as place:
         service = CRIService(place.parts(), clock=TurnedClock(hurried=True))
         running = await served(service)
@@ -197,7 +200,10 @@ ALL_BUT_NRI = ["StreamingServer", "Syncer", "Syncer", "EventMonitor", "Queue"]
 
 @pytest.mark.parametrize(("kind", "left"), [(CRIService, []), (UpstreamService, ALL_BUT_NRI)])
 async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: type[CRIService], left: list[str]) -> None:
-    """If NRI cannot be started, Run stops everything that it has started; containerd leaves it running."""
+    """If NRI cannot be started, Run stops everything that it has started.
+
+    Containerd leaves it running.
+    """
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())
@@ -212,7 +218,10 @@ async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: typ
 
 @pytest.mark.parametrize(("kind", "waits"), [(CRIService, False), (UpstreamService, True)])
 async def test_an_error_that_is_not_read(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
-    """The monitor ends even if nobody reads its error; in containerd it waits forever."""
+    """The monitor ends even if nobody reads its error.
+
+    In containerd, it waits forever.
+    """
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())
@@ -315,7 +324,7 @@ async def test_a_syncer_without_its_folder_fails(tmp_path: Path, way: str) -> No
 
 @pytest.mark.parametrize("breaks", [False, True])
 async def test_a_server_that_cannot_listen_fails(tmp_path: Path, breaks: object) -> None:
-    """The server fails if its address is in use or its socket breaks, but not if a client disconnects early."""
+    """The server fails if its address is in use or its socket breaks, but not at an early disconnection."""
     async with placed(tmp_path):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             server = StreamingServer(("127.0.0.1", 0) if breaks else taken.getsockname())
@@ -394,7 +403,7 @@ async def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
 async def test_what_is_left_when_construction_fails(
     tmp_path: Path, kind: type[Construction], left: tuple[int, int]
 ) -> None:
-    """Nothing is left of a failed construction, here one whose second folder cannot be watched.
+    """Nothing is left of a failed construction, whose second folder cannot be watched.
 
     In containerd, the first folder is still watched and the event queue keeps running.
     """
@@ -432,7 +441,7 @@ def test_upstream_and_mended_services_do_not_conform_to_each_other() -> None:
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library that watches folders is an optional extra, so the error must name it."""
+    """The library that watches folders belongs to an optional extra, so the error must name it."""
     for name in [each for each in sys.modules if "criservice" in each]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "asyncinotify", None)
@@ -460,14 +469,14 @@ class LeavesTheServer(CRIService):
 
 
 class LeavesNRI(CRIService):
-    """NRI is not stopped, just as in containerd."""
+    """A service that does not stop NRI, as in containerd."""
 
     def _stop_all(self) -> list[OSError]:
         return all_but(Registration, self)
 
 
 class LeavesTheQueue(CRIService):
-    """The event queue is not shut down, just as in containerd."""
+    """A service that does not shut down the event queue, as in containerd."""
 
     def _stop_all(self) -> list[OSError]:
         return all_but(Queue, self)
@@ -485,14 +494,14 @@ class StopsAtTheFirstError(CRIService):
 
 
 class StaysInitialized(CRIService):
-    """The service still counts as initialised after it has stopped."""
+    """A service that still counts as initialised after it has stopped."""
 
     def is_initialized(self) -> bool:
         return self.flag.state == "yes" or self.position.state in {"draining", "returned"}
 
 
 class ReadyTooEarly(CRIService):
-    """The service signals that it is ready before it accepts calls."""
+    """A service that signals readiness before it accepts calls."""
 
     def _serve(self, ready: Callable[[], None]) -> None:
         ready()
@@ -500,7 +509,7 @@ class ReadyTooEarly(CRIService):
 
 
 class ReadyWithoutLooking(CRIService):
-    """The service reports itself ready although a component has ended."""
+    """A service that reports itself ready although a component has ended."""
 
     def _all_on(self) -> bool:
         return self.position.state == "launched" or super()._all_on()
@@ -517,7 +526,7 @@ class LosesTheReason(CRIService):
 
 
 class BlamesTheServer(CRIService):
-    """The server's error is returned as the reason even if another component failed too."""
+    """A service that returns the server's error even if another component failed too."""
 
     async def run(self, ready: Callable[[], None]) -> None:
         try:
@@ -547,7 +556,7 @@ class ClosesOnce(CRIService):
 
 
 class ClosesOnlyWhileRunning(CRIService):
-    """Closing the service has no effect before Run."""
+    """A service on which closing has no effect before Run."""
 
     def close(self) -> None:
         if self.position.state != "idle":
@@ -560,7 +569,7 @@ class IgnoresTheSyncers(CRIService):
 
 
 class ClosedWatcherIsNormal(CRIService):
-    """A syncer whose watcher is closed ends without an error, as in containerd."""
+    """A service whose syncer ends without an error if its watcher is closed, as in containerd."""
 
     syncer = UpstreamSyncer
 
@@ -603,7 +612,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[CRIService]) -> None:
 
 
 class LeaksTheWatchers(Construction):
-    """A failed construction stops only the event queue."""
+    """A service that stops only the event queue after a failed construction."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -611,7 +620,7 @@ class LeaksTheWatchers(Construction):
 
 
 class LeaksTheQueue(Construction):
-    """A failed construction closes only the watchers."""
+    """A service that closes only the watchers after a failed construction."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -619,7 +628,7 @@ class LeaksTheQueue(Construction):
 
 
 class KeepsTheFirst(Construction):
-    """Only the last of several watchers is closed."""
+    """A service that closes only the last of several watchers."""
 
     @property
     def running(self) -> Iterator[Component]:
@@ -648,7 +657,7 @@ def test_a_construction_conforms(profile: str | None) -> None:
 
 @pytest.mark.parametrize("kind", LEAKS, ids=lambda kind: kind.__name__)
 def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
-    """Each leak is found with the shortest test, except one: the machine does not count folders."""
+    """Each leak is found with the shortest test, except for a leak of folders, which the machine does not count."""
     found = conform(load("service-construction"), lambda: ConstructionSUT(kind=kind), examples=200, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [LEAKS[kind]]
@@ -692,7 +701,7 @@ def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMoni
 
 
 def test_an_event_that_only_containerd_has_is_left_out() -> None:
-    """The deviation exists only in containerd, so its event is left out of the reference's test."""
+    """The event of a deviation that only containerd has is left out of the test."""
     tested = conform(load("event-monitor"), "reference", profile="upstream", examples=0)
 
     assert ((), ["foreign"]) == (tested.failures, [each.event for each in tested.left_out])

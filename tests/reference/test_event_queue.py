@@ -1,4 +1,4 @@
-"""Test the reference queue of container events: what each subscriber reads, its conformance, and planted bugs."""
+"""The reference event queue delivers events to its subscribers, and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ async def test_every_subscriber_gets_all_events() -> None:
 
 
 async def test_the_first_subscriber_gets_what_was_retained() -> None:
-    """The first subscriber receives the retained events; any other receives only what is sent after it subscribed."""
+    """The first subscriber receives the retained events.
+
+    All others receive only events sent after their subscription.
+    """
     queue = EventQueue[int](lost)
     await send(queue, EXPECTED[:2])
     first = queue.subscribe()
@@ -187,7 +190,7 @@ async def test_more_events_can_be_retained_than_a_buffer_holds() -> None:
 
 
 async def test_upstream_a_slow_subscriber_blocks_everything() -> None:
-    """In containerd, the 101st event blocks its sender, and later events, until the reader takes one or leaves."""
+    """In containerd, the 101st event blocks all senders until the reader takes an event or leaves."""
     queue = UpstreamEventQueue[int](lost)
     slow, quick = queue.subscribe(), queue.subscribe()
     await send(queue, range(CAPACITY))
@@ -305,7 +308,7 @@ class DropsTheOldest(EventQueue[int]):
 
 
 class DropsSilently(EventQueue[int]):
-    """An event that does not fit into the buffer is dropped without calling *discard*."""
+    """A queue that drops events without calling *discard* if its buffer is full."""
 
     async def _deliver(self, subscription: Subscription[int], event: int) -> None:
         if subscription.state != "full":
@@ -349,7 +352,7 @@ class KeepsAfterShutdown(EventQueue[int]):
 
 
 class SendsToTheGone(EventQueue[int]):
-    """The next event after a subscriber has left still goes to that subscriber, and is lost."""
+    """A queue that loses an event to a subscriber that has left."""
 
     ghosts = 0
 
@@ -372,7 +375,7 @@ class Reopens(EventQueue[int]):
 
 
 class BlocksEverything(UpstreamEventQueue[int]):
-    """Behaves like containerd's queue, except that it does not send to subscribers that have left."""
+    """A queue that behaves like containerd's, but does not send to subscribers that have left."""
 
     chance = staticmethod(lambda: False)
 

@@ -1,4 +1,4 @@
-"""Test the programs of simulated containers: the supported shell commands, and any other text from a client."""
+"""Simulated containers run the supported shell commands, and handle any other text."""
 
 from __future__ import annotations
 

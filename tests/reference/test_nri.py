@@ -1,4 +1,4 @@
-"""The reference NRI layer conforms to its machines in every cell and outcome, and planted bugs are found."""
+"""The reference NRI layer conforms to its machines, and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ EDGES = edges()
 
 
 def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observer: str) -> Verdict:
-    """Take an *edge* from its state, and return a monitor's verdict on the requests that *observer* received."""
+    """Take an edge from its state, and return a monitor's verdict on the requests to *observer*."""
     name, release, edge = case
     plan = plan_of(name, release)
     path = plan.path(plan.start, edge.source)
@@ -93,7 +93,6 @@ def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observ
 
 
 def test_the_number_of_cells() -> None:
-    """The number of outcomes is as expected, counted over all calls and signals in each state."""
     own = [edge for name, release, edge in EDGES if (name, release) == ("nri-container", "")]
 
     assert len({cell for edge in own for cell in edge.cells}) == 13 * 4
@@ -143,7 +142,7 @@ def test_passes_the_test_of_its_machine(name: str, release: str) -> None:
 
 
 def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
-    """The newest release relays updates of pods, which the old one refuses."""
+    """The newest release relays updates of pods, which the old one forbids."""
     factory = SUTS["nri-pod", ""]
 
     found = conform(load("nri-pod"), factory, profile="containerd-1.7", examples=0)
@@ -258,7 +257,7 @@ class NeverSynchronises(Listed):
 
 
 class StartsWithCreation(NRI):
-    """A layer that makes up for a missing creation by relaying one before the start."""
+    """A layer that relays a missing creation before the start."""
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING

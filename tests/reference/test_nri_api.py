@@ -39,7 +39,7 @@ UNARRANGED = {
         *("register-domain=fatal", "start=again", "start=left", "stop=left"),
     },
 }
-"""The outcomes that tests cannot request, by release, because either the reference or the release lacks them."""
+"""The outcomes of each release that tests cannot request, because the reference or the release lacks them."""
 
 
 @pytest.mark.slow
@@ -58,7 +58,7 @@ def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
 
 
 class CrashesAfterStop(NRI):
-    """Stopping deletes the plugins, so that the next call crashes, as in containerd."""
+    """An interface that deletes the plugins at the stop, so that the next call crashes, as in containerd."""
 
     def stop(self) -> None:
         if self.state == "stopped":
@@ -79,7 +79,7 @@ class AcceptsAfterStop(NRI):
 
 
 class StopsNothing(NRI):
-    """Stopping keeps the plugins."""
+    """An interface that keeps the plugins at the stop."""
 
     def stop(self) -> None:
         self._plugins.close = MagicMock()  # type: ignore[method-assign]  # the planted bug
@@ -93,7 +93,7 @@ class StartsAgain(NRI):
 
 
 class LeavesPlugins(NRI):
-    """The plugins are kept if the socket cannot be opened, as in containerd."""
+    """An interface that keeps the plugins if the socket cannot be opened, as in containerd."""
 
     def _open_socket(self) -> None:
         before = self._plugins.joined
@@ -117,7 +117,7 @@ class StartsUnsynchronised(NRI):
 
 
 class StartsWhileBlocked(NRI):
-    """The interface can be started while synchronisation is blocked, as in containerd."""
+    """An interface that can be started while synchronisation is blocked, as in containerd."""
 
     def start(self) -> None:
         if self.state == "held":
@@ -159,7 +159,7 @@ class JoinsBeforeStart(NRI):
 
 
 class UpdatesAfterStop(NRI):
-    """Connected plugins may request updates even after the stop, as in containerd."""
+    """An interface that accepts updates from plugins after the stop, as in containerd."""
 
     def update_containers(self, updates: Any, plugin: Any = None) -> None:  # noqa: ANN401  # updates
         if self.state == "stopped":
@@ -181,7 +181,7 @@ class EnabledAlways(NRI):
 
 
 class EnabledWhileStarted(NRI):
-    """Once stopped, the interface counts as disabled."""
+    """An interface that counts as disabled after the stop."""
 
     def is_enabled(self) -> bool:
         return self.state != "stopped" and super().is_enabled()
@@ -195,7 +195,7 @@ class KeepsItsTimeouts(NRI):
 
 
 class SharesTimeouts(NRI):
-    """All interfaces share their timeouts, as in containerd."""
+    """An interface that shares its timeouts with all others, as in containerd."""
 
     last: list[NRI]
 
@@ -261,7 +261,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI], profile: str) -> N
 
 
 class ExitsAtDuplicates(NriApiSUT):
-    """A duplicate domain ends the process, as in containerd."""
+    """An interface that ends the process at a duplicate domain, as in containerd."""
 
     def _register_domain(self) -> None:
         try:
@@ -324,7 +324,7 @@ def test_a_start_without_a_socket_can_be_repeated(tmp_path: Path) -> None:
 
 
 def test_timeouts_can_be_changed() -> None:
-    """Zero stands for the default timeout; a negative one is refused and changes nothing."""
+    """Zero stands for the default timeout, and a negative timeout is refused."""
     nri = NRI(Config(plugin_request_timeout=7))
     nri.configure_timeouts(registration=3)
 
@@ -390,7 +390,7 @@ def test_blocks_from_many_threads_are_counted() -> None:
 
 
 def test_a_reentrant_call_after_the_stop_is_reentrant() -> None:
-    """A reentrant call after the stop gets the error about reentrancy, which is the more serious mistake."""
+    """The call gets the error about reentrancy, which is the more serious mistake."""
     nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()

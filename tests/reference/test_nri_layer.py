@@ -1,4 +1,4 @@
-"""Test the reference NRI layer: the order of plugins, their answers, domains, configuration, start and stop."""
+"""The reference NRI layer handles plugins, domains, configuration, start and stop."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_plugins_are_called_by_index_and_subscription(layers: Callable[..., NRI]
 
 
 def test_an_error_ends_the_relay_and_keeps_its_code(layers: Callable[..., NRI]) -> None:
-    """A request ends at the first error and keeps its code, but the next request reaches the later plugins again."""
+    """A request ends at the first error and keeps its code, but the next request reaches all plugins."""
     heard: Heard = []
     bad = FakePlugin(index="10", heard=heard, answers={"StartContainer": fails("RESOURCE_EXHAUSTED")})
     nri = layers(bad, FakePlugin(index="20", heard=heard))
@@ -155,7 +155,7 @@ def test_a_lost_plugin_is_skipped_and_removed(layers: Callable[..., NRI], lost: 
 
 
 def test_a_plugin_that_does_not_answer_in_time_is_lost(layers: Callable[..., NRI]) -> None:
-    """A plugin that does not answer in time is lost; the call succeeds, and a late answer is dropped."""
+    """The connection of the plugin is closed, the call succeeds, and a late answer is dropped."""
     free = threading.Event()
 
     def waits(_: Request) -> Answer:
@@ -237,7 +237,10 @@ def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], mo
 
 
 def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None:
-    """A plugin is synchronised once, when it joins; its updates are made, and the listed states are remembered."""
+    """A plugin is synchronised once, when it joins.
+
+    Its updates are made, and the listed states are remembered.
+    """
     running = replace(ONE, state=ContainerState.RUNNING)
     update = Update(container_id="c1", resources={"cpu.shares": 2})
     domain = domain_of_two(containers=(running,))
@@ -256,7 +259,7 @@ def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None
     [*zip(ContainerState, ("absent", "created", "running", "running", "stopped"), strict=True)],
 )
 def test_a_start_restores_what_the_domains_list(listed: ContainerState, remembered: str) -> None:
-    """A start restores the listed states even if there are no plugins; other containers keep theirs."""
+    """A start restores the listed states even without plugins, and other containers keep their states."""
     nri = NRI(domains=Domains([domain_of_two(containers=(replace(ONE, state=listed),))]))
     nri.relay("create-container", POD, ONE)
     nri.relay("create-container", POD, TWO)
@@ -313,7 +316,7 @@ def test_a_disconnected_plugin_is_not_called(layers: Callable[..., NRI]) -> None
 
 
 def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
-    """Only plugins that connect by themselves are affected; installed ones still join."""
+    """Only plugins that connect by themselves are affected, and installed ones still join."""
     nri = layers(FakePlugin(), disable_connections=True)
 
     with pytest.raises(RegistrationError, match="connections are disabled"):
@@ -334,7 +337,7 @@ def test_adjustments_are_merged(layers: Callable[..., NRI]) -> None:
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool) -> None:
-    """Two plugins conflict over a field even if they set it to the same value."""
+    """Two plugins conflict over a field even if they set the same value."""
     wants = {index: Answer(adjust={"env.A": "x" if same else index}) for index in ("10", "20")}
     nri = layers(*(FakePlugin(index=index, answers={"CreateContainer": always(each)}) for index, each in wants.items()))
 
@@ -345,7 +348,7 @@ def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool
 
 
 def test_a_creation_updates_and_evicts_other_containers(layers: Callable[..., NRI]) -> None:
-    """A creation evicts containers before it updates others, and tolerates a failed eviction."""
+    """A creation evicts containers before it updates others, even if an eviction fails."""
     update, eviction = (
         Update(container_id="c2", resources={"cpu.shares": 2}),
         Eviction(container_id="c2", reason="room"),
@@ -385,7 +388,7 @@ def test_a_container_being_created_cannot_be_updated(layers: Callable[..., NRI])
 
 
 def test_an_update_returns_its_own_resources_and_updates_others(layers: Callable[..., NRI]) -> None:
-    """An update returns the resources with the changes of plugins, and the requested values of all other fields."""
+    """An update returns the requested resources, with the changes that plugins have made."""
     own = Update(container_id="c1", resources={"cpu.shares": 4})
     other = Update(container_id="c2", resources={"cpu.shares": 1})
     domain = domain_of_two()
@@ -441,7 +444,7 @@ def test_answers_that_an_event_does_not_allow_are_ignored(layers: Callable[..., 
 
 
 def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> None:
-    """Updates that a plugin requests at the stop are made before the removal is relayed."""
+    """Updates that a plugin requests at the stop are made before the relay of the removal."""
     order: list[object] = []
     domain = domain_of_two()
     domain.done = order
@@ -476,7 +479,7 @@ def test_a_plugin_requests_updates(layers: Callable[..., NRI]) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_plugin_that_is_called_cannot_call_the_layer(layers: Callable[..., NRI], call: str) -> None:
-    """A plugin that calls the layer while it is being called gets an error, since the layer would wait for itself."""
+    """The plugin gets an error, because otherwise the layer would wait for itself."""
     errors: list[Exception] = []
     answering: list[NRI] = []
 
@@ -572,7 +575,7 @@ def test_the_default_configuration() -> None:
 
 
 def test_timeouts() -> None:
-    """Zero stands for the default, negative timeouts are refused, and layers do not share their timeouts."""
+    """Zero stands for the default timeout, negative timeouts are refused, and layers do not share timeouts."""
     config = Config(plugin_registration_timeout=0, plugin_request_timeout=0)
 
     assert (config.registration_timeout, config.request_timeout) == (5, 2)
@@ -597,7 +600,7 @@ def test_a_disabled_layer_does_nothing(call: str) -> None:
 
 
 def test_an_old_release() -> None:
-    """Release 1.7.2 has neither updates of pods nor blocks, and restores nothing at the start."""
+    """Release 1.7.2 has neither updates of pods nor blocks, and a start restores nothing."""
     plugin = FakePlugin()
     domain = domain_of_two(containers=(replace(ONE, state=ContainerState.RUNNING),))
     nri = NRI(Config(release="containerd-1.7"), Domains([domain]), [plugin])
@@ -615,7 +618,7 @@ def test_an_old_release() -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("state", ["absent", "running"])
 def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
-    """Every call after the stop is an error, or does nothing if it cannot return one.
+    """Every call after the stop is an error, or has no effect if it cannot return one.
 
     Containerd deletes its plugins at the stop. There, a second stop or a call that has to be relayed crashes, and a
     call that is ignored replies ok.
@@ -672,7 +675,10 @@ def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
 
 
 def test_an_exit_that_the_stop_overtakes_is_dropped() -> None:
-    """An exit that the stop overtakes is dropped without an error; in containerd it ends the process."""
+    """The exit is dropped without an error.
+
+    In containerd, it ends the process.
+    """
     free = threading.Event()
 
     class Late(NRI):

@@ -1,4 +1,4 @@
-"""Test the reference connection of a plugin: joining, requests, leaving, and planted bugs."""
+"""The reference connection of a plugin can join, make requests and leave, and planted bugs are found."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -185,7 +185,7 @@ class ClosesSilently(Connection):
 
 
 class OutlivesTheStop(Connection):
-    """The connection survives the stop, as in NRI."""
+    """A connection that survives the stop, as in NRI."""
 
     def stop(self) -> None:
         if not self.listed:
@@ -231,7 +231,7 @@ def ids(pods: Sequence[Pod], containers: Sequence[Container]) -> list[str]:
 
 
 class Slow(FakePlugin):
-    """A plugin whose calls each take ``takes`` seconds on the clock."""
+    """A plugin whose calls take ``takes`` seconds each."""
 
     def __init__(self, clock: TurnedClock, takes: float, **how: object) -> None:
         super().__init__(**how)  # type: ignore[arg-type]  # the fields of a plugin
@@ -265,7 +265,7 @@ def things(number: int, most: float = 4) -> list[Part]:
 
 
 def test_all_parts_share_one_timeout() -> None:
-    """All parts share a timeout: three messages of one second each exceed two seconds."""
+    """All parts share one timeout, so three messages of one second exceed two seconds."""
     clock = TurnedClock()
     plugin = Slow(clock, 0.6)
     connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2), clock=clock))
@@ -355,9 +355,9 @@ def test_only_the_newest_release_has_validation() -> None:
 
 
 def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> None:
-    """In NRI, a second registration renames a plugin at once, but reorders it only when another plugin joins.
+    """In NRI, a second registration renames a plugin at once, but its order changes only later.
 
-    A third registration blocks until the timeout.
+    The order changes when another plugin joins. A third registration blocks until the timeout.
     """
     clock = TurnedClock()
     plugins = Plugins[Request, Answer, Connection]()
@@ -386,7 +386,7 @@ def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> 
 
 @pytest.mark.parametrize(("launched", "left"), [(True, []), (False, ["done"])])
 def test_upstream_a_plugin_that_connected_by_itself_survives_the_stop(*, launched: bool, left: list[str]) -> None:
-    """In NRI, a plugin that connected by itself survives the stop: its updates are made, but it gets no requests."""
+    """In NRI, the updates of this plugin are made after the stop, but it gets no requests."""
     plugins = Plugins[Request, Answer, Connection]()
     plugin = FakePlugin()
     connection = UpstreamConnection(plugin, Terms())
@@ -418,7 +418,7 @@ class Closed(FakePlugin):
 
 
 def test_every_connection_is_closed_once() -> None:
-    """The connection is closed once, whether the layer stops or the plugin is lost or fails to join."""
+    """The connection is closed once, even if the plugin is lost or fails to join."""
 
     def fails() -> Sequence[Update]:
         raise NRIError("not now")
@@ -474,7 +474,7 @@ def test_a_layer_synchronises_in_parts() -> None:
 
 
 def test_no_thread_outlives_its_test() -> None:
-    """The thread of a connection ends at the latest when the next test begins."""
+    """The thread of a connection ends before the next test begins."""
     before = {*threading.enumerate()}
     sut = NriPluginSUT()
     for _ in range(3):
@@ -491,7 +491,7 @@ def test_no_thread_outlives_its_test() -> None:
 
 
 def test_work_that_suspends_is_an_error() -> None:
-    """No event loop would finish work that suspends, so it is an error."""
+    """It is an error because no event loop would finish the work."""
     work = asyncio.sleep(0)
     with closing(work), pytest.raises(RuntimeError, match="suspends"):
         finish(work)

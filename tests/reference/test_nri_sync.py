@@ -1,4 +1,4 @@
-"""Test the locks of the reference and of containerd, which keep plugins from joining, step by step on threads."""
+"""Plugins are kept from joining by the locks of the reference and of containerd."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def machine(profile: str) -> Machine:
 
 @pytest.mark.parametrize("profile", ["", "calls-first", "mended"])
 def test_passes_the_test_of_its_system(profile: str) -> None:
-    """Containerd's own lock passes as well, as long as blocks are not nested."""
+    """Containerd's own lock passes as well, unless blocks are nested."""
     found = conform(machine(profile), lambda: PluginSyncSUT(profile), examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -64,7 +64,7 @@ class JoinsForever(UpstreamSyncLock):
 
 
 class WaitsForever(UpstreamSyncLock):
-    """A plugin that had to wait still counts as waiting after it has joined."""
+    """A lock that counts a plugin as waiting even after it has joined."""
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
@@ -83,7 +83,7 @@ BUGS: dict[type[SyncLock], tuple[str, str]] = {
     JoinsForever: ("", "registers; begins; has-joined; begins"),
     WaitsForever: ("", "begins; registers; ends; is-synchronised; has-joined; begins"),
 }
-"""The profile under which each buggy lock fails, and the shortest test for it, without the numbers of calls."""
+"""The profile under which each buggy lock fails, and its shortest test without the numbers of calls."""
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_a_bug_is_found_by_a_short_test(kind: type[SyncLock]) -> None:
 
 @pytest.mark.parametrize("against", ["", "calls-first"])
 def test_a_system_and_its_reference_have_one_profile(against: str) -> None:
-    """A reference conforms only under its own profile, even if another one is given by name."""
+    """A reference conforms only under its own profile, even if another one is named."""
     system = load_system("plugin-sync")
     named = conform(system, "reference", profile=against or None, examples=0)
     other = conform(system, PluginSyncSUT if against else lambda: PluginSyncSUT("calls-first"), profile=against or None)

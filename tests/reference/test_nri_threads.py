@@ -1,4 +1,4 @@
-"""Test the reference NRI layer with threads: joining plugins, concurrent calls, and exits in any order."""
+"""The reference NRI layer handles joining plugins, concurrent calls and exits in any order."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from fsm.runtimes.reference.nri.messages import Pod, Update
 
 LONG = 10.0
-"""Timeout for what must happen, in seconds."""
+"""The number of seconds to wait for something that must happen."""
 
 SHORT = 0.1
-"""Number of seconds to wait for something that must not happen."""
+"""The number of seconds to wait for something that must not happen."""
 
 
 def in_threads(*calls: Callable[[], object]) -> list[threading.Thread]:
@@ -46,7 +46,7 @@ def ended(threads: list[threading.Thread], seconds: float = LONG) -> bool:
 
 
 def test_no_plugin_joins_while_synchronisation_is_blocked() -> None:
-    """A registration while synchronisation is blocked times out without joining the plugin, and may be repeated."""
+    """The registration times out without joining the plugin, and may be repeated."""
     plugin = FakePlugin()
     nri = NRI(Config(plugin_registration_timeout=SHORT))
     nri.start()
@@ -102,7 +102,7 @@ class Watched(SyncLock):
 
 
 class Positions:
-    """The states of a call and a plugin at a lock, with events that are set when either has to wait."""
+    """The states of a call and a plugin at a lock, with events for the moment at which one has to wait."""
 
     def __init__(self, kind: type[SyncLock]) -> None:
         self.clock = TurnedClock()
@@ -121,7 +121,7 @@ class Positions:
 
 
 def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
-    """Return a thread in which a plugin joins, and one that takes a second block while the plugin is waiting."""
+    """Return a thread in which a plugin joins, and a thread that takes a second block meanwhile."""
 
     def calls() -> None:
         with at.lock.block():
@@ -155,7 +155,7 @@ def test_a_nested_block_does_not_wait_for_a_waiting_plugin() -> None:
 
 
 def test_containerds_lock_deadlocks_if_a_plugin_waits_in_between() -> None:
-    """In containerd, a call and a plugin wait for each other until the registration times out."""
+    """In containerd, the call and the plugin wait for each other until the registration times out."""
     at = Positions(UpstreamSyncLock)
     done: list[str] = []
     threads = blocks_twice(at, done)
@@ -218,7 +218,7 @@ def test_a_block_waits_for_the_plugin_that_is_joining() -> None:
 
 
 def test_a_block_can_be_released_after_the_stop() -> None:
-    """When the block is released, a plugin that is waiting to join gets an error."""
+    """A plugin that is waiting to join gets an error when the block is released."""
     nri = NRI()
     nri.start()
     errors: list[Exception] = []
@@ -247,7 +247,7 @@ class Unlocked(NRI):
 
 @pytest.mark.parametrize("kind", [NRI, Unlocked])
 def test_calls_do_not_overlap(kind: type[NRI]) -> None:
-    """The second call is relayed only after the first has reached all plugins, unless the lock is missing."""
+    """The second call is relayed only after the first has reached all plugins, unless there is no lock."""
     order: Heard = []
     inside, overlaps = threading.Event(), threading.Event()
 
@@ -357,7 +357,7 @@ def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
 
 @pytest.mark.parametrize("removed_first", [True, False])
 def test_an_exit_that_a_removal_overtakes(*, removed_first: bool) -> None:
-    """If an exit and a removal are concurrent, a single stop is relayed, and the removal comes last."""
+    """A single stop is relayed, and the removal comes last."""
     assert heard_of(Late, removed_first=removed_first) == ["StartContainer", "StopContainer", "RemoveContainer"]
 
 

@@ -1,4 +1,4 @@
-"""Test the reference pods: their resources, recovery after a restart, deviations of containerd, and planted bugs."""
+"""The reference pods manage their resources and recover after a restart, and planted bugs are found."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 
 class ReferenceContainers(Containers):
-    """The containers of each pod in ``of``, where *make* returns one that has not been created yet."""
+    """The containers of each pod.
+
+    *make* returns a container that has not been created yet.
+    """
 
     def __init__(self, make: Callable[[str], Container]) -> None:
         super().__init__()
@@ -73,7 +76,7 @@ class ReferenceContainers(Containers):
 
 
 class Shim(UpstreamPods):
-    """Containerd's pods for the case that shims are their sandboxers."""
+    """Containerd's pods with shims as sandboxers."""
 
     shim = True
 
@@ -183,7 +186,10 @@ async def test_without_a_free_address_a_run_fails(tmp_path: Path) -> None:
 def test_containers_are_stopped_and_removed_with_their_pod(
     made: Callable[[type[Pods]], PodsSUT], tmp_path: Path, cannot: str
 ) -> None:
-    """Containers are stopped before the process of the pod; if one cannot be stopped, the pod stays as it is."""
+    """Containers are stopped before the process of the pod.
+
+    If one cannot be stopped, the pod does not change.
+    """
     sut = made(Pods)
     worlds: list[SimulatedWorld] = []
 
@@ -234,7 +240,7 @@ def test_an_exit_survives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> No
 
 @pytest.mark.parametrize("cannot", ["", "clear"])
 def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], cannot: str) -> None:
-    """The restart undoes the interrupted run; if it cannot, the pod can still be removed."""
+    """The restart undoes the interrupted run or, if it cannot, leaves a pod that can be removed."""
     sut = made(Pods)
     assert sut.crash("run", 11)
     assert (False, "absent") == (bool(sut._contradiction()), sut.shows())
@@ -260,7 +266,7 @@ def test_a_pod_that_cannot_be_started(
 ) -> None:
     """Nothing is left of a pod that cannot be started.
 
-    In containerd, the controller keeps its entry, which is even ready if it was the last step that failed.
+    In containerd, the controller keeps its entry, which is even ready if only the last step failed.
     """
     sut = made(kind)
     sut.faults |= {fault}
@@ -275,7 +281,7 @@ def test_a_pod_that_cannot_be_started(
 def test_metadata_that_cannot_be_deleted_after_a_failed_run(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """A failed run whose metadata cannot be deleted leaves a pod that can be removed.
+    """A failed run with undeletable metadata leaves a pod that can be removed.
 
     In containerd there is no such pod, but its name stays reserved.
     """
@@ -316,7 +322,10 @@ def test_a_pod_that_cannot_be_watched(
 
 @pytest.mark.parametrize(("kind", "listed"), [(Pods, "SANDBOX_NOTREADY"), (UpstreamPods, "SANDBOX_READY")])
 def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], listed: str) -> None:
-    """The list agrees with the status immediately; in containerd it does so only later."""
+    """The list agrees with the status at once.
+
+    In containerd, it does so only later.
+    """
     sut = made(kind)
     sut.do("run")
     pod = sut._last
@@ -355,7 +364,10 @@ def test_metadata_that_cannot_be_deleted_by_a_removal(
 
 @pytest.mark.parametrize(("kind", "taken"), [(Pods, True), (UpstreamPods, True), (Shim, False)])
 def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], taken: object) -> None:
-    """All names stay reserved after a restart; in containerd, only those of pods with a pause container do."""
+    """All names stay reserved after a restart.
+
+    In containerd, only the names of pods with a pause container do.
+    """
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut._runner.run(sut._restart())
@@ -372,7 +384,10 @@ def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type
 def test_a_pod_whose_task_cannot_be_looked_up(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], ready: object
 ) -> None:
-    """The pod stays not ready; in containerd, a restart makes it ready."""
+    """The pod stays not ready.
+
+    In containerd, a restart makes it ready.
+    """
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut.faults |= {"task"}
@@ -416,7 +431,7 @@ def test_passes_the_test_of_its_machine() -> None:
     ],
 )
 def test_a_crash_at_any_effect(before: str, event: str, effects: int) -> None:
-    """After a crash at any effect, the event has happened or it has not, and the pod has the matching resources."""
+    """The event has either happened or not, and the pod has the matching resources."""
     for point in range(effects):
         tested = replay(load("pod-sandbox"), PodsSUT, steps(before + event.format(point)))
         assert () == tested.failures, point
@@ -455,7 +470,7 @@ class ForgetsTheNetwork(Pods):
 
 
 class UnmakesForwards(Pods):
-    """If a stage cannot be undone, the earlier stages are undone nevertheless."""
+    """A pod that undoes the earlier stages even if a later one cannot be undone."""
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, metadata, network, *others = super()._stages(pod)
@@ -496,7 +511,7 @@ class RemovesWithoutStop(Pods):
 
 
 class ReadyAfterAFailedStop(Pods):
-    """A stop that fails after the exit leaves the pod ready."""
+    """A pod that stays ready if a stop fails after the exit."""
 
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
         state = pod.state
@@ -555,7 +570,7 @@ class ForwardsToTheUnready(Pods):
 
 
 class WritesReadyFirst(Pods):
-    """The pod is recorded as ready before it is ready."""
+    """A pod that is recorded as ready before it is ready."""
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, metadata, *others = super()._stages(pod)
@@ -581,7 +596,7 @@ BUGS: dict[type[Pods], str] = {
     ForwardsToTheUnready: "run=left-over; port-forward",
 }
 CRASH_BUGS: dict[type[Pods], str] = {WritesReadyFirst: "crash@4 run=undone,ignored"}
-"""Bugs that can be found only by crashing the process."""
+"""Bugs that only a crash of the process reveals."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Test the reference's stores after a power failure at any moment: no acknowledged change is lost."""
+"""The reference's stores lose no acknowledged change in a power failure at any moment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from real_parts import program
 
 
 def after_power_loss(*arguments: str) -> str:
-    """Return in how many states a power failure may leave a store.
+    """Return the number of states in which a power failure may leave a store.
 
-    The check runs in a new process, because a process that has threads should not fork.
+    The check runs in a new process, because a process with threads should not fork.
     """
     program("strace")
     command = [sys.executable, power_loss.__file__, *arguments]
@@ -24,7 +24,7 @@ def after_power_loss(*arguments: str) -> str:
 
 @pytest.mark.parametrize(("store", "least"), [("record", 20), ("metadata", 15)])
 def test_whatever_a_file_system_keeps_of_a_change_is_the_old_or_the_new(store: str, least: int) -> None:
-    """After a power failure, the store has every acknowledged change and nothing torn.
+    """The store has every acknowledged change and nothing torn.
 
     Of the change in progress, it has either the old or the new content.
     """
@@ -44,13 +44,13 @@ def test_whatever_a_file_system_keeps_of_a_change_is_the_old_or_the_new(store: s
     ],
 )
 def test_what_is_not_synced_is_torn_or_lost(store: str, fault: str, found: str) -> None:
-    """The previous test can fail: changes are torn or lost if files are not synced."""
+    """Changes are torn or lost without syncing, so the previous test can fail."""
     with pytest.raises(AssertionError, match=found):
         after_power_loss(store, fault)
 
 
 def test_the_states_that_a_file_system_may_leave() -> None:
-    """The states are compared with a list made by hand, for a file that is created, written, synced and moved."""
+    """The states agree with a handmade list, for a file that is created, written, synced and moved."""
     made = power_loss.Names("/d", {"/d/new": 1})
     written, synced = power_loss.Written(1, b"ab"), power_loss.Synced(1)
     moved = power_loss.Names("/d", {"/d/new": None, "/d/old": 1})

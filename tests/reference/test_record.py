@@ -1,4 +1,4 @@
-"""Test the record of a container: its state, and its copies in comparison with a copy made field by field."""
+"""The record of a container is copied completely, unlike by a copy made field by field."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FULL = Status(
 
 
 def by_hand(status: Status) -> Status:
-    """Copy a record field by field, with the mistakes that are commonly made.
+    """Copy a record field by field, with common mistakes.
 
     The list of huge-page limits already has its old length when the limits are appended, a map is shared, the
     resources are created again for each operating system, and a newer field is missing.
@@ -121,7 +121,7 @@ def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
 
 
 def test_no_field_of_the_full_record_is_empty() -> None:
-    """If a field were empty, the other tests would not notice that a copy lacks it."""
+    """If a field were empty, the other tests would not notice a copy without it."""
     found = set()
 
     def look(record: Record) -> None:

@@ -1,4 +1,4 @@
-"""Test the introspection of runtimes: features documents, conformance, and planted bugs."""
+"""Runtimes are introspected, which conforms to its machine, and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Answers:
 
 
 class Commands:
-    """Runs the ``features`` command of the OCI runtimes on this machine, as the runc shim does."""
+    """The OCI runtimes on this machine, whose command ``features`` is run in the same way as by the runc shim."""
 
     def plugin_info(self, runtime_path: str, options: Options | None) -> Packed | None:
         del runtime_path
@@ -74,9 +74,9 @@ def introspect_runtime_handlers(
     kernel_has_rro: bool,
     profile: str = "",
 ) -> list[RuntimeHandler]:
-    """Return the handlers that Status lists for *runtimes*, of which the *default* one is listed twice.
+    """Return the handlers that Status lists for *runtimes*.
 
-    Raises :class:`PanicError` if the introspection crashes.
+    The default runtime is listed twice. Raises :class:`PanicError` if the introspection crashes.
     """
     handlers: list[RuntimeHandler] = []
     every = partial(
@@ -172,7 +172,7 @@ def test_the_request_for_a_runtime(runtime: Runtime, path: str, options: dict[st
     ids=str,
 )
 def test_an_unknown_runtime_is_listed_without_features(extra: Packed | None) -> None:
-    """The runtime appears under its own name and, as the default, under the empty name."""
+    """The runtime appears under its own name and, as the default, under an empty name."""
     for profile in ("", "upstream"):
         listed = introspect_runtime_handlers(
             {"it": Runtime(options={})}, "it", Answers(extra), kernel_has_rro=True, profile=profile
@@ -191,7 +191,7 @@ def test_the_default_is_listed_twice() -> None:
 
 
 def test_upstream_crashes() -> None:
-    """Containerd crashes if an optional part is absent, and queries only runtimes of one type."""
+    """Containerd crashes if an optional part is missing, and queries only runtimes of one type."""
     with pytest.raises(
         PanicError, match=r"^the introspection of runtime 'runc' .*: its features document has no Linux"
     ):
@@ -252,7 +252,7 @@ def test_passes_the_test_of_its_machine(profile: str | None) -> None:
 
 
 class MovedError(Exception):
-    """Raised if a planted bug has changed the introspection's state behind the machine's back."""
+    """Raised if a planted bug has changed the state unexpectedly."""
 
 
 class _Moving(Introspection):
@@ -326,7 +326,7 @@ class BelievesAnything(Introspection):
 
 
 class IgnoresTheKernel(Introspection):
-    """Recursive read-only mounts are listed whatever the kernel is."""
+    """An introspection that lists recursive read-only mounts even if the kernel lacks them."""
 
     def _mount_options(self) -> str:
         outcome = super()._mount_options()
@@ -334,7 +334,7 @@ class IgnoresTheKernel(Introspection):
 
 
 class IgnoresTheList(Introspection):
-    """On a new kernel, recursive read-only mounts are listed for every runtime."""
+    """An introspection that lists recursive read-only mounts for every runtime if the kernel is new."""
 
     def _mount_options(self) -> str:
         return "rro" if self.kernel_has_rro else "old-kernel"

@@ -1,4 +1,4 @@
-"""Test the reference sandbox controller: real processes that exit, waiting callers, retries, and planted bugs."""
+"""The reference sandbox controller handles real processes, and planted bugs are found."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A controller of *kind* with one sandbox, whose process is real and whose exit is noticed at once."""
+    """A controller with one sandbox, whose process is real and whose exit is noticed at once."""
 
     def __init__(self, root: Path, kind: type[Controller]) -> None:
         self.clock = TurnedClock(hurried=True)
@@ -87,7 +87,7 @@ def place(make: Callable[[type[Controller]], Place]) -> Place:
 
 
 async def test_an_exit_is_seen(place: Place) -> None:
-    """The controller notices the exit, whatever signal ended the process, and wakes both waiting callers."""
+    """The controller notices the exit after any signal, and wakes both waiting callers."""
     place.start()
     waiting = [asyncio.create_task(place.controller.wait("pod")) for _ in range(2)]
     await asyncio.sleep(0)
@@ -131,7 +131,10 @@ async def test_a_stop_cleans_up_and_can_be_repeated(place: Place) -> None:
 async def test_a_task_that_cannot_be_deleted(
     make: Callable[[type[Controller]], Place], kind: type[Controller], states: list[str], outputs: list[str]
 ) -> None:
-    """Deleting the task is retried after a second, and again two seconds later; containerd's sandbox stays ready."""
+    """Deleting the task is retried after one and two seconds.
+
+    Containerd's sandbox stays ready.
+    """
     place = make(kind)
     place.start()
     place.world.faults.add("delete")
@@ -153,7 +156,10 @@ async def test_a_task_that_cannot_be_deleted(
 async def test_a_shutdown_during_retries(
     make: Callable[[type[Controller]], Place], kind: type[Controller], notified: object
 ) -> None:
-    """The waiting caller is woken; containerd drops the event, and the caller hangs."""
+    """The waiting caller is woken.
+
+    Containerd drops the event, and the caller hangs.
+    """
     place = make(kind)
     place.start()
     waiting = asyncio.create_task(place.controller.wait("pod"))
@@ -184,7 +190,7 @@ async def test_waiting_for_a_sandbox_that_never_starts(
 async def test_a_stop_that_finds_no_task(
     make: Callable[[type[Controller]], Place], kind: type[Controller], state: str
 ) -> None:
-    """The task may be gone because something else has deleted it and its exit was not noticed yet."""
+    """The task may be gone because something else has deleted it before its exit was noticed."""
     place = make(kind)
     place.start()
     place.world.gate.clear()
@@ -210,7 +216,10 @@ async def test_an_exit_that_is_reported_again(
 async def test_a_watch_that_breaks(
     make: Callable[[type[Controller]], Place], kind: type[Controller], runs: object
 ) -> None:
-    """The process keeps running and its exit is noticed later; containerd kills the process."""
+    """The process keeps running and its exit is noticed later.
+
+    Containerd kills the process.
+    """
     place = make(kind)
     place.start()
     place.world.breaks = True
@@ -238,7 +247,10 @@ async def test_an_id_that_exists(make: Callable[[type[Controller]], Place], kind
 async def test_a_start_that_fails_at_its_last_step(
     make: Callable[[type[Controller]], Place], kind: type[Controller], shown: str
 ) -> None:
-    """The start is undone; in containerd, the record says ready even after a stop."""
+    """The start is undone.
+
+    In containerd, the record says ready even after a stop.
+    """
     place = make(kind)
     place.controller.create("pod")
     place.world.faults.add("describe")
@@ -353,7 +365,7 @@ class IgnoresStopsWithoutTask(Controller):
 
 
 class ForgetsWaiters(Controller):
-    """Callers that wait for a sandbox that never ran are not woken."""
+    """A controller that does not wake callers waiting for a sandbox that never ran."""
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
         if sandbox.record.pid:
@@ -361,7 +373,7 @@ class ForgetsWaiters(Controller):
 
 
 class ReadyUntilDeleted(Controller):
-    """The exit is recorded only when the task is deleted."""
+    """A controller that records the exit only when the task is deleted."""
 
     def _take(self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "") -> None:
         if (event, outcome, sandbox.state) != ("handle", "kept", "ended"):

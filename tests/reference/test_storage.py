@@ -1,4 +1,4 @@
-"""Test the storage of a record: atomic changes, failures, deletion, threads and crashes."""
+"""The storage of a record is atomic, even with failures, threads and crashes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST = Status(created_at=1, resources=Resources(linux=LinuxResources(unified={"memory.high": "1"})))
 ROUNDS = int(os.environ.get("FSM_CRASHES", "6"))
-"""Number of times that a child is killed at each system call."""
+"""The number of times that a child is killed at each system call."""
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_an_update_with_checkpoint_is_in_memory_and_file(root: Path) -> None:
 
 
 class TornError(Exception):
-    """Raised by a change that fails half-way."""
+    """Raised by a change that fails halfway."""
 
 
 def failing(status: Status) -> Status:
@@ -181,7 +181,7 @@ def fails_on_folders(real: Callable[[int], None]) -> Callable[[int], None]:
 
 @pytest.mark.parametrize("first", [True, False], ids=["stored", "changed"])
 def test_a_change_that_is_not_durable_is_undone(root: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:  # noqa: FBT001
-    """If the folder cannot be synced, the change is undone although the new file is already in place."""
+    """The change is undone if the folder cannot be synced, although the new file is already in place."""
     storage = None if first else store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fails_on_folders(os.fsync))
@@ -194,7 +194,7 @@ def test_a_change_that_is_not_durable_is_undone(root: Path, monkeypatch: pytest.
 
 
 def left_unknown(storage: StatusStorage | None, root: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the error of a change that can neither be made durable (by syncing the folder) nor be undone."""
+    """Return the error of a change that can be neither synced nor undone."""
     replace = Path.replace
 
     with monkeypatch.context() as patch:
@@ -248,7 +248,7 @@ def test_a_record_that_is_made_and_neither_durable_nor_removed_is_an_error(
 
 
 def test_the_order_of_syncing_and_renaming(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file is synced before it is renamed, so that even a power failure leaves the old or the new content."""
+    """A file is synced before it is renamed, so that a power failure leaves the old or the new content."""
     storage, seen = store(root, FIRST), []
     fsync, replace = os.fsync, Path.replace
 
@@ -286,7 +286,7 @@ def test_loading_deletes_leftovers(root: Path) -> None:
 
 
 def test_a_deletion_leaves_nothing_and_can_be_repeated(root: Path) -> None:
-    """The deletion also removes what containerd's own deletion leaves behind."""
+    """The deletion also removes files that containerd's own deletion leaves behind."""
     storage = store(root, FIRST)
     (root / ".tmp-status123").write_bytes(b"half")
     (root.parent / "c1.del-status").write_bytes(b"whole")
@@ -351,14 +351,14 @@ def test_a_deletion_waits_for_the_current_change(root: Path) -> None:
 
 
 def test_a_deletion_that_does_not_wait_is_undone(root: Path) -> None:
-    """The previous test can fail: a deletion that does not wait is undone."""
+    """A deletion that does not wait is undone, so the previous test can fail."""
     store(root, FIRST)
 
     assert ["status"] == deleted_meanwhile(DeletesAtOnce(root, FIRST))
 
 
 def both(storage: StatusStorage, writes: int) -> set[tuple[int, str]]:
-    """Return the pairs of values that three readers see while a thread changes both fields together."""
+    """Return the pairs of values that three readers see while a thread changes both fields."""
     done, seen = threading.Event(), set[tuple[int, str]]()
 
     def read() -> None:
@@ -408,7 +408,7 @@ class InPlace(StatusStorage):
 @pytest.mark.slow
 @pytest.mark.usefixtures("_often")
 def test_a_record_changed_in_place_is_seen_half_changed(root: Path) -> None:
-    """The previous test can fail: readers see the record half changed."""
+    """Readers see the record half changed, so the previous test can fail."""
     seen = both(InPlace(root, Status(created_at=1, message="0")), writes=300)
 
     assert {(number, str(number)) for number, _ in seen} != seen
@@ -445,7 +445,7 @@ class Unlocked(StatusStorage):
 
 @pytest.mark.usefixtures("_often")
 def test_without_its_lock_changes_are_lost(root: Path) -> None:
-    """The previous test can fail: without the lock, changes are lost."""
+    """Changes are lost without the lock, so the previous test can fail."""
     assert 200 > added(Unlocked(root, FIRST))
 
 
@@ -465,7 +465,7 @@ def test_readers_do_not_wait_for_a_change(root: Path) -> None:
 
 
 def test_an_update_within_an_update_is_refused(root: Path) -> None:
-    """An update within an update would wait for itself; it is refused, and later updates work."""
+    """The update would wait for itself, so it is refused. Later updates work."""
     storage = store(root, FIRST)
 
     def nested(status: Status) -> Status:
@@ -525,7 +525,6 @@ def _strace() -> None:
 
 
 def crashed(what: str) -> tuple[int, int]:
-    """Run ``crashing.py`` in a new process, because a process that has threads should not fork."""
     command = [sys.executable, crashing.__file__, str(ROUNDS), what]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     assert 0 == result.returncode, result.stderr
@@ -545,13 +544,13 @@ def test_a_crash_leaves_the_old_or_the_new_record(what: str, least: int) -> None
 
 @pytest.mark.usefixtures("_strace")
 def test_a_crash_finds_a_write_that_is_not_atomic() -> None:
-    """The previous test can fail: a file that is opened and then written may be torn."""
+    """A file that is opened and then written may be torn, so the previous test can fail."""
     with pytest.raises(AssertionError, match="no record in them"):
         crashed("overwriting")
 
 
 def test_a_file_that_is_being_written_is_not_read(root: Path) -> None:
-    """A temporary file that is only half written is not read as the record."""
+    """A half-written temporary file is not read as the record."""
     store(root, FIRST)
     (root / ".tmp-statusx").write_bytes(b'{"Version":"v1","Pid":1')
 

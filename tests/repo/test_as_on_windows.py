@@ -1,4 +1,4 @@
-"""Generic commands do not need any module or function that Python lacks on Windows."""
+"""Generic commands need no module or function that Python lacks on Windows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_modules_are_hidden(line: str, tmp_path: Path) -> None:
 
 
 def test_nothing_is_hidden_from_other_tests() -> None:
-    """Collecting the doctests of every module does not import the module that hides other modules."""
+    """Collecting all doctests does not import the module that hides features."""
     assert builtins.__import__.__module__ != "sitecustomize"
 
 

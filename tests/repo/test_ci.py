@@ -76,7 +76,7 @@ def test_ci_forbids_skips() -> None:
 
 
 def test_what_one_script_leaves_out_the_next_runs() -> None:
-    """Slow tests run before a change lands, together with the other tests, and again at night.
+    """Slow tests run before a change lands and at night.
 
     Tests that need a real containerd run after ``.ci/live`` has installed it.
     """
@@ -115,7 +115,7 @@ def test_real_containerds_are_tested() -> None:
     ],
 )
 def test_before_a_change_lands_real_containerds_are_tested(live: str, code: int, said: str, tmp_path: Path) -> None:
-    """Before a change lands, real containerds are tested for at most ten minutes.
+    """Real containerds are tested for at most ten minutes before a change lands.
 
     If these tests cannot run, the last line says so, but this does not count as a failure.
     """
@@ -146,7 +146,10 @@ def test_the_nightly_run_tries_more() -> None:
 
 
 def locked() -> dict[str, list[Version]]:
-    """Return the versions of each library in the lock file, which may differ between versions of Python."""
+    """Return the versions of each library in the lock file.
+
+    They may differ between versions of Python.
+    """
     found: dict[str, list[Version]] = {}
     for line in (ROOT / ".ci" / "lock.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -174,7 +177,7 @@ def test_the_lock_has_every_dependency_within_its_bounds() -> None:
 
 
 def test_the_lock_is_what_tests_run_with() -> None:
-    """Without the lock, installing fsm would bring the newest versions of its libraries."""
+    """Without the lock, tests would run with the newest versions of libraries."""
     assert 'lock=(--constraint .ci/lock.txt)\n"${install[@]}" "${lock[@]}" --editable' in SETUP
     assert "pip-audit --requirement .ci/lock.txt" in (ROOT / ".ci" / "nightly").read_text(encoding="utf-8")
 

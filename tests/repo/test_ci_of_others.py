@@ -47,7 +47,7 @@ MISTAKES: Final = {
     "Compare the drawings": ("job.md", "new --> running: start", "new --> stopped: start"),
     "Run models and properties as tests": ("properties/job.toml", CLAIM, 'never = "running then stopped"'),
 }
-"""For each step that finds an error: the file, the original text, and the text with the error."""
+"""The file, the original text and the wrong text for each step that finds an error."""
 
 
 def valid(file: str, schema: str) -> None:
@@ -65,7 +65,7 @@ def action() -> dict[str, Any]:
 
 
 def run_step(step: dict[str, Any], project: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
-    """Run a *step* of the action in the same way as GitHub: its script in bash, with its variables."""
+    """Run a step of the action as GitHub does, with its script in bash and its variables."""
     given = {f"inputs.{name}": each["default"] for name, each in action()["inputs"].items()}
     given |= {f"inputs.{name}": value for name, value in inputs.items()} | {"github.action_path": str(ROOT)}
     variables = {
@@ -127,7 +127,7 @@ def test_every_drawing_is_compared(project: Path) -> None:
 
 @pytest.mark.nightly
 def test_the_action_from_its_first_step(project: Path) -> None:
-    """Pip installs the action from this checkout, and the other steps run in the environment that pip has filled."""
+    """Pip installs the action from this checkout, and the other steps run in the environment of pip."""
     for step in STEPS.values():
         ran = run_step(step, project, drawings="models/job.toml job.md")
         assert ran.returncode == 0, (step["name"], ran.stdout, ran.stderr)

@@ -1,4 +1,4 @@
-"""Compiled functions use only modules with compiled functions, because the cache is keyed by the text of those."""
+"""Compiled functions use only modules with compiled functions, whose text is the key of the cache."""
 
 import ast
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ DECORATORS = {"compiled", "compiled_nogil", "inner", "lean", "lean_inner"}
 
 
 def foreign(tree: ast.Module) -> Iterator[str]:
-    """Yield the names in compiled functions that come from modules without compiled functions.
+    """Yield names in compiled functions that come from modules without compiled functions.
 
     Names in signatures are ignored.
     """

@@ -1,6 +1,6 @@
-"""The container image of fsm: its recipe names existing files, and its steps install a working command.
+"""The recipe of the container image names existing files, and its steps install a working command.
 
-The tests execute the steps here; ``.ci/image`` builds the image at night.
+The tests execute the steps here, and ``.ci/image`` builds the image at night.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def instructions(text: str) -> list[tuple[str, str]]:
 
 
 def followed(recipe: str, folder: Path, **arguments: str) -> dict[str, str]:
-    """Execute the steps of *recipe* in *folder*, which serves as its root, and return the image's environment."""
+    """Execute the steps of a recipe with *folder* as the root, and return the environment of the image."""
     variables: dict[str, str] = {}
     for word, rest in instructions(recipe):
         match word:

@@ -1,4 +1,4 @@
-"""``diagrams/`` holds the output of ``fsm draw``, and nothing else."""
+"""``diagrams/`` contains exactly the output of ``fsm draw``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ AGAIN = "run: fsm draw -o diagrams/ -f svg -f dot -f mermaid -f plantuml -f mark
 
 @pytest.mark.parametrize("name", names())
 def test_is_up_to_date(name: str) -> None:
-    """The files equal the output byte by byte; images are compared by the digest of their source text."""
+    """The files equal the output byte by byte.
+
+    Images are compared by the digest of their source text.
+    """
     machine = load(name)
     drawing = picture(machine)
     texts = {"dot": dot(drawing), "mmd": mermaid(drawing), "puml": plantuml(drawing), "md": markdown(machine)}

@@ -39,7 +39,7 @@ def test_there_are_sessions() -> None:
 
 
 def test_progress_is_no_part_of_a_session(tmp_path: Path) -> None:
-    """Progress lines are not part of a session, because a slow machine prints more of them.
+    """Progress lines are not part of a session, because slow machines print more of them.
 
     Other lines with numbers are.
     """
@@ -71,7 +71,7 @@ def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: 
 
 @pytest.mark.parametrize("page", [*TUTORIAL, *FOLLOWED], ids=lambda page: page.name)
 def test_files_are_named_in_the_text(page: Path) -> None:
-    """The text before a code block names its file, because plain Markdown does not show a block's title."""
+    """The text before a code block names its file, as plain Markdown does not show a block's title."""
     text = TEXTS[page]
     for block in blocks(text):
         if block.file:

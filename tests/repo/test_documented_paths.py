@@ -1,4 +1,4 @@
-"""Every path and name in a document exists, and ``ARCHITECTURE.md`` names every package and module."""
+"""Every path and name in a document exists. ``ARCHITECTURE.md`` names every package and module."""
 
 import pkgutil
 import re

@@ -1,4 +1,4 @@
-"""The pages in ``docs/findings`` are the output of ``fsm findings``, and all their claims are proved."""
+"""The pages in ``docs/findings`` are the output of ``fsm findings``, and their claims are proved."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_each_is_proved(found: list[KnownDefect]) -> None:
 
 @pytest.mark.slow
 def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
-    """If a page is out of date, ``fsm findings -o docs/findings`` rewrites it."""
+    """``fsm findings -o docs/findings`` updates the pages."""
     expected: dict[str, bytes] = {name: text.encode() for name, text in report.pages(found).items()}
     for each in found:
         if each.run is not None and isinstance(each.of.machine, System):

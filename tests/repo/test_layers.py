@@ -45,7 +45,7 @@ SECOND_OPINIONS = sorted(
         PACKAGE / "mutation" / "strict_reading.py",
     ]
 )
-"""Modules that decide the same questions as the engines, and must not share code with the engines."""
+"""Modules that decide the same questions as the engines, and must not share their code."""
 
 DATA = {
     "interop.promela",
@@ -63,7 +63,7 @@ DATA = {
 
 
 def _imports(path: Path) -> set[str]:
-    """Return the dotted name, without ``fsm.``, of every module of fsm that *path* imports, even if lazily."""
+    """Return the dotted names, without ``fsm.``, of all modules that *path* imports, even if lazily."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
@@ -113,7 +113,7 @@ def test_packages_have_no_cycles() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_modules_are_short(path: Path) -> None:
-    """A module longer than the limit is likely to have two subjects, and should be split."""
+    """A module that exceeds the limit probably has two subjects, and should be split."""
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 

@@ -1,4 +1,4 @@
-"""``docs/reference/library.md`` documents the public interface: all names of ``fsm``, and examples that run."""
+"""``docs/reference/library.md`` documents the public interface, with all names of ``fsm`` and examples."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_names_for_packages_are_there() -> None:
 
 
 def test_no_public_name_is_a_module() -> None:
-    """No submodule has a public name, because importing it would replace the public object."""
+    """No submodule has a public name, because its import would replace the public object."""
     package = Path(fsm.__file__).parent
     modules = {path.stem for path in package.glob("*.py")} | {
         path.parent.name for path in package.glob("*/__init__.py")
@@ -111,7 +111,7 @@ def test_examples_use_public_names_only(text: str) -> None:
             case ast.Attribute(value=ast.Name(id="fsm"), attr=name):
                 used.add(name)
 
-    assert used <= {*fsm.__all__, "fsm.fleet.spark"}  # fsm.fleet.spark needs an extra, so it is not a name of fsm
+    assert used <= {*fsm.__all__, "fsm.fleet.spark"}  # fsm.fleet.spark needs an extra, so fsm does not export it
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

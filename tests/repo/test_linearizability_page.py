@@ -1,4 +1,4 @@
-"""``docs/how-to/linearizability.md``: its formats are equivalent, its tables correct, and its Python code runs."""
+"""The formats in ``docs/how-to/linearizability.md`` are equivalent, and its tables and code are correct."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ EXPORTED = {
         for name in names.split()
     ),
 }
-"""The names that the five sources export, including states."""
+"""The names, including states, that the five sources export."""
 
 
 def test_none_is_missing() -> None:

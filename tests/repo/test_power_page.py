@@ -17,7 +17,7 @@ SAMPLE = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "calls"), SAMPLE)
 def test_the_page_is_true(name: str, calls: str) -> None:
-    """If the page is out of date, ``python tests/support/power_page.py --write`` rewrites it."""
+    """``python tests/support/power_page.py --write`` updates the page."""
     row, measured = line((name, calls, "maybe"))
 
     assert row in PAGE.read_text(encoding="utf-8").splitlines()
@@ -25,6 +25,6 @@ def test_the_page_is_true(name: str, calls: str) -> None:
 
 
 def test_at_night_the_whole_page_is_true() -> None:
-    """Measuring every number on the page takes minutes, so this runs only at night."""
+    """This runs only at night, because measuring every number takes minutes."""
     if TIMES > 1:
         assert page() == PAGE.read_text(encoding="utf-8")

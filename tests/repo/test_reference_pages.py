@@ -1,4 +1,4 @@
-"""``docs/reference/codes.md`` and ``commands.md`` are generated from the package, and addresses have one source."""
+"""The reference pages are generated from the package, and addresses have one source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = REFERENCE.parent.parent
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_current(name: str) -> None:
-    """If a page is out of date, ``python tests/support/reference_pages.py --write`` rewrites it."""
+    """``python tests/support/reference_pages.py --write`` updates the page."""
     if version("click") not in map(str, locked()["click"]):
         pytest.skip("this version of click words the help in its own way")
 
@@ -27,7 +27,7 @@ def test_the_page_is_current(name: str) -> None:
 
 
 def test_the_figures_of_the_readme_are_counted() -> None:
-    """If a figure is out of date, ``python tests/support/reference_pages.py --write`` counts again."""
+    """``python tests/support/reference_pages.py --write`` updates the figures."""
     assert [figures()] == FIGURES.findall(README.read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""The documentation site is built without warnings, has working links, and can be used without a network."""
+"""The documentation site has no warnings or broken links, and can be used without a network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ bs4 = pytest.importorskip("bs4", reason="beautifulsoup4 is missing; install it: 
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
-"""Elements that a browser loads by itself, each with the attribute that contains the address."""
+"""Elements that a browser loads by itself, with the attribute that contains the address."""
 
 
 def _made(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
@@ -38,7 +38,7 @@ def _pages(site: Path) -> dict[Path, BeautifulSoup]:
 
 
 def _broken(site: Path, pages: Mapping[Path, BeautifulSoup]) -> list[str]:
-    """Return links to missing files or anchors of *site*, and malformed external addresses."""
+    """Return links to missing files or anchors, and malformed external addresses."""
     anchors = {
         path: {str(each[key]) for key in ("id", "name") for each in page.select(f"[{key}]")}
         for path, page in pages.items()

@@ -1,4 +1,4 @@
-"""Modules outside ``fsm.runtimes`` name no container runtime, do not import that package, and work without it."""
+"""Modules outside ``fsm.runtimes`` name no container runtime, and do not need that package."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ for command in json.load(sys.stdin):
             found[command] = [ended.code, written.buffer.getvalue().decode()]
 print(json.dumps(found))
 """
-"""Runs the commands that it reads from standard input, and prints the exit code and output of each."""
+"""A program that runs the commands on its standard input, and prints their exit codes and outputs."""
 
 EVERY_MODULE: Final = f"""{WITHOUT}
 import importlib, pkgutil, fsm
@@ -140,7 +140,7 @@ HELPED: Final = ("", "judge", "test", "check", "cover", "draw", "mutate", "diff"
 
 
 def named(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line of *text* that names a container runtime or a part of one, with its number.
+    """Yield the numbered lines that name a container runtime or a part of one.
 
     Identifiers are split into words.
     """

@@ -1,4 +1,4 @@
-"""Reports of ``fsm check`` and ``fsm test`` in the formats of other tools: well formed, each finding at its line."""
+"""Reports of ``fsm check`` and ``fsm test`` are valid in the formats of other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports about the comparison of two machines, which may be equivalent."""
+"""Reports about the comparison of two machines show whether they are equivalent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text with special characters from elsewhere: every output can be parsed, and contains the text unchanged."""
+"""Special characters in foreign text reach every output unchanged, and the output can be parsed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXT: Final = (
     "<script>alert('&amp; &lt')</script> ]]> --> <!-- \"quoted\" 'too' \\n \\ back`tick` | pipe %0A%25 ::error file=a,line=1::b "
     "${HOME} $(id) #{x} # -- */ /* // %% @enduml }} {{ [link](javascript:x) *b* _i_ ~~s~~ 😀 é ; : = , \\u202e \\"
 )
-"""A text without control characters and direction marks, because models may not contain those."""
+"""A text without control characters and direction marks, which models may not contain."""
 
 NAME: Final = "it's <b>&amp; ]]> %0A ::error $(x) `y` |\"#.jsonl"
 
@@ -138,7 +138,7 @@ OBEYED: Final = [
     chr(each)
     for each in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 ]
-"""Every control character that a terminal obeys, and every direction mark."""
+"""All direction marks, and all control characters that terminals obey."""
 
 WRITERS: Final = (
     *(f"judge -m cri-pod --format {form} trace" for form in ("text", "json", "junit", "sarif", "github", "summary")),

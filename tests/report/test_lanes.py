@@ -1,4 +1,4 @@
-"""Histories drawn as lanes, with the texts in them."""
+"""Histories are drawn as lanes that contain texts."""
 
 from __future__ import annotations
 

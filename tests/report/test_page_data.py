@@ -1,4 +1,4 @@
-"""The data in pages of ``fsm explore``, tested without a browser: the table, walks, and safe text."""
+"""The data in pages of ``fsm explore`` are correct, even without a browser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fsm.report.page.machine_data import machine_data, system_data, walks
 
 
 class Elements(HTMLParser):
-    """A parser that sees the elements of a page, and the text in its scripts, as browsers do."""
+    """A parser that sees elements and the text of scripts as browsers do."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ def test_every_walk_leads_to_its_state(name: str) -> None:
 
 
 def _led(rules: Rules, steps: list[str]) -> str:
-    """Return the state that *steps* lead to in the table, or an empty string if the table lacks a step."""
+    """Return the state after *steps*, or an empty string if the table lacks a step."""
     table = rules.table
     at = table.initial
     for step in steps:

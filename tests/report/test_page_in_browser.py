@@ -1,4 +1,4 @@
-"""Pages of ``fsm explore`` in a real browser: clicks, stored state, and no requests."""
+"""Pages of ``fsm explore`` work in a real browser, store their state, and make no requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def small(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def deaf(container: Path, folder: Path) -> Path:
-    """Return a page that ignores keys, has a slider without effect, and does not scroll the drawing."""
+    """Return a defective page, which ignores keys and the slider, and does not scroll the drawing."""
     return planted(
         container,
         folder / "deaf.html",
@@ -50,7 +50,6 @@ def deaf(container: Path, folder: Path) -> Path:
 
 
 def click(page: Page, step: str) -> None:
-    """Take the step ``ROW/KEY`` in the panel."""
     walk(page).locator(f'[data-step="{step}"]').click()
 
 
@@ -145,13 +144,13 @@ def test_all_is_reached_by_keyboard_and_it_is_seen_where_one_is(browser: Browser
 def test_what_no_key_reaches_is_noticed(
     mistake: tuple[str, str], browser: Browser, small: Path, tmp_path: Path
 ) -> None:
-    """A page fails the test if Tab skips states, the focus is invisible, or each cell of the table is a tab stop."""
+    """The page fails if Tab skips states, the focus is invisible, or each cell is a tab stop."""
     with shown(browser, planted(small, tmp_path / "planted.html", mistake)) as found, pytest.raises(AssertionError):
         tabbed(found.page)
 
 
 def test_a_cell_shows_its_clause_and_what_profiles_change(pages: Pages, container: Path) -> None:
-    """The CRI requires StopContainer in *absent* to succeed, and containerd 1.6 refused it."""
+    """The CRI requires StopContainer to succeed in *absent*, and containerd 1.6 refused it."""
     page = pages.at(container).page
     page.locator('[data-cell="stop/absent"]').click()
     detail = page.locator(".table .detail")
@@ -272,7 +271,7 @@ def test_a_request_is_refused_by_the_page_and_found(browser: Browser, small: Pat
     asks = ("</body>", '<img alt="" src="http://127.0.0.1:9/x.png"></body>')
     for name, mistakes in (("kept", [asks]), ("dropped", [asks, ("<meta http-equiv", "<meta name")])):
         with shown(browser, planted(small, tmp_path / f"{name}.html", *mistakes)) as found:
-            assert found.complaints  # the policy blocked the request, or nobody answered it
+            assert found.complaints  # the policy blocked the request, or there was no answer
             assert any("Content Security Policy" in each for each in found.complaints) is (name == "kept")
             assert found.requests == ["http://127.0.0.1:9/x.png"]
 
@@ -289,7 +288,7 @@ def test_what_is_foreign_in_a_script_is_not_run(browser: Browser, small: Path, t
 def in_view(page: Page) -> None:
     """Check that the current state is visible, although the drawing is wider than the screen.
 
-    After the user scrolls away, the next step scrolls back to the state.
+    If the user scrolls away, the next step scrolls back.
     """
     inside = """() => {
       const host = [...document.querySelectorAll(".walk .drawing")][0], box = host.getBoundingClientRect();

@@ -1,4 +1,4 @@
-"""Pages of recordings in a real browser: violations, the slider, coverage, and printing."""
+"""Pages of recordings work in a real browser: violations, the slider, coverage, and printing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of systems in a real browser: joint steps are those of the product, and waiting parts are shown."""
+"""Pages of systems in a real browser show the joint steps of the product, and the waiting parts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_nobody_is_kept_from_a_system(width: int, scheme: Scheme, pages: Pages, 
 def test_a_deadlock_says_who_waits_for_whom(pages: Pages, folder: Path) -> None:
     """No step of a deadlock is marked, because none breaks the property.
 
-    Instead, the text beside the chart says which parts wait, and for which others.
+    Instead, the text beside the chart says which parts wait for which others.
     """
     found = pages.at(made(folder, "nri-locks"), "profile=none")
     stated = unfolded(found.page, "calls-end")

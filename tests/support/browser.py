@@ -1,4 +1,4 @@
-"""Run a real browser for tests of pages: an offline Chromium, driven by Playwright, whose errors are all recorded."""
+"""Open pages in an offline Chromium, driven by Playwright, and record all errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ SCREENS: Final[list[tuple[int, Scheme]]] = [(WIDE, "light"), (NARROW, "dark")]
 SERIOUS = frozenset({"serious", "critical"})
 
 SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-"""JavaScript that resolves once the next frame is drawn."""
 
 _GO = """at => new Promise(done => {
   if (location.hash.slice(1) === at) return done();
@@ -53,14 +52,14 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass(slots=True)
 class Shown:
-    """A page in the browser, with the errors that it reported and its requests for anything except its own file."""
+    """A page in the browser, with its reported errors and its requests for other files."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     def serious(self, of: str = "html") -> list[str]:
-        """Return the accessibility problems that axe-core calls serious, in the page or within the elements *of*."""
+        """Return the serious accessibility problems that axe-core finds within the elements *of*."""
         self.page.evaluate((package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
         found: list[dict[str, Any]] = self.page.evaluate(_AXE, of)
         return [
@@ -98,7 +97,10 @@ def shown(
 
 
 class Pages:
-    """Pages that are kept open, because loading is slow and most tests only navigate within a page."""
+    """A cache of open pages.
+
+    Loading a page is slow, and most tests only navigate within it.
+    """
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
@@ -129,7 +131,7 @@ def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
 
 
 def made(folder: Path, *arguments: str) -> Path:
-    """Return the page that ``fsm explore`` writes for *arguments*, running it only if *folder* lacks the page."""
+    """Return the path of a page written by ``fsm explore``, which runs only if *folder* lacks the page."""
     path = folder / f"{re.sub('[^a-z0-9-]', '_', arguments[0])}.html"
     if not path.exists():
         ran = fsm("explore", *arguments, "-o", str(path))

@@ -1,4 +1,4 @@
-"""Fixtures for tests of pages: a browser for each test module, pages that stay open in it, and a folder for files."""
+"""Fixtures for browser tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Start a browser for a whole test module; no other event loop can run in this thread while it is open."""
+    """Start a browser for a whole test module.
+
+    No other event loop can run in this thread while the browser is open.
+    """
     from browser import chromium  # noqa: PLC0415  (other tests need none)
 
     with chromium() as found:

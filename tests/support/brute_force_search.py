@@ -1,8 +1,8 @@
 """Compare the engines with the brute force on random properties, and report each disagreement.
 
 ``python tests/support/brute_force_search.py COUNT SEED`` tries COUNT random properties. Without SEED, a random seed
-is chosen and printed. Each disagreement is printed with a seed of its own; ``python
-tests/support/brute_force_search.py 1 machine/SEED/17`` reproduces it.
+is chosen and printed. Each disagreement has a seed of its own, and can be reproduced with a command such as ``python
+tests/support/brute_force_search.py 1 machine/SEED/17``.
 """
 
 from __future__ import annotations
@@ -79,15 +79,15 @@ class Tried:
 
 
 Kind: TypeAlias = Callable[[str], Tried]
-"""A function that generates a few properties from a seed and checks that both sides agree on them."""
+"""A function that generates a few properties from a seed and compares both sides on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A configuration of the checker whose answers are compared with the brute force.
+    """A configuration of the checker.
 
-    It may be *folded* (treating copies as interchangeable), *compiled*, or use *cones*, that is, search only the
-    parts of the system that a claim depends on before it searches all of it.
+    A *folded* engine treats copies as interchangeable. An engine with *cones* searches the parts on which a claim
+    depends before it searches the whole system.
     """
 
     folded: bool = False
@@ -139,7 +139,7 @@ ENGINES: Final[Mapping[str, Engine]] = {
 
 
 def lively_machine(chance: random.Random) -> Machine:
-    """Return the machine with the most calls in progress out of a few random ones, or sometimes just any machine."""
+    """Return a random machine, usually one that can have many calls in progress."""
     found = [random_machines.random_machine(chance) for _ in range(3)]
     return max(found, key=_liveliness) if chance.random() < 0.8 else found[0]
 
@@ -173,7 +173,7 @@ SYSTEM_CLAIMS: Final = ("idempotent", "always", "never", "never", "reachable", "
 
 
 def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | None:
-    """Generate a system and claims of *kinds* from the seed *origin*; ``None`` if the system is too large."""
+    """Generate a random system and claims about it, or return ``None`` if the system is too large."""
     chance = random.Random(origin)
     copies, apart = chance.choice((2, 2, 3)), chance.choice((0, 0.7))
     text, machines = random_systems.random_text(chance, copies, lively_machine, apart=apart)
@@ -273,7 +273,7 @@ def claims_agree(make: Callable[[str], Case | None], engines: Mapping[str, Engin
 
 
 def raised(kind: Kind) -> Kind:
-    """Wrap *kind* so that an exception in an engine counts as a disagreement."""
+    """Wrap *kind* so that an exception counts as a disagreement."""
 
     def tried(origin: str) -> Tried:
         try:
@@ -285,7 +285,7 @@ def raised(kind: Kind) -> Kind:
 
 
 def follows_agree(origin: str) -> Tried:
-    """Compare verdicts on claims that another machine accepts the outputs of a random machine as its events."""
+    """Compare verdicts on whether another machine accepts the outputs of a random machine as events."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance, time=False)
     text = random_machines.random_text(chance, time=False).replace('name = "random"', 'name = "other"')
@@ -303,7 +303,7 @@ def follows_agree(origin: str) -> Tried:
 
 
 def refines_agree(origin: str) -> Tried:
-    """Compare the checker with :mod:`naive_refinement` on whether a random machine refines one of its mutants."""
+    """Compare verdicts on whether a random machine refines one of its mutants."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance)
     changed = [each.machine for each in mutants(machine)] or [machine]
@@ -319,7 +319,7 @@ def refines_agree(origin: str) -> Tried:
 
 
 def traces_agree(origin: str) -> Tried:
-    """Compare the first illegal observation of a random trace with :mod:`naive`."""
+    """Compare the first illegal observation of a random trace with the one that :mod:`naive` finds."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance)
     found = []
@@ -364,7 +364,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "history": histories_agree,
 }
 SHARES: Final = {"machine": 70, "system": 15, "follows": 2, "refines": 1, "trace": 6, "history": 6}
-"""Percentage of the properties of each kind."""
+"""The percentage of each kind of property."""
 
 
 def search(kind: str, count: int, seed: str) -> Iterator[str]:

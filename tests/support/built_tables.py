@@ -1,7 +1,7 @@
-"""Every shipped machine, system and property file as plain data, which does not depend on the layout of the TOML.
+"""Convert every shipped machine, system and property file to plain data, independent of the TOML layout.
 
-A table holds cells, outcomes, clauses, ways, steps and claims, without line numbers and paths. Conditions are in a
-normal form, so that two spellings of one condition are equal.
+The tables contain no line numbers or paths. Conditions have a normal form, so that two spellings of one condition are
+equal.
 
 ``python tests/support/built_tables.py`` prints each cell that differs from ``tests/models/tables.json.gz``. With
 ``--write``, it stores the current tables in that file.
@@ -64,7 +64,7 @@ def machine_table(machine: Machine) -> Data:
 
 
 def system_table(system: System) -> Data:
-    """Return everything that *system* states, with the machine of each part reduced to a name and a digest."""
+    """Return the contents of *system* as plain data, with a name and a digest for the machine of each part."""
     return {**_Data(system=system).record(system), "profiles": [*system.profiles]}
 
 
@@ -79,7 +79,7 @@ def property_table(stated: Specification[Machine | System]) -> Data:
 
 
 def normal_form(condition: Condition, machine: Machine) -> Data:
-    """Return *condition* with negations innermost and conjunctions and disjunctions flat, sorted and unique."""
+    """Return the condition in negation normal form, with flat, sorted and unique operands."""
     return _Data(machine=machine).data(condition)
 
 
@@ -111,7 +111,7 @@ class _Data:
         self._system = system
 
     def record(self, value: object) -> dict[str, Data]:
-        """Return the fields of a dataclass, leaving out where in the file it was written."""
+        """Return the fields of a dataclass without its position in the source file."""
         found: dict[str, Data] = {"is": type(value).__name__}
         for each in fields(value) if is_dataclass(value) else ():
             if each.name not in _PLACES:
@@ -122,7 +122,7 @@ class _Data:
             if isinstance(found.get(word), dict):  # the order does not matter
                 found[word] = dict(sorted(cast("dict[str, Data]", found[word]).items()))
         if isinstance(value, Machine | System):
-            del found["profile"]  # the caller chose the profile
+            del found["profile"]  # the profile is chosen by the caller
         if isinstance(value, MatchesDiagram):
             found["file"] = Path(value.path).name
         return found

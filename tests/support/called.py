@@ -1,4 +1,4 @@
-"""CRI calls that create and remove a pod and a container in a real runtime."""
+"""CRI calls that create and remove a pod and a container."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ SLEEPS: Final = ContainerConfig(
         security_context=LinuxContainerSecurityContext(namespace_options=NamespaceOption(network=NODE, pid=CONTAINER))
     ),
 )
-"""A container that ignores SIGTERM, because its command is the first process of its PID namespace."""
+"""The command of a container that ignores SIGTERM.
+
+The kernel does not deliver SIGTERM to the first process of a PID namespace unless it has a handler.
+"""
 
 
 def done(answer: CallAnswer) -> CallAnswer:

@@ -1,4 +1,4 @@
-"""Observations as the columns of batches, built in the simplest way."""
+"""Convert observations to columns in the simplest way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Columned:
-    """Builds the columns of batches from a single recording; with *chance*, it randomly omits observations."""
+    """Builds the columns of batches from a recording, and randomly omits observations if *chance* is given."""
 
     def __init__(self, chance: random.Random | None = None) -> None:
         self._chance = chance
@@ -35,7 +35,10 @@ class Columned:
         return Batch(Made(len(observations), observations.__getitem__), Made(len(lines), lines.__getitem__), columns)
 
     def batches(self, observations: Sequence[Observation], size: int) -> Iterator[Batch]:
-        """Split *observations* into batches of *size*; observation n is on line n."""
+        """Split *observations* into batches of *size*.
+
+        The number of an observation is its line number.
+        """
         for first in range(0, len(observations), size):
             part = observations[first : first + size]
             yield self.batch(part, range(first + 1, first + 1 + len(part)))

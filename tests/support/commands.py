@@ -1,4 +1,4 @@
-"""Call the command ``fsm`` in this process, which is fast, or run it as users do, in a process or on a terminal."""
+"""Call the command ``fsm`` in this process, which is fast, or run it in a separate process or on a terminal."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ PLAIN = {key: value for key, value in os.environ.items() if key not in {"COLUMNS
 def fsm(
     *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Call the command like :func:`process`, but in this process, which saves the start-up time.
+    """Call the command in this process, which saves the start-up time.
 
-    ``test_cli.py`` compares the two functions for each command.
+    ``test_cli.py`` compares this function with :func:`process` for each command.
     """
     argv = [FSM, *map(os.fsdecode, arguments)]
     with (
@@ -49,7 +49,7 @@ def fsm(
         given.buffer.write(stdin)
         given.seek(0)
         with (
-            mock.patch("fsm.cli.output.REPORTING", 600.0),  # no progress reports, even on a slow machine
+            mock.patch("fsm.cli.output.REPORTING", 600.0),  # progress reports would appear on a slow machine
             mock.patch.multiple(sys, argv=argv, stdin=given, stdout=out, stderr=err, __stdout__=out),
             mock.patch.dict(os.environ, PLAIN | dict(env or {}), clear=True),
         ):
@@ -75,7 +75,7 @@ def _exit_code() -> int:
 
 @contextlib.contextmanager
 def left_as_it_was(folder: Path | None) -> Iterator[None]:
-    """Restore signal handlers and ``sys.path`` on exit, and forget the modules that were imported from *folder*."""
+    """Restore signal handlers, ``sys.path`` and the imported modules on exit."""
     path, modules, handler = [*sys.path], {*sys.modules}, signal.getsignal(signal.SIGPIPE)
     program = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")  # the command reads its own name from here
@@ -110,7 +110,7 @@ def process(
 
 
 def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run *script* in bash, where ``fsm`` is the command under test and ``$1`` is the first of *arguments*."""
+    """Run a script in bash, where ``fsm`` is the command under test."""
     return subprocess.run(
         ["/bin/bash", "-c", f'fsm() {{ "{FSM}" "$@"; }}\n{script}', "bash", *arguments],
         env=PLAIN, capture_output=True, check=False, timeout=30, text=True, encoding="utf-8",

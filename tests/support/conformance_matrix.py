@@ -54,10 +54,13 @@ PAGE: Final = Path(__file__).resolve().parent.parent.parent / "docs" / "referenc
 MACHINES: Final = ("cri-container", "cri-pod", "container-status", "pod-sandbox")
 
 EXAMPLES: Final = 1
-"""The number of tests in random order that follow the tests aimed at individual steps."""
+"""The number of tests in random order, which follow the targeted tests."""
 
 REPETITIONS: Final = 60
-"""Number of repetitions of a flaky test; a failure in one of ten runs is then missed once in 500 times."""
+"""The number of repetitions of a flaky test.
+
+A test that fails in one of ten runs is then missed once in 500 times.
+"""
 
 AT_TIMES: Final = "at times otherwise"
 
@@ -87,7 +90,7 @@ Steps: TypeAlias = tuple[Stimulus, ...]
 
 
 class Seldom(NamedTuple):
-    """A flaky test from the page: its clause, its steps, and its entry in the table."""
+    """A flaky test from the page."""
 
     clause: str
     steps: Steps
@@ -121,7 +124,10 @@ def measured(name: str, version: str, seldom: Sequence[Seldom] = ()) -> Column:
 
 
 def failed_again(machine: Machine, factory: Callable[[], SUT], steps: Steps) -> Failure | None:
-    """Repeat a test of *steps*, shortening it while it still fails; ``None`` if it never fails."""
+    """Repeat a test and shorten it while it still fails.
+
+    Return ``None`` if it never fails.
+    """
     judge = oracle(machine, overlaps=False)
     sut = factory()
 
@@ -192,10 +198,10 @@ def rows(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def differences(text: str, kept: str) -> Iterator[tuple[str, bool]]:
-    """Yield each difference between a new page and the *kept* one, and whether it may be accidental.
+    """Yield each difference between a new page and the old one, with a flag for differences that may be accidental.
 
     A flaky failure that is missing from the new page is not a difference, since one run may not show it. Whether a
-    plugin's event shows the state of a container depends on when the end of the container was relayed, so that may
+    plugin's event shows the state of a container depends on when the end of the container was relayed, so this may
     also vary between runs.
     """
     old = rows(kept)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECONDS: Final = 30.0
-"""Number of seconds that a daemon may take to start or to end."""
+"""The maximum number of seconds that a daemon may take to start or to end."""
 
 _LIST_PODS: Final = "/runtime.v1.RuntimeService/ListPodSandbox"
 
@@ -64,7 +64,10 @@ while True:
     with open("daemon.pid", "w") as file:
         file.write(str(daemon.pid))
 """
-"""The script that runs in the mount namespace and starts a daemon whenever a line arrives on the pipe ``start``."""
+"""A shell script that starts a daemon whenever a line arrives on the pipe ``start``.
+
+It runs in the mount namespace of the daemon.
+"""
 
 _RESTART: Final = """
 cd "$(dirname "$0")"
@@ -76,9 +79,9 @@ rm daemon.pid
 echo start > start
 while [ ! -s daemon.pid ]; do sleep 0.01; done
 """
-"""A shell script that restarts a daemon with a given signal, without the cost of starting Python.
+"""A shell script that restarts a daemon, which is faster than a Python program.
 
-A command may be passed as well, to be run while the daemon is down. The script does not wait for CRI to answer.
+It can run a command while the daemon is down, and does not wait for CRI to answer.
 """
 
 _GRACE: Final = 1.0
@@ -134,12 +137,12 @@ state = "{folder}/state"
 
 
 class DaemonError(Exception):
-    """Raised if a daemon fails to start, restart or end; the text contains the end of its log."""
+    """Raised if a daemon fails to start, restart or end, with the last lines of its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Containerd:
-    """A daemon of *version* whose whole state is in *folder*, so that another process can take it over.
+    """A daemon whose whole state is in *folder*, so that another process can take it over.
 
     The path of the folder must be short, because a socket's path is limited to about a hundred characters.
     """
@@ -147,7 +150,10 @@ class Containerd:
     version: str
     folder: Path
     _reapers: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The reaper, if this process has started it and therefore must wait for it."""
+    """The reaper, if this process has started it.
+
+    A parent has to wait for its child processes.
+    """
 
     @property
     def endpoint(self) -> Path:
@@ -155,7 +161,7 @@ class Containerd:
 
     @property
     def nri(self) -> Path | None:
-        """The socket for NRI plugins; daemons before 1.7 have none."""
+        """Return the socket for NRI plugins, if the version of the daemon has one."""
         return None if self.version.startswith("1.6.") else self.folder / "nri.sock"
 
     @property
@@ -177,18 +183,21 @@ class Containerd:
 
     @property
     def reaper(self) -> int:
-        """The process id of the reaper, which is the ancestor of all other processes, or 0 if there is none."""
+        """Return the process id of the reaper, or 0 if there is none.
+
+        All other processes are descendants of the reaper.
+        """
         return _written(self.folder / "reaper.pid")
 
     @property
     def pid(self) -> int:
-        """The process id of the daemon, or 0 if it is not running."""
+        """Return the process id of the daemon, or 0 if it is not running."""
         return _written(self.folder / "daemon.pid")
 
     def open(self) -> None:
         """Create the namespace, start the daemon and import the images.
 
-        The daemon and everything in its namespace end together with this process.
+        Everything in the namespace ends together with this process.
         """
         for name in ("root", "state", "opt", "cni", "nri", "upper"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -209,12 +218,12 @@ class Containerd:
             raise
 
     def start(self) -> None:
-        """Start the daemon, and return when CRI answers."""
+        """Start the daemon and wait until CRI answers."""
         self._until(lambda: _written_line(self.folder / "start"), "can be started")
         self.answered()
 
     def answered(self) -> None:
-        """Wait until CRI answers, in case the command that started the daemon did not wait for that."""
+        """Wait until CRI answers."""
         self._until(lambda: bool(self.pid), "runs")
         self._until(lambda: _answers(self.endpoint), "answers", ended=lambda: not _runs(self.pid))
 
@@ -236,7 +245,10 @@ class Containerd:
         self.start()
 
     def close(self) -> None:
-        """End the daemon with all shims, containers and mounts, but keep the folder; may be called more than once."""
+        """End the daemon with all shims, containers and mounts, but keep the folder.
+
+        Further calls have no effect.
+        """
         reaper = self.reaper
         if not reaper:
             return
@@ -302,13 +314,16 @@ def lacks() -> str:
 
 
 def processes(pid: int) -> list[int]:
-    """Return all descendants of *pid*: below a reaper, these are the daemon, the shims and the containers."""
+    """Return all descendants of a process."""
     below = _children(pid)
     return below + [each for child in below for each in processes(child)]
 
 
 def _answers(endpoint: Path) -> bool:
-    """Check whether CRI can list pods; the daemon accepts connections before it can answer calls."""
+    """Check whether CRI can list pods.
+
+    The daemon accepts connections before it can answer calls.
+    """
     with grpc.insecure_channel(f"unix://{endpoint}", options=[("grpc.default_authority", "localhost")]) as channel:
         list_pods: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST_PODS)
         try:
@@ -341,7 +356,7 @@ def _runs(pid: int) -> bool:
 
 
 def _written_line(pipe: Path) -> bool:
-    """Write a line to *pipe*, and return whether there is a process at the other end to read it."""
+    """Write a line to *pipe*, and return whether another process has the pipe open for reading."""
     try:
         opened = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:
@@ -360,7 +375,10 @@ def _written(path: Path) -> int:
 
 
 def _snapshotter(folder: Path) -> str:
-    """Choose a snapshotter; overlays cannot be stacked, so use ``native`` where *folder* itself is on one."""
+    """Choose a snapshotter for *folder*.
+
+    Overlays cannot be stacked, so it is ``native`` if the folder is on an overlay.
+    """
     stat = ["stat", "--file-system", "--format=%T", str(folder)]
     below = subprocess.run(stat, capture_output=True, text=True, check=True).stdout.strip()
     return "native" if below == "overlayfs" else "overlayfs"
@@ -382,7 +400,7 @@ def _groups_of(pid: int) -> set[Path]:
 
 
 def _remove_group(group: Path) -> None:
-    """Remove *group* once its processes have left it, and then CRI's parent group if that has become empty."""
+    """Remove a control group once its processes have left it, together with its parent if that is then empty."""
     late = time.monotonic() + 2
     while group.is_dir():
         try:
@@ -392,7 +410,7 @@ def _remove_group(group: Path) -> None:
                 return
             time.sleep(0.02)
     if group.parent.name == NAMESPACE:
-        with contextlib.suppress(OSError):  # other groups remain
+        with contextlib.suppress(OSError):  # the parent has other groups
             group.parent.rmdir()
 
 

@@ -1,7 +1,7 @@
-"""Generate ``docs/reference/nri-contract.md`` and ``docs/reference/cri-contract.md``: contract clauses by event.
+"""Generate the NRI and CRI contract pages in ``docs/reference``.
 
 ``python tests/support/contract_pages.py --write`` replaces the text between the two marks of each page with the
-statements of the models; the text before and after the marks is written by hand.
+statements of the models. The rest of a page is written by hand.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ END: Final = "\n## Beside the drafts\n"
 
 SEVEN: Final = "1.6, 1.7, 2.0, 2.1, 2.2, 2.3, main"
 MANY: Final = 3
-"""If at least this number of states behave in the same way, they are summarized instead of listed."""
+"""The number of states with equal behaviour from which on a summary replaces the list."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
-"""Recordings to leave out, because judging them takes seconds and the others of the same version are sufficient."""
+"""Recordings that are left out because judging them takes seconds.
+
+The other recordings of the same version are sufficient.
+"""
 
 FOUND: Final = {
     ("plugin-pod", "undone-unannounced"): "two-plugins.md#no-end-without-a-beginning",
@@ -53,7 +56,7 @@ FOUND: Final = {
     ("nri-plugin-contract", "create-container"): "node.md#containers-in-ready-pods",
     ("cri-pod", "ready-until-the-exit-is-handled"): "pod-records.md#stopped-has-not-the-status-ready",
 }
-"""For each machine and deviation, the page of findings that derives the deviation from containerd's behaviour."""
+"""The page of findings for each machine and deviation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Kill a process at each system call while it changes or deletes a record, and check the remaining files.
 
 Usage: ``python tests/support/crashing.py ROUNDS changing|deleting``. The script prints the number of system calls and
-the number of kills, and fails if a record was torn or lost. ``strace`` kills the process; it attaches to a waiting
-child, so that Python's own system calls at start-up do not count.
+the number of kills, and fails if a record was torn or lost. ``strace`` attaches to a waiting child and kills it, so
+that Python's own system calls at start-up do not count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 STRACE = shutil.which("strace")
 MEMORY = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)  # noqa: S108  (random names in it)
-"""A file system in memory, where syncing is free; for a process that is killed it is as good as a disk."""
+"""A file system in memory, where syncing is free.
+
+For a process that is killed, it is as durable as a disk.
+"""
 
 
 class Call(NamedTuple):
@@ -38,7 +41,7 @@ class Call(NamedTuple):
 
 
 class Action(NamedTuple):
-    """The state after a child has run: whether it was killed, and the files and the record in its folder."""
+    """The result of a child process: whether it was killed, and the files and the record in its folder."""
 
     act: Callable[[StatusStorage], None]
     found: tuple[Status | None, ...]
@@ -62,7 +65,6 @@ def watched(folder: Path, act: Callable[[StatusStorage], None], *options: str) -
 
 
 def _switches(process: int) -> int:
-    """Return the number of times that *process* has slept."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
@@ -149,7 +151,10 @@ def crashes(rounds: int, action: Callable[[Status, Status], Action]) -> tuple[in
 
 
 def overwriting(old: Status, new: Status) -> Action:
-    """Return an action that overwrites the record in place, which is not atomic and must be detected."""
+    """Return an action that overwrites the record in place.
+
+    Such a change is not atomic, and must be detected.
+    """
     return Action(lambda kept: void(kept.path.write_bytes(encode(new))), (old, new), new)
 
 

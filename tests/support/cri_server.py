@@ -1,4 +1,4 @@
-"""A CRI server in this process; the test supplies a function for each method, which returns the answer."""
+"""A CRI server in this process, with a function for each method."""
 
 from __future__ import annotations
 

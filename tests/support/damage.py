@@ -1,4 +1,7 @@
-"""Damage bytes, the words of a text, or documents; damaged documents stay well formed, so they pass the parser."""
+"""Damage bytes, texts or documents.
+
+Damaged documents stay well formed, so that they pass the parser.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = "tuple[dict[str, object] | list[object], str | int]"
 
 STRANGE = ("\x00", "\x07", "\x1b[2J", "\r", "\x7f", "\x85", "\x9b31m", "\u2028", "\u202e", "\u2066", "\ud800", "\ufeff")
-"""Control characters of a terminal, changes of the writing direction, and unassigned code points."""
+"""Control characters of terminals, bidirectional controls, and unassigned code points."""
 
 NAMES = (
     *("", " ", "*", "-", "--help", "none", "null", "true", "ok", "node", "end", "start", "init", "default", "digraph"),
@@ -37,7 +40,7 @@ NAMES = (
         "<b>&amp;",
     ),
 )
-"""Names that have a meaning in some format, or need quoting in some format."""
+"""Names that some format treats specially or has to quote."""
 
 NUMBERS = (-1, 0, 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30, -0.5, 1e308, 1e-308)
 

@@ -1,7 +1,7 @@
-"""Two drawings for tests, with flaws that occur in source comments, and functions that change a drawing.
+"""Two drawings with flaws that occur in source comments, and functions that change a drawing.
 
-The drawings have the same peculiarities as containerd's own drawings: a missing corner, labels beside and below
-lines, stacked labels, a trunk that branches and crosses another trunk, lines that join, and a target without a box.
+The flaws are taken from containerd's own drawings: a missing corner, labels beside and below lines, stacked labels, a
+trunk that branches and crosses another trunk, lines that join, and a target without a box.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def drawing_of(text: str, path: str = "drawing.txt") -> Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A changed drawing, a description of the change, and the range of lines that it touches."""
+    """A changed drawing, with a description of the change and the changed range of lines."""
 
     what: str
     line: int
@@ -111,9 +111,10 @@ class Change:
 
 
 def changes(text: str, names: tuple[str, ...]) -> Iterator[Change]:
-    """Yield every variant in which a label, state name or arrowhead differs, or a line with its arrowhead is missing.
+    """Yield variants of a drawing, each with one change.
 
-    A label may be replaced with any of *names*.
+    A variant has a different label, state name or arrowhead, or lacks a line with its arrowhead. New labels are taken
+    from *names*.
     """
     drawing = drawing_of(text)
     for arrow in drawing.arrows:
@@ -138,7 +139,7 @@ def _without_head(text: str, arrow: Arrow) -> Change:
 
 
 def _without_line(text: str, arrow: Arrow) -> Change:
-    """Remove an arrowhead and its line, back to the last turn or branch or to the start; keep crossing lines."""
+    """Remove an arrowhead and its line back to the last turn or branch, but keep crossing lines."""
     lines = _without_head(text, arrow).text.split("\n")
     head = text.split("\n")[arrow.place.line - 1][arrow.place.column - 1]
     down, right = {"v": (-1, 0), "<": (0, 1), ">": (0, -1)}[head]

@@ -1,4 +1,4 @@
-"""A slow, independent reader, which builds machines from exported documents."""
+"""Read exported documents with a slow, independent reader."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN: dict[str, type[Ignores | Cannot | Silent]] = {"ignores": Ignores, "cannot
 
 
 def bare(machine: Machine) -> Machine:
-    """Return *machine* without the path and line numbers of its file and the name of its profile."""
+    """Return the machine without file positions and profile name."""
     return replace(
         machine,
         path="",

@@ -1,4 +1,4 @@
-"""Install packages that extend fsm, like pip: modules beside their metadata in a folder of PYTHONPATH."""
+"""Install packages that extend fsm into a folder of PYTHONPATH, with the same metadata as pip."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FORM = RecordingForm(
 
 
 def install(site: Path, name: str, source: str, groups: Mapping[str, str], *, version: str = "1.0") -> None:
-    """Install the module *name* into *site*, with metadata that declares its entry points.
+    """Install a module with metadata that declares its entry points.
 
     *groups* maps each group of entry points to a line such as ``jobs = queue:DOMAIN``.
     """
@@ -58,11 +58,11 @@ def declare(site: Path, name: str, groups: Mapping[str, str], *, version: str = 
 
 
 def pip_target(site: Path) -> dict[str, str]:
-    """Return the environment in which ``pip install .`` works offline and installs into *site*."""
+    """Return the environment variables with which ``pip install .`` works offline and installs into *site*."""
     return {
         "PIP_TARGET": str(site),
         "PIP_NO_DEPS": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as: no build isolation
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip's name for "no build isolation"
         "PIP_NO_INDEX": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_QUIET": "1",
@@ -70,7 +70,7 @@ def pip_target(site: Path) -> dict[str, str]:
 
 
 def installing(site: Path, folder: Path) -> dict[str, str]:
-    """Return the environment in which ``pip install -e .`` in *folder* installs into *site*, on Python's path."""
+    """Return the environment variables with which ``pip install -e .`` installs into *site* and finds it."""
     return pip_target(site) | {"PYTHONPATH": f"{folder}{os.pathsep}{site}"}
 
 
@@ -88,7 +88,7 @@ def fsm_with(
 
 @contextlib.contextmanager
 def importable(site: Path) -> Iterator[None]:
-    """Make everything in *site* importable, and unload it again on exit."""
+    """Make everything in *site* importable, and unload it on exit."""
     modules = {*sys.modules}
     sys.path.insert(0, str(site))
     importlib.invalidate_caches()

@@ -28,7 +28,7 @@ def built() -> Path:
 
 
 class GoClient:
-    """A running client of the runtime at *address*; answers of GetContainerEvents are collected in ``events``."""
+    """A running client, which collects the answers of GetContainerEvents in ``events``."""
 
     def __init__(self, address: str) -> None:
         self.events: deque[dict[str, Any]] = deque()

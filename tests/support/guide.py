@@ -1,8 +1,8 @@
-"""Follow documentation pages in the same way as a reader: write the files, and type the commands.
+"""Follow documentation pages as a reader would: write the files, and type the commands.
 
 A block of code whose first line names a file, as in ````` ```toml models/door.toml`````, is the content of that file.
 With ````` ```diff models/door.toml`````, it is a change to that file. A block of the language ``console`` is a
-session: commands after ``$``, each with its output, in which ``...`` stands for anything.
+session: commands after ``$``, each with its output, in which ``...`` matches any text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FSM: Final = str(Path(sys.executable).parent / "fsm")
 TERMINAL: Final = {"COLUMNS": "80", "NO_COLOR": "1"}
 _BLOCK: Final = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRESS: Final = re.compile(r"^[a-z ]+: [\d,]+ of [\d,]+ after [\d,]+ s\n", re.MULTILINE)
-"""A progress line, printed every ten seconds; it is removed from outputs because it depends on the machine."""
+"""A progress line, which is removed from outputs because it depends on the speed of the machine."""
 
 _PROMPT: Final = re.compile(r"^\$ (.*)\n", re.MULTILINE)
 
@@ -50,9 +50,9 @@ def blocks(text: str) -> list[Block]:
 
 
 def run(command: str, folder: Path, variables: Mapping[str, str] | None = None) -> str:
-    """Run *command* in *folder*, as in a terminal of 80 columns, and return everything that it prints.
+    """Run a command as in a terminal of 80 columns, and return everything that it prints.
 
-    It runs in this process unless it needs a shell or environment *variables*.
+    It runs in this process unless it needs a shell or environment variables.
     """
     name, *words = shlex.split(command)
     activated = {**TERMINAL, "PATH": f"{Path(FSM).parent}{os.pathsep}{os.environ['PATH']}"}

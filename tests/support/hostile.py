@@ -1,4 +1,4 @@
-"""Pass damaged inputs to every command that reads files: a table of readers, and a function to try them.
+"""Pass damaged inputs to every command that reads files.
 
 ``python tests/support/hostile.py READER COUNT [FIRST]`` tries *COUNT* inputs, numbered from *FIRST*. If a command
 answers an input wrongly, the input is kept in ``hostile-READER-NUMBER`` in the current folder.
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).resolve().parent.parent
 LONGEST = 5.0
-"""CPU seconds after which a command counts as hanging."""
+"""The CPU seconds after which a command is considered to hang."""
 LARGEST = 100_000
 ANSWERS = {0, 1, 2, 3}
 WRONG = 2
 OBEYED = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 UNREAD = {"FSM002", "FSM003", "FSM004", "FSM005", "FSM401", "FSM502", "FSM503", "FSM504", "FSM505"}
-"""Codes of the errors that a parser reports, so that nothing else of the file was looked at."""
+"""The codes of parser errors, after which the rest of the file is not examined."""
 MORE = 1
 SCHEMA = cache(schema)
-"""The schema, computed only once, because that takes longer than printing anything about a model."""
+"""The schema, which is cached because it takes longer to compute than any other output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seed:
-    """An undamaged input: the file *name* in the format *form*, and the files that have to be *beside* it."""
+    """An undamaged input with the files that have to be in the same folder."""
 
     name: str
     data: bytes
@@ -67,8 +67,8 @@ class Seed:
 class Reader:
     """A command that reads one kind of file, with undamaged inputs to start from.
 
-    In a command, ``{}`` stands for the path of the file, and ``{name}`` for its name without the suffix. ``quick`` is
-    the number of damaged inputs to try when only a change is tested. A reader that may end its own process is marked
+    In a command, ``{}`` is replaced with the path of the file, and ``{name}`` with its name without the suffix.
+    ``quick`` is the number of damaged inputs to try in a normal run. A reader that may end its own process is marked
     ``apart``, and runs in a separate one.
     """
 
@@ -80,7 +80,7 @@ class Reader:
 
 
 class Tried(NamedTuple):
-    """The fate of a damaged input: the code of the first problem if it was refused, and any wrong answer."""
+    """The result for a damaged input: the code of the first problem if it was refused, and any wrong answer."""
 
     seed: Seed
     damaged: bytes
@@ -170,7 +170,7 @@ def parts(name: str, form: str, *, of: int = 40) -> list[Seed]:
 
 
 def framed(seed: Seed) -> list[Seed]:
-    """Rewrite a log as journald and as a log collector would have written it."""
+    """Rewrite a log in the formats of journald and of a log collector."""
     lines = seed.data.decode().splitlines()
     journal = [{"__REALTIME_TIMESTAMP": str(number), "MESSAGE": each} for number, each in enumerate(lines)]
     collected = [{"time": "2026-11-20T11:03:20Z", "stream": "stderr", "log": f"{each}\n"} for each in lines]
@@ -195,7 +195,10 @@ def events() -> list[Seed]:
 
 
 def combined() -> list[Seed]:
-    """Return the events, the calls and the log of one run as seeds, each of which damages one of these files."""
+    """Return seeds that consist of the events, the calls and the log of one run.
+
+    Each seed damages one of these files.
+    """
     run = {
         name: recorded(f"2.1.9-forgotten.{suffix}.gz")
         for name, suffix in (("events", "nri.jsonl"), ("calls", "calls.jsonl"), ("log", "log"))
@@ -455,7 +458,7 @@ class HangError(BaseException):
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """Interrupt the body of the ``with`` statement when it exceeds its limit of CPU time."""
+    """Raise an error in the body if it exceeds its limit of CPU time."""
 
     def hangs(_number: int, _frame: object) -> None:
         raise HangError
@@ -478,9 +481,9 @@ def offence(ran: subprocess.CompletedProcess[str]) -> str:
 
 
 def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | None = None) -> tuple[str, str]:
-    """Return the code of the problem for which a file was refused, and what was wrong with the answer, if anything.
+    """Return the error code with which a file was refused, and a description of a wrong answer, if any.
 
-    *chosen* limits which of the further commands are tried.
+    *chosen* limits the further commands that are tried.
     """
     more = chosen.sample(reader.then, min(MORE, len(reader.then))) if chosen else reader.then
     refused = ""

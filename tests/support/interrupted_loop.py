@@ -1,6 +1,7 @@
 """Interrupt an event loop before each line of asyncio in turn, with a new child process for each line.
 
-If the child does not end, or loses the signal, the number of the line is printed. Usage: interrupted_loop.py LINES
+Usage: ``interrupted_loop.py LINES``. The script prints the lines after which the child does not end or loses the
+signal.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 STEP = 7
-"""Distance between the lines that are tried, different from the number of lines in one step of the loop."""
+"""The distance between lines that are tried.
+
+It differs from the number of lines in one step of the loop.
+"""
 
 
 async def consume(source: asyncio.Queue[int], target: asyncio.Queue[int]) -> None:
@@ -60,7 +64,7 @@ def interrupt(line: int) -> bool:
     sys.settrace(trace)
     try:
         asyncio.run(command(interruption, asked))
-    except (KeyboardInterrupt, UnboundLocalError):  # asyncio uses a variable from a block that the interrupt has left
+    except (KeyboardInterrupt, UnboundLocalError):  # the interrupt came before asyncio assigned a variable
         pass
     finally:
         sys.settrace(None)

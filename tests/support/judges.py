@@ -1,6 +1,6 @@
-"""Let each engine and each naive interpreter judge the same input.
+"""Judge the same input with each engine and each naive interpreter.
 
-A judge is created for one machine, and judges many tests, traces or histories of that machine.
+A judge belongs to one machine, and judges many tests, traces or histories of it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def trace_naively(machine: Machine) -> TraceJudge:
 
 
 def trace_by_monitor(machine: Machine) -> TraceJudge:
-    """Judge traces with the monitor, taking each entity to be in the initial state when it first occurs."""
+    """Judge traces with the monitor, which assumes that each entity starts in the initial state."""
 
     def legal(trace: Trace) -> bool:
         monitor = Monitor(machine, fresh=True)
@@ -71,7 +71,10 @@ HISTORY: Mapping[str, Callable[[Machine], HistoryJudge]] = {
 
 
 def trace_of(history: History) -> Trace:
-    """Return the requests and replies of *history* in order of time, with requests first where times are equal."""
+    """Return the requests and replies of *history* in order of time.
+
+    At the same time, requests come before replies.
+    """
     found = [
         (each.called, 0, Observation(entity="e", event=each.event, phase="request")) for each in history.operations
     ]
@@ -84,7 +87,7 @@ def trace_of(history: History) -> Trace:
 
 
 def distinct(history: History) -> bool:
-    """Check that calls of the same event never overlap, so that it is obvious which call a reply belongs to."""
+    """Check that calls of one event never overlap, so that each reply belongs to a unique call."""
     spans: dict[str, list[tuple[int, float]]] = {}
     for each in history.operations:
         spans.setdefault(each.event, []).append((each.called, float("inf") if each.returned is None else each.returned))
@@ -111,7 +114,10 @@ def kit_by_oracle(machine: Machine) -> KitJudge:
 
 
 def kit_by_property_monitor(machine: Machine) -> KitJudge:
-    """Judge tests by watching a property that always holds; it fails only if no run explains the test."""
+    """Judge tests by watching a property that always holds.
+
+    The watch fails only if no run explains the test.
+    """
     watch = Watch(machine, stated(machine, f'never = "is {machine.initial} and not is {machine.initial}"'))
 
     def legal(test: Test) -> bool:
@@ -124,7 +130,10 @@ def kit_by_property_monitor(machine: Machine) -> KitJudge:
 
 
 def kit_by_monitor(machine: Machine) -> KitJudge:
-    """Judge tests as traces without outputs, which may allow more than the test does."""
+    """Judge tests as traces without outputs.
+
+    A trace may allow more than the test does.
+    """
     legal = trace_by_monitor(machine)
     return lambda test: legal([_observation(*each) for each in test])
 
@@ -139,7 +148,7 @@ def _observation(step: Stimulus, seen: Response) -> Observation:
 def kit_by_linearizability(machine: Machine) -> KitJudge:
     """Judge tests as histories.
 
-    A history may allow more than a test does, because calls of a test wait until the test resumes them.
+    A history may allow more than the test does, because calls of a test wait until the test resumes them.
     """
     legal = history_by_linearizability(machine)
     return lambda test: legal(_history(test))
@@ -155,7 +164,7 @@ def _history(test: Test) -> History:
             outputs = None if seen.outputs is None else [*outputs, *seen.outputs]
         if seen.reply is None:
             if step.stage == "begin":
-                operations += [left] if left is not None else []  # the earlier call was interrupted, so it never ends
+                operations += [left] if left is not None else []  # the earlier call was interrupted and never ends
                 left = Operation(called=called, returned=None, event=step.event)
             if seen.shows:
                 operations.append(Operation(called=called, returned=returned, shows=seen.shows))

@@ -1,4 +1,4 @@
-"""Positions of the words and lines in a picture, to find labels that touch a line or each other.
+"""Compute the positions of words and lines in a picture, to find labels that touch something.
 
 Graphviz measures the widths of all texts in one run, with the fonts of the picture.
 """
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 SVG = "{http://www.w3.org/2000/svg}"
 NEAR = 1.5
-"""The smallest acceptable distance between words and lines, in pixels."""
+"""The minimum distance between words and lines, in pixels."""
 
 ABOVE, BELOW = 0.74, 0.16
-"""Height of letters above and below the baseline, as fractions of the font size; descenders are slightly longer."""
+"""The height of letters above and below the baseline, relative to the font size."""
 
 
 class Point(NamedTuple):
-    """A position in pixels, measured from the upper left corner."""
+    """A position in pixels from the upper left corner."""
 
     x: float
     y: float
@@ -40,7 +40,7 @@ class Style(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A text, and the corners of the area that its letters cover."""
+    """A text and the area that its letters cover."""
 
     text: str
     left: float
@@ -53,7 +53,7 @@ class Box(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """The texts of a picture, whose widths are not known yet, and its lines as closely spaced points."""
+    """The texts of a picture, not yet measured, and its lines as closely spaced points."""
 
     texts: list[tuple[Style, Point, str]]
     lines: list[tuple[str, list[Point]]]

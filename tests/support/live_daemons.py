@@ -1,4 +1,4 @@
-"""A fixture for tests marked ``live``: one shared daemon for each version of containerd."""
+"""Provide live tests with one shared daemon for each version of containerd."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three toy machines that all tests share: a door, a counter, and a job whose start takes time."""
+"""Three toy machines for tests: a door, a counter, and a job whose start takes time."""
 
 from __future__ import annotations
 
@@ -223,12 +223,10 @@ def machine_of(text: str) -> Machine:
 
 
 def door() -> Machine:
-    """Build a machine with alternatives, unspecified cells, a signal, a hidden event, and a profile that deviates."""
     return machine_of(DOOR)
 
 
 def job() -> Machine:
-    """Build a machine with a call that takes time, two intermediate states, and a crash that interrupts it."""
     return machine_of(JOB)
 
 

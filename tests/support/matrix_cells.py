@@ -1,4 +1,4 @@
-"""Test results of one version: each clause of a machine holds, is violated, is tolerated, or is not covered."""
+"""Summarize the tests of one version: a clause holds, is violated, is tolerated, or is not covered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fsm.machine import Clause, Machine
 
 Place: TypeAlias = tuple[str, str]
-"""The names of a row and a state; a row is an event or the end of a call."""
+"""The name of a row and the name of a state. A row is an event or the end of a call."""
 
 
 UNASKED: Final = "no test asks for what is not to happen"
@@ -31,7 +31,10 @@ UNREACHED: Final = "no step of a test leads there"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """The tests reached ``met`` of the ``cells`` of the clause, and every result was legal."""
+    """The result of a clause that no test violated.
+
+    Tests reached ``met`` of its ``cells``.
+    """
 
     met: int
     cells: int
@@ -40,10 +43,10 @@ class Holds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
-    """Tests failed without a profile, or showed deviations that the profile tolerates (named in ``tolerated``).
+    """The result of a clause that failed without a profile, or only deviated in the ways named in ``tolerated``.
 
-    ``known`` is true if nothing fails under the profile of the version, and ``always`` is true if some test failed in
-    every repetition. ``traces`` has the failures as text, the shortest first.
+    ``known`` is true if nothing fails under the profile of the version, and ``always`` if some test failed in every
+    repetition. ``traces`` has the failures as text, the shortest first.
     """
 
     traces: tuple[str, ...]
@@ -77,7 +80,10 @@ def clauses(machine: Machine) -> dict[str, Clause]:
 
 
 def changed(machine: Machine, profile: str) -> frozenset[Place]:
-    """Return the cells that *profile* changes; no other cell can be legal with it and illegal without."""
+    """Return the cells that *profile* changes.
+
+    No other cell can be legal with the profile and illegal without it.
+    """
     ours, theirs = cells_of(machine), cells_of(machine.under(profile))
     return frozenset(place for place in ours | theirs if ours.get(place) != theirs.get(place))
 
@@ -92,7 +98,7 @@ def column(
 ) -> Column:
     """Summarize the results of *version* for each clause.
 
-    *plain* are the tests without a profile and *profiled* those under the version's own profile. *fields* tells
+    *plain* has the tests without a profile, and *profiled* the tests under the profile of the version. *fields* tells
     whether fields of the status were observed.
     """
     places = {place: cell.clause.name for place, cell in cells_of(machine).items()}
@@ -134,9 +140,9 @@ def column(
 
 
 def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> Cell:
-    """Return the result of a clause on fields.
+    """Return the result of a clause about fields.
 
-    The cells of such a clause are states; a state counts as tested if some step started in it.
+    The cells of such a clause are states, which count as tested if some step started in them.
     """
     states = machine.requires[name].states
     been = {state for _, state in met} & states
@@ -162,7 +168,10 @@ def _place(plan: Plan, cell: tuple[int, int]) -> Place:
 
 
 def _met(tested: Tested) -> set[Place]:
-    """Return the cells that tests seem to have reached; an event that is not observed may have come earlier."""
+    """Return the cells that tests seem to have reached.
+
+    This is a guess, as an unobserved event may have come earlier.
+    """
     plan = tested.oracle.plan
     return {_place(plan, cell) for edge in plan.edges if tested.cover.took(edge) for cell in edge.cells}
 
@@ -205,7 +214,7 @@ def _deviations(tested: Tested) -> dict[str, str]:
 
 
 def _at_times(failure: Failure) -> bool:
-    """Check for a flaky failure of a clause that no contract requires, such as one on a side effect."""
+    """Check for a flaky failure of a clause that no contract requires, such as a side effect."""
     return (
         failure.repeated is not None and failure.violation is not None and failure.violation.clause.level == "observed"
     )

@@ -1,8 +1,8 @@
 """Test one version of containerd with a plugin, and return the results as columns of the matrix.
 
-The steps of the system ``node`` are performed once, while the calls and the events of a plugin are recorded. Each
-machine for plugins judges that recording both without a profile and under the profile of the version. If it fails
-without a profile, further tests are made until the shortest test of each failure is known.
+The steps of the system ``node`` are performed once, and the calls and the plugin's events are recorded. Each machine
+for plugins judges this recording without a profile and under the profile of the version. If the recording fails
+without a profile, further tests look for the shortest test of each failure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fsm.sut import SUT
 
 TOLD: Final = {"nri-container": False, "nri-pod": False, "plugin-container": True, "plugin-pod": True}
-"""The machines that judge the events of plugins, and whether each of them also needs the calls."""
+"""The machines that judge the events of plugins, with a flag for those that also need the calls."""
 
 RELAYING: Final = tuple(each for each in VERSIONS if not each.startswith("1.6."))
 """The versions that support plugins."""
@@ -78,7 +78,7 @@ def relayed(version: str) -> list[Column]:
                 name: replace(cell, missed=(UNTRIED,)) if isinstance(cell, Holds | NotCovered) else cell
                 for name, cell in found.cells.items()
             }
-            columns = [replace(found, cells=cells, steps=tested.cover.steps)]  # one test counts for both
+            columns = [replace(found, cells=cells, steps=tested.cover.steps)]  # a single test counts for both
             for name, with_calls in TOLD.items():
                 began = time.monotonic()
                 judged = partial(

@@ -1,7 +1,7 @@
-"""A slow interpreter of traces, which is a second opinion on the monitor.
+"""A slow interpreter of traces, as a second opinion on the monitor.
 
-It is written from the definitions, not from the engines: it reads the cells of a machine's dataclasses, and shares no
-code with :mod:`fsm.machine.table` or :mod:`fsm.monitor`. It merges and skips nothing, so a trace of more than a few
+It is written from the definitions: it reads the cells of a machine's dataclasses, and shares no code with
+:mod:`fsm.machine.table` or :mod:`fsm.monitor`. It merges and skips nothing, so a trace of more than a few
 observations takes long.
 """
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
 
 Stage: TypeAlias = Literal["asked", "begun", "acted", "vain", "ended", "free", "cut", "lost", "lost-begun"]
-"""The stage of a call: ``free`` if its end is unspecified, ``cut`` if it was interrupted after it had begun."""
+"""The stage of a call.
+
+It is ``free`` if its end is unspecified, and ``cut`` if it was interrupted after it had begun.
+"""
 
 
 class Way(NamedTuple):
@@ -32,7 +35,10 @@ class Way(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call in progress, or one whose caller gave up; ``acted`` is the state in which it first took effect."""
+    """A call in progress or an abandoned one.
+
+    ``acted`` is the state in which it first took effect.
+    """
 
     event: str
     stage: Stage
@@ -42,7 +48,7 @@ class Call(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A possible state of an entity, together with the calls that are in progress on it."""
+    """A possible state of an entity with its calls in progress."""
 
     state: str
     calls: tuple[Call, ...] = ()
@@ -63,12 +69,12 @@ class Situation(NamedTuple):
 
 
 def ways(machine: Machine, state: str, event: str) -> set[Way] | None:
-    """Return the possible effects of *event* in *state*, or ``None`` if the machine does not specify any."""
+    """Return the possible effects of *event* in *state*, or ``None`` if the cell is silent."""
     return _of_cell(machine.events[event].cells[state], state, call=machine.events[event].kind == "call")
 
 
 def ends(machine: Machine, state: str, event: str) -> set[Way]:
-    """Return how a call that has begun may continue in *state*; nothing if it cannot end there."""
+    """Return the possible ends of a call in *state*, or nothing if it cannot end there."""
     cell = machine.events[event].ends.get(state)
     return set() if cell is None else _of_cell(cell, state, call=True) or set()
 
@@ -103,8 +109,8 @@ def first_unexplained(
 ) -> int | None:
     """Return the index of the first observation that no behaviour explains, or ``None``.
 
-    *seen* are the signals that the trace shows. A call whose caller gave up may act at any later time, and more than
-    once, because the caller may have tried again with calls that look the same; with *once*, it acts at most once.
+    *seen* has the signals that the trace shows. An abandoned call may act at any later time and more than once,
+    because its caller may have repeated it; with *once*, it acts at most once.
     """
     found = beliefs(Asking(machine, seen, once=once), trace, fresh=fresh)
     return next((index for index, (_, after) in enumerate(found) if not after), None)
@@ -113,7 +119,7 @@ def first_unexplained(
 def beliefs(
     asking: Asking, trace: Sequence[Observation], *, fresh: bool = False
 ) -> Iterator[tuple[set[Situation], set[Situation]]]:
-    """Yield the possible situations before and after each observation, up to the first that nothing explains."""
+    """Yield the possible situations before and after each observation, up to the first inexplicable one."""
     machine = asking.machine
     everywhere = [Situation(state) for state in machine.states]
     now = asking.later([Situation(machine.initial)] if fresh else everywhere)
@@ -201,11 +207,14 @@ class Asking:
                 if self.machine.events[event].ends:
                     yield others.at(to).with_call(Call(event, "begun", state))
         yield from (self.acted(others, way, event, state) for way in found or ())
-        # The call may have no effect and an indefinite reply.
+        # The call may have had no effect, and its reply may be indefinite.
         yield others.with_call(Call(event, "vain", state))
 
     def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
-        """Yield the situations after an abandoned call of *event* acts; *left* is the situation without that call."""
+        """Yield the situations after an abandoned call of *event* acts.
+
+        *left* is the situation without that call.
+        """
         found = ways(self.machine, left.state, event)
         if found is None:
             for to in self.machine.states:
@@ -271,7 +280,10 @@ class Asking:
                     yield from (here.without(call) for call in set(here.calls) if self.fits(call, each, event))
 
     def given_up(self, here: Situation, event: str) -> Iterator[Situation]:
-        """Yield the situations after the caller of *event* gives up; an interruption may have ended the call."""
+        """Yield the situations after the caller of *event* gives up.
+
+        The call may also have ended by an interruption.
+        """
         waiting = [call for call in set(here.calls) if _waits(call, event)]
         if not waiting:
             yield here
@@ -309,9 +321,9 @@ class Asking:
 
 
 def first_unexplained_output(machine: Machine, outputs: Sequence[str]) -> int | None:
-    """Return the index of the first of *outputs* that no run from the initial state emits, or ``None``.
+    """Return the index of the first output that no run from the initial state emits, or ``None``.
 
-    Calls that take time are ignored. The outputs of one event come together, so all of them must occur.
+    The duration of calls is ignored. The outputs of an event are emitted together, so all of them must occur.
     """
     now: set[tuple[str, tuple[str, ...]]] = {(machine.initial, ())}
     for index, output in enumerate(outputs):

@@ -1,4 +1,4 @@
-"""A slow second opinion on equivalence, which applies the definition to the cells and shares no code with the engine.
+"""A slow second opinion on equivalence, which applies the definition to the cells.
 
 Every code that one of the machines mentions is distinguished everywhere, and indefinite replies are possible
 everywhere. Bisimilarity is computed by removing pairs of situations until nothing changes, and traces are followed
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST_CALLS = 2
 GONE = "?"
-"""Stands for the state after unspecified behaviour, from which anything may follow."""
+"""The state after unspecified behaviour, from which anything may follow."""
 
 
 class Now(NamedTuple):
@@ -30,7 +30,7 @@ class Now(NamedTuple):
 
 
 Step: TypeAlias = tuple[Observable | None, Now]
-"""An observation, or ``None`` for a hidden step, and the situation after it."""
+"""An observation and the situation after it. A hidden step has no observation."""
 
 
 class Watched:
@@ -116,7 +116,7 @@ class Watched:
 
 
 def bisimilar(first: Watched, second: Watched) -> bool:
-    """Check weak bisimilarity by computing the greatest relation in which each side can match the other's steps."""
+    """Check weak bisimilarity by computing the greatest bisimulation."""
     related = {(one, two) for one in first.all() for two in second.all()}
     weak: dict[tuple[bool, Now, Observable | None], set[Now]] = {}
 
@@ -137,7 +137,7 @@ def bisimilar(first: Watched, second: Watched) -> bool:
 
 
 def shortest(first: Watched, second: Watched) -> int | None:
-    """Return the length of a shortest trace that only one machine has, or ``None`` if their traces are equal."""
+    """Return the length of the shortest trace that only one machine has, or ``None`` if their traces are equal."""
     now = {(frozenset(first.quietly({first.start})), frozenset(second.quietly({second.start})))}
     met = set(now)
     length = 0

@@ -1,7 +1,7 @@
-"""A second opinion on linearizability, which follows the history in time and keeps every possibility.
+"""A second opinion on linearizability, which follows a history in time and keeps every possibility.
 
-Between two instants of the history it takes every possible step; it chooses, undoes and searches nothing. It reads
-cells in the same way as :mod:`naive`, and shares no code with :mod:`fsm.linearizability`.
+It takes every possible step between two instants of the history, and never chooses or undoes a step. It reads cells
+in the same way as :mod:`naive`, and shares no code with :mod:`fsm.linearizability`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ How: TypeAlias = Literal["asked", "cut", "begun", "acted", "over"]
 
 
 class Now(NamedTuple):
-    """A possible situation: a state, the progress of each operation, and the number of outputs so far."""
+    """A possible situation, with the progress of each operation and the number of outputs so far."""
 
     state: str
     calls: tuple[tuple[int, How], ...]
@@ -39,7 +39,7 @@ def linearizable(machine: Machine, history: History) -> bool:
 
 
 def explained(machine: Machine, history: History) -> bool:
-    """Check *history* like :func:`linearizable`, but by searching for a single order of the operations."""
+    """Check whether a single order of the operations explains *history*."""
     return all(_Entity(machine, part, entity).found() for entity, part in history.parts())
 
 
@@ -57,7 +57,7 @@ class _Entity:
         return sorted(instants)
 
     def found(self) -> bool:
-        """Search depth first for an order (Wing and Gong), never trying the same situation twice (Lowe)."""
+        """Search depth first for an order (Wing and Gong), and skip situations that were tried before (Lowe)."""
         instants = self.instants()
         todo = [(0, Now(self.machine.initial, (), 0))]
         met = set(todo)
@@ -136,9 +136,10 @@ class _Entity:
                         yield each.with_call(number, far)._replace(state=way.to, came=came)
 
     def anything(self, now: Now, number: int, may: tuple[How, ...], *, moves: bool) -> Iterator[Now]:
-        """Yield *now* after an unspecified instant of operation *number*.
+        """Yield the situations after an unspecified instant of operation *number*.
 
-        Unless *moves*, this instant is an end that the model leaves open, which neither changes the state nor emits.
+        If *moves* is false, the instant is an end that the model leaves open, which neither changes the state nor
+        emits anything.
         """
         last = now.came if self.outputs is None or not moves else len(self.outputs)
         for far, came in product(may, range(now.came, last + 1)):

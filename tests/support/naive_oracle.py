@@ -1,7 +1,7 @@
 """A second opinion on tests of the kit, which keeps all possibilities after each step.
 
-A test may leave one call at a time in progress, and resume it later. After each step it reads the shown state, and
-then the outputs since it last read them. This module reads cells in the same way as :mod:`naive`, and shares no code
+A test may leave one call at a time in progress and resume it later. After each step it reads the shown state, and
+then the outputs since the last reading. This module reads cells in the same way as :mod:`naive`, and shares no code
 with :mod:`fsm.conformance`.
 """
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 Test: TypeAlias = "Sequence[tuple[Stimulus, Response]]"
 Far: TypeAlias = Literal["asked", "begun", "cut", "over", "held"]
-"""The stage of the event of a step; ``held`` if its call is left in progress for a later step to resume."""
+"""The stage of the event of a step.
+
+It is ``held`` if the call stays in progress until a later step resumes it.
+"""
 
 
 class Now(NamedTuple):
@@ -45,14 +48,14 @@ def first_illegal(machine: Machine, test: Test) -> int | None:
 
 
 def _came(came: int, emits: tuple[str, ...], outputs: tuple[str, ...] | None) -> list[int]:
-    """Return how many of *outputs* may be explained after *emits*; nothing if the two contradict each other."""
+    """Return the possible numbers of explained outputs after *emits*, or nothing if *outputs* contradicts them."""
     if outputs is None:
         return [came]
     return [came + len(emits)] if outputs[came : came + len(emits)] == emits else []
 
 
 def _hidden(machine: Machine, now: Now, outputs: tuple[str, ...] | None) -> Iterator[tuple[Now, bool]]:
-    """Yield *now* after each hidden event, and whether that event interrupts calls."""
+    """Yield the situation after each hidden event, and whether the event interrupts calls."""
     for event in machine.events.values():
         if event.kind != "hidden":
             continue

@@ -1,6 +1,6 @@
-"""A slow second opinion on watching properties, which judges every run that is consistent with the observations.
+"""A slow second opinion on watching properties, which judges every run that fits the observations.
 
-Runs come from :mod:`brute_force`, which shares no code with the tested engine.
+The runs come from :mod:`brute_force`, which shares no code with the tested engine.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ CODES = frozenset({"BUSY", "GONE"})
 
 
 class BeyondError(Exception):
-    """Raised for an observation outside the machine's vocabulary, to which no definition applies."""
+    """Raised for an observation that is outside the vocabulary of the machine."""
 
 
 def random_run(chance: random.Random, machine: Machine, length: int) -> Run:
-    """Return a random run of up to *length* steps, without unspecified ends, in which begun calls tend to end."""
+    """Return a random run in which calls tend to end, and none has an unspecified end."""
     model = MachineModel(machine)
     run: list[Step] = []
     here = model.initial
@@ -76,7 +76,7 @@ def _parts(model: MachineModel, here: Configuration, stimulus: Stimulus, seen: R
         last = run[-1]
         if last.unwritten:
             raise BeyondError
-        if is_open(last) and (stimulus.stage == "do" or seen.reply is not None):  # the reply may come immediately
+        if is_open(last) and (stimulus.stage == "do" or seen.reply is not None):  # the reply may come at once
             # If a call repeats its stages, the second round does nothing new.
             if all(each.target != last.target for each in run[:-1]):
                 todo += [

@@ -1,7 +1,7 @@
-"""A slow second opinion on refinement: one machine's runs are listed, and the other must explain the observations.
+"""A slow second opinion on refinement.
 
-The runs are enumerated step by step from the cells. For each of them, :mod:`naive` reads the observations and keeps
-the possible situations of the other machine. No code is shared with the checker or the monitor.
+The runs of one machine are enumerated step by step from its cells. For each run, :mod:`naive` reads the observations
+and keeps the possible situations of the other machine. No code is shared with the checker or the monitor.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 ANY = frozenset({"ok", "error"})
-"""The replies to try where the specification is silent."""
+"""The replies to try if the specification is silent."""
 
 
 class Going(NamedTuple):
-    """A call in progress, which has not acted yet, has begun, or has ended with one of several possible replies."""
+    """A call in progress, which may not have acted yet, or may have ended with one of several possible replies."""
 
     event: str
     stage: str
@@ -30,7 +30,7 @@ class Going(NamedTuple):
 
 
 class Here(NamedTuple):
-    """The state of the machine and its calls in progress, in no particular order."""
+    """The state of a machine and its calls in progress, in no particular order."""
 
     state: str
     calls: tuple[Going, ...] = ()
@@ -48,7 +48,7 @@ Next: TypeAlias = tuple[Here, tuple[Observation, ...]]
 
 
 class Refining:
-    """Enumerates the runs of *machine* with up to *overlap* calls in progress, each of which *other* must explain."""
+    """Checks whether *other* explains all runs of *machine* with up to *overlap* calls in progress."""
 
     def __init__(self, machine: Machine, other: Machine, overlap: int) -> None:
         self.machine = machine
@@ -64,9 +64,9 @@ class Refining:
         self.codes = frozenset(codes)
 
     def shortest(self, *, most: int) -> tuple[int | None, int]:
-        """Return the length of a shortest run that *other* does not explain, if any, and the depth that was explored.
+        """Return the length of the shortest unexplained run, if any, and the explored depth.
 
-        The search gives up after *most* distinct situations of both machines.
+        The search stops after *most* distinct situations of both machines.
         """
         start = Here(self.machine.initial), frozenset(self.asking.later([naive.Situation(self.asking.machine.initial)]))
         layer, met, far = [start], {start}, 0

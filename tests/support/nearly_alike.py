@@ -39,7 +39,7 @@ LATE = TOSS.replace("EARLY", '"one"').replace("LATE", ', one = "held"')
 def undecided(size: int) -> str:
     """Return a machine whose sets of possible states grow exponentially in number with *size*.
 
-    At some call of *a* it guesses, unobserved, that it is *size* calls from the end.
+    At some call of *a*, it silently guesses that *size* calls remain.
     """
     states = "\n".join(f'n{n} = {{ about = "{n}.", shows = "-" }}' for n in range(size + 1))
     ways = [f'n{n} = "n{n + 1}"' for n in range(1, size)]

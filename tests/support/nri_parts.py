@@ -1,4 +1,4 @@
-"""A pod and two containers with the domain that they belong to, for tests of the NRI layer."""
+"""A domain with a pod and two containers, for tests of the NRI layer."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def always(answer: Answer) -> Callable[[Request], Answer]:
 
 
 def adjusted(nri: NRI, container: Container = ONE) -> Fields | None:
-    """Relay the creation of *container* and return the adjustments of plugins, or ``None`` if nothing was relayed."""
+    """Relay the creation of a container, and return the adjustments of plugins, if any."""
     answers = nri.relay("create-container", POD, container)
     return answers.adjust if answers else None

@@ -1,7 +1,7 @@
 """Unpack programs from Debian's packages into ``.venv/containerd``, without installing them.
 
-Packages of other Debian suites are fetched from the archive that this machine uses. The indexes of these suites are
-kept apart from the indexes of the system.
+Packages of other Debian suites are fetched from the archive that this machine uses. Their indexes are kept apart from
+those of the system.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOOLS: Final = {"runc": "usr/sbin/runc", "busybox-static": "bin/busybox"}
 _CONTAINERD: Final = ("containerd", "containerd-shim-runc-v2", "ctr")
 
 _ELSEWHERE: Final = ("sid", "trixie-backports")
-"""Suites that may still have a version after its own suite has dropped it."""
+"""Suites that may still have a version that was dropped from its own suite."""
 
 _SOURCES: Final = Path("/etc/apt")
 
@@ -132,9 +132,9 @@ def sources(text: str, own: str, suite: str) -> str:
 
 
 def _indexed(apt: Path, *suites: str, kind: str = "deb") -> list[str]:
-    """Download the indexes of *suites* into *apt* and return the versions of containerd in them.
+    """Download the indexes of *suites* into *apt*, and return the versions of containerd in them.
 
-    *kind* may be ``deb-src`` for source packages.
+    *kind* is ``deb-src`` for source packages.
     """
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     files = [each for each in sorted(_SOURCES.rglob("*")) if each.suffix in {".list", ".sources"}]
@@ -162,7 +162,7 @@ def _options(apt: Path) -> tuple[str, ...]:
 
 
 def _keep(program: Path, folder: Path) -> None:
-    """Store a program under its final name by renaming it at the end, so that it is never incomplete."""
+    """Copy a program to its final name atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{program.name}"
     shutil.copy2(program, part)

@@ -1,4 +1,4 @@
-"""Locate the parts of a page of ``fsm explore``, for tests in a browser."""
+"""The parts of a page of ``fsm explore``, for browser tests."""
 
 from __future__ import annotations
 

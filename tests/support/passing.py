@@ -1,4 +1,4 @@
-"""Run a proxy in a thread of this process, in front of a gRPC server that echoes each message."""
+"""Run a proxy in a thread, in front of a gRPC server that echoes each message."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS = (
 
 
 class Echo(grpc.GenericRpcHandler):
-    """A server that echoes the messages of any method, and the caller's metadata at the start and at the end.
+    """A server that echoes the messages of all methods, and the caller's metadata at the start and at the end.
 
     The metadata keys ``code`` and ``text-bin`` set the status of the call. All received messages are kept.
     """
@@ -97,7 +97,10 @@ class Passing:
 
 
 def wait_for(what: Callable[[], bool], met: Sequence[object] = ()) -> None:
-    """Wait until the condition holds, and fail after a minute, showing the last values of *met*."""
+    """Wait up to a minute until a condition holds.
+
+    The error message contains the last values of *met*.
+    """
     ends = time.monotonic() + 60
     while not what():
         assert time.monotonic() < ends, f"it did not happen; the last met: {met[-2:]}"

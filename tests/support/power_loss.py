@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 FOLDER = -1
-"""Marks a name as that of a folder instead of a file."""
+"""The mark for folders."""
 
 Tree: TypeAlias = "dict[str, bytes | None]"
-"""The content of every file by path; ``None`` stands for a folder."""
+"""The content of every file by path, and ``None`` for folders."""
 
 
 class Names(NamedTuple):
@@ -45,7 +45,7 @@ class Names(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Data that is appended to a file, or ``None`` if the file is emptied."""
+    """Data that is appended to a file. ``None`` means that the file is emptied."""
 
     file: int
     data: bytes | None
@@ -56,7 +56,7 @@ class Synced(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """Marks in the log that a step has returned, so its change must no longer be lost."""
+    """A mark in the log that a step has returned, after which its change must not be lost."""
 
 
 Operation: TypeAlias = Names | Written | Synced | Acknowledged
@@ -65,7 +65,7 @@ Operation: TypeAlias = Names | Written | Synced | Acknowledged
 class Changes(NamedTuple):
     """Steps to perform in a folder that ``prepare`` sets up.
 
-    ``found`` has the content that ``read`` must return before the first step and after each step.
+    ``found`` lists the contents that ``read`` must return before the first step and after each step.
     """
 
     prepare: Callable[[Path], None]
@@ -158,7 +158,10 @@ class Disk:
                 del self.written[file]
 
     def contents(self, file: int) -> Iterator[bytes]:
-        """Yield the possible contents of *file*; whatever is not durable may be missing or read as zeros."""
+        """Yield the possible contents of a file.
+
+        Any data that is not durable may be missing or read as zeros.
+        """
         content = self.files.get(file, b"")
         yield content
         for data in self.written[file]:

@@ -1,4 +1,4 @@
-"""Write ``docs/reference/power.md``: the detected illegal edits of the shipped recordings, and the false alarms.
+"""Write ``docs/reference/power.md``, which shows how many illegal edits of the shipped recordings are detected.
 
 ``python tests/support/power_page.py --write`` measures everything and writes the page.
 """
@@ -23,19 +23,22 @@ if TYPE_CHECKING:
 
 PAGE: Final = RECORDINGS.parent.parent / "docs" / "reference" / "power.md"
 LIMIT: Final = 30
-"""The number of edits of each recording; crowded recordings get fewer, as judging one edit takes seconds."""
+"""The number of edits of each recording.
+
+Crowded recordings get fewer edits, as judging one takes seconds.
+"""
 
 CONCURRENT: Final = tuple(
     f"concurrent/{version}-{run}" for version in VERSIONS[1:] for run in ("six-clients", "six-clients-deadlines")
 )
-"""Name prefixes of the recordings of six concurrent clients, some of which give up calls."""
+"""The name prefixes of recordings of six concurrent clients, which sometimes give up calls."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
 RESTARTED: Final = ("restart", "checkpoints", "nri.calls", "forgotten", "orphan", "jsonlog", "debuglevel")
-"""Recordings in which containerd was restarted, which makes them illegal under ``--restarts none``."""
+"""Recordings with a restart of containerd, which makes them illegal under ``--restarts none``."""
 
 MEASURED: Final = "\n## In all\n"
-"""The start of the tables; the text before it is written by hand."""
+"""The start of the generated tables. The text before it is written by hand."""
 HEAD: Final = (
     "| recording | profile | edits | illegal | caught | surprise | missed | noticed | false alarms | surprises |"
 )

@@ -1,4 +1,4 @@
-"""Random claims about a machine, as text that an author would write."""
+"""Generate random claims about a machine, as text that an author would write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def specification_of(machine: Machine, text: str) -> Specification[Machine]:
 
 
 def stated(machine: Machine, claim: str) -> Property:
-    """Build a property of *machine*; its *claim* is given as lines of TOML."""
+    """Build a property from a claim in TOML."""
     head = f'machine = "{machine.name}"\n[property.it]\nsays = "It."\nMUST = "none"\n'
     return specification_of(machine, head + claim).properties[0]
 

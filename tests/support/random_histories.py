@@ -1,6 +1,6 @@
-"""Random histories: threads that use a machine concurrently under a random scheduler.
+"""Generate random histories of threads that use a machine concurrently.
 
-Some histories are then changed.
+Some of the histories are then changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Generate random total machines, as TOML text that is read and built, and random traces of these machines.
+"""Generate random total machines as TOML text, and random traces of these machines.
 
-All kinds of events and cells occur, such as alternatives, calls that take time, outputs, states that cannot be
-distinguished by an observer, interruptions, and indefinite replies.
+The machines have all kinds of events and cells, including alternatives, calls that take time, outputs, states that
+look alike, interruptions, and indefinite replies.
 """
 
 from __future__ import annotations
@@ -32,15 +32,21 @@ LEVELS = ("MUST", "SHOULD", "MAY", "observed")
 
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD", "")
 ELSEWHERE = "# elsewhere"
-"""Marks the end of a call in a state that the call can be in but cannot begin in."""
+"""The mark for the end of a call in a state in which it can be but cannot begin."""
 SEEN_OUTPUTS = (None, None, None, (), ("x",), ("y",), ("x", "y"))
 LONGEST = 7
 WIDEST = 3
-"""The most observations, and the most requests without a reply; both are small because every order is tried."""
+"""The maximum numbers of observations and of requests without a reply.
+
+Both are small because every order is tried.
+"""
 
 
 def random_machine(chance: random.Random, *, time: bool = True, limits: bool = False) -> Machine:
-    """Build a random machine; with *time*, some calls take time, and with *limits*, some states have a time limit."""
+    """Build a random machine.
+
+    With *time*, some calls take time. With *limits*, some states have a time limit.
+    """
     text = random_text(chance, time=time)
     if limits:
         text = re.sub(
@@ -55,7 +61,7 @@ def random_machine(chance: random.Random, *, time: bool = True, limits: bool = F
 
 
 def machines(*, time: bool = True) -> SearchStrategy[Machine]:
-    """Return a Hypothesis strategy for random machines, which shrinks them to small machines."""
+    """Return a Hypothesis strategy for random machines, which shrinks them."""
     return st.randoms(use_true_random=False).map(lambda chance: random_machine(chance, time=time))
 
 
@@ -189,7 +195,7 @@ def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list
 
 
 def _narrow(trace: list[Observation]) -> list[Observation]:
-    """Return *trace* without the requests that would bring more than :data:`WIDEST` calls into progress."""
+    """Return *trace* without the requests that would exceed :data:`WIDEST` calls in progress."""
     narrow: list[Observation] = []
     waiting = 0
     for each in trace:

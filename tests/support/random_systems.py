@@ -1,4 +1,4 @@
-"""Generate random systems of random machines, as TOML text that is read and built."""
+"""Generate random systems of random machines as TOML text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def random_system(chance: random.Random, copies: int = 2) -> System:
 
 
 def is_small(system: System, states: int, moves: float = math.inf) -> bool:
-    """Check whether *system* has at most *states* states and every event at most *moves* moves.
+    """Check whether a system has few states, and few moves of each event.
 
     A limit on states is not enough, because the outcomes of an event grow exponentially in number with its moves.
     """
@@ -60,7 +60,7 @@ def random_text(
     *,
     apart: float = 0,
 ) -> tuple[str, dict[str, Machine]]:
-    """Return the text of a random system, and its machines, which *made* creates.
+    """Return the text of a random system and its machines.
 
     *apart* is the probability that an event involves only one part.
     """
@@ -127,7 +127,7 @@ def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:
 
 
 def with_more_words(chance: random.Random, text: str, machines: dict[str, Machine]) -> str:
-    """Extend the *text* of a system with the words that :func:`random_text` does not use, such as replies of ways."""
+    """Extend a system with the words that :func:`random_text` does not use, such as replies of ways."""
     lines = []
     calls = False
     for line in text.split("\n"):

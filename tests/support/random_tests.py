@@ -1,4 +1,7 @@
-"""Generate random tests of the kit with the answers of a random implementation; some tests are then changed."""
+"""Generate random tests of the kit with the answers of a random implementation.
+
+Some of the tests are then changed.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def random_test(chance: random.Random, machine: Machine) -> Test:
                     break
         except UnsupportedError:
             if stage == "end":
-                break  # a hidden event has interrupted it
+                break  # a hidden event has interrupted the call
             continue
         if event.kind == "hidden":
             continue

@@ -1,4 +1,4 @@
-"""Read textual pictures with the programs that the pictures are written for."""
+"""Read textual pictures with the programs for which they are written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Programs of this machine and npm packages that tests require.
+"""Find programs and npm packages that tests require.
 
-If a requirement is missing, the test is skipped with a message that contains the command to install it. ``.ci/setup
-test`` installs all requirements, and ``.ci/run`` allows no skip.
+If a requirement is missing, the test is skipped with the command that installs it. ``.ci/setup test`` installs all
+requirements, and ``.ci/run`` allows no skip.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PACKAGES: Final = {
     "mermaid": "mermaid@11",
     "jest-sarif": "@microsoft/jest-sarif@1.0.0-beta.0",
 }
-"""The npm packages by their folders in ``.venv/npm``."""
+"""The folders of the npm packages in ``.venv/npm``."""
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 
@@ -54,5 +54,5 @@ def headers_of_c() -> None:
 
 
 def missing(what: str, install: str) -> NoReturn:
-    """Skip the test, with a message that contains the command to *install* what is missing."""
+    """Skip the test with a message that contains the command to install the missing program."""
     pytest.skip(f"{what} is missing; install it: {install}")

@@ -1,4 +1,7 @@
-"""Generate random machines whose relation is known: profiles that deviate, and machines that allow less."""
+"""Generate random machines whose relation is known.
+
+There are profiles that deviate, and machines that allow less.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ about = "As it was."
 
 
 def deviating(chance: random.Random) -> Machine:
-    """Return a machine whose profile ``old`` has a few deviations, or none if the random ones have no effect."""
+    """Return a random machine whose profile ``old`` has a few deviations or, if they have no effect, none."""
     text = random_text(chance)
     try:
         machine = machine_of(text)
@@ -75,7 +78,10 @@ def _kept(cell: Moves) -> tuple[Outcome, ...]:
 
 
 def narrowings(machine: Machine) -> list[Machine]:
-    """Return variants that allow less than *machine*, by lacking an outcome or by specifying a silent cell."""
+    """Return variants that allow less than *machine*.
+
+    Each lacks an outcome or specifies a silent cell.
+    """
     return [
         each.machine
         for each in mutants(machine)

@@ -1,4 +1,4 @@
-"""Strict readers for report formats that other tools define."""
+"""Read report formats of other tools strictly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_junit(written: str) -> None:
 
 
 def check_sarif(written: str) -> None:
-    """Check that the report is JSON, and that its URI references contain only characters that URIs may contain."""
+    """Check that the report is JSON, and that its URI references are valid."""
     uris = _uris(json.loads(written.encode()))
     assert [] == [uri for uri in uris if not re.fullmatch(r"(file://)?([A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)]
 
@@ -42,6 +42,6 @@ def _uris(node: object) -> list[str]:
 
 
 def sarif_validator() -> Draft4Validator:
-    """Return a validator for the official SARIF schema, taken from the package that its authors publish."""
+    """Return a validator for the official SARIF schema."""
     schema = package("jest-sarif") / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
     return Draft4Validator(json.loads(schema.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""Run the reference implementation as a CRI server in this process, with a client that records its calls."""
+"""Run the reference implementation as a CRI server, with a client that records its calls."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def served(
     kept: bool = False,
     deviates: Callable[[], bool] = bool,
 ) -> Iterator[str]:
-    """Run a server below *folder* in a thread of its own, and yield its address.
+    """Run a server in a thread, and yield its address.
 
     With *plugins*, NRI plugins may connect to ``nri.sock``. With *kept*, the next server below the same folder
     restores the state.
@@ -141,7 +141,7 @@ class ServedClient:
         raise AssertionError("it has not ended")
 
     def wander(self, steps: int, seed: int, pods: list[str], containers: list[str]) -> None:
-        """Make random calls on *pods* and *containers*, adding new entities to these lists.
+        """Make random calls on pods and containers, and add new ones to the lists.
 
         Some of the calls are followed by a status call.
         """

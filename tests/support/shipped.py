@@ -1,4 +1,4 @@
-"""Shipped models and their mutants, each built once per process for all tests."""
+"""Shipped models and their mutants, built once per process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Run a Spark cluster on this machine: a master and workers in separate processes; a worker can be killed."""
+"""Run a Spark cluster on this machine.
+
+The master and the workers are separate processes, and a worker can be killed.
+"""
 
 from __future__ import annotations
 

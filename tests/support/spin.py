@@ -25,15 +25,21 @@ if TYPE_CHECKING:
 ANSWERS = Path(__file__).resolve().parent.parent / "interop" / "spin"
 MODE = os.environ.get("FSM_SPIN", "")
 STEPS = 1_500
-"""The most parts in one verifier; twice as many take three times as long to compile."""
+"""The maximum number of parts in one verifier.
+
+Twice as many take three times as long to compile.
+"""
 MOST = 100
-"""The most processes in one verifier; SPIN allows 255."""
+"""The maximum number of processes in one verifier, as limited by SPIN."""
 ALIKE = 30
-"""The most parts that share a process; beyond that, the expressions that select a part grow too long."""
+"""The maximum number of parts that share a process.
+
+With more parts, the expressions that select a part become too long.
+"""
 CHOSEN = 77_777
-"""Stands for the number of the chosen part in the source of the verifier."""
+"""The placeholder for the number of the chosen part in the source of the verifier."""
 UNSET = 1
-"""Stands for the initial value of a variable of the chosen part, since SPIN accepts only numbers there."""
+"""The placeholder for the initial value of a variable, since SPIN accepts only numbers there."""
 
 
 def needed() -> None:
@@ -43,7 +49,7 @@ def needed() -> None:
 
 
 class Part(NamedTuple):
-    """An exported text, and which part of its claim is to be decided."""
+    """An exported text and the selected part of its claim."""
 
     text: str
     case: int = 1
@@ -154,7 +160,10 @@ def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
 
 
 def compiled(text: str, folder: Path, *, safety: bool) -> Path:
-    """Compile a verifier for *text* that searches for finite runs, breadth first, or else for acceptance cycles."""
+    """Compile a verifier for *text*.
+
+    It searches either for finite runs, breadth first, or for acceptance cycles.
+    """
     needed()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.pml").write_text(text, encoding="utf-8")
@@ -221,7 +230,7 @@ class Kept:
         return [found[key] for key in keys]
 
     def up_to_date(self) -> None:
-        """Fail if the stored answers differ from those that were needed, unless asked to store these instead."""
+        """Fail if the stored answers differ from the needed ones, or store the latter if the user asked for that."""
         if MODE == "store":
             lines = [f'"{key}": {json.dumps([int(each) for each in self._now[key]])}' for key in sorted(self._now)]
             ANSWERS.mkdir(exist_ok=True)

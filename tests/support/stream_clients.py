@@ -1,4 +1,4 @@
-"""Clients of streams that behave like Kubernetes' own clients, over SPDY and over WebSocket, on blocking sockets."""
+"""Clients of streams that behave like Kubernetes' own clients, over SPDY and over WebSocket."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ CHANNELS = ("stdin", "stdout", "stderr", "error")
 
 
 class Carrier(Protocol):
-    """A connection that carries bytes."""
-
     def send(self, data: bytes) -> None: ...
 
     def received(self) -> Iterator[bytes]: ...
@@ -99,9 +97,9 @@ class WebSocket:
 def commanded(
     url: str, transport: str, given: bytes | None = None, *, until: bytes = b"", wanted: tuple[str, ...] = ()
 ) -> tuple[bytes, bytes, dict[str, Any]]:
-    """Run the command at *url*, and return its output, its errors and its result.
+    """Run a remote command, and return its output, its errors and its result.
 
-    If there is input, *given*, it is sent and then closed once the output contains *until*.
+    If there is input, it is sent and then closed once the output contains *until*.
     """
     kinds = wanted or ("error", *(("stdin",) if given is not None else ()), "stdout", "stderr")
     return (_over_spdy if transport == "spdy" else _over_websocket)(url, kinds, given, until)

@@ -1,4 +1,7 @@
-"""The number of random inputs: few by default, many with ``--hypothesis-profile thorough`` (``.ci/nightly``)."""
+"""Scale the number of random inputs with the Hypothesis profile.
+
+There are few by default, and many with ``--hypothesis-profile thorough`` (``.ci/nightly``).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Final
 from hypothesis import settings
 
 TIMES: Final = settings().max_examples // 100
-"""Ratio of the number of random inputs of this run to that of the default run."""
+"""The ratio of random inputs in this run to those in the default run."""
 
 
 def amount(quick: int, *, night: int) -> int:

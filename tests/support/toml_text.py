@@ -1,4 +1,4 @@
-"""Documents as TOML text, for tests that build documents."""
+"""Write documents as TOML text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A toy system that all tests share: an office with jobs and a door."""
+"""A toy system for tests: an office with jobs and a door."""
 
 from __future__ import annotations
 

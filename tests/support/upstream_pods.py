@@ -1,4 +1,4 @@
-"""Pods that behave like containerd, even where containerd differs from the machine.
+"""Pods that behave like containerd, even if containerd differs from the machine.
 
 Three kinds of behaviour are not in any profile, because no contract can allow them: a pod that failed or was removed
 exists again after a restart, a name stays reserved without a pod, and a failed run leaves a ready pod.
@@ -28,10 +28,13 @@ from fsm.runtimes.reference.pods.surroundings import (
 from fsm.runtimes.reference.pods.sut import PodsSUT
 
 NAME_AND_METADATA: Final = 2
-"""The number of stages that are left to undo when only the name and the metadata remain."""
+"""The number of stages left to undo when only the name and the metadata remain."""
 
 FOUND: Final[Mapping[str, str]] = {READY: "ready", NOT_READY: "notready"}
-"""The state in which a restart recovers a pod, by its state at the controller; any other becomes unknown."""
+"""The state of a pod after a restart, by its state at the controller.
+
+All other states become unknown.
+"""
 
 
 def offered(position: Position, event: str) -> set[str]:
@@ -39,7 +42,7 @@ def offered(position: Position, event: str) -> set[str]:
 
 
 class UpstreamPods(Pods):
-    """Pods with two records of their state, as in containerd: that of the list and that of the controller.
+    """Pods with two records of their state, as in containerd: one in the list and one at the controller.
 
     The status shows the controller's record, and an exit reaches the list's record only later. No state is written to
     disk. With ``shim``, pods have no pause container from which a restart could recover them.
@@ -57,7 +60,7 @@ class UpstreamPods(Pods):
         return replace(status, state=NOT_READY)
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
-        """Run a pod, which is in the store before anything watches it."""
+        """Run a pod, and put it into the store before anything watches it."""
         id_ = await super().run(name, limits)
         pod = self._store[id_]
         try:
@@ -68,7 +71,7 @@ class UpstreamPods(Pods):
         return id_
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
-        """Return the stages of the base class, except that a sandbox which failed to start is not shut down."""
+        """Return the stages of the base class, but never shut down a sandbox that failed to start."""
         name, metadata, network, entry, start, *_ = super()._stages(pod)
         return name, metadata, network, Stage(entry.make), start, Stage(lambda: self._pause(pod), entry.unmake)
 
@@ -77,13 +80,19 @@ class UpstreamPods(Pods):
             self._pauses.create(pod.metadata("none"))
 
     async def _fail_run(self, pod: Pod, error: MakeError) -> None:
-        """Fail, leaving name and metadata behind without a pod if the metadata cannot be deleted."""
+        """Fail the run.
+
+        If the metadata cannot be deleted, it stays behind together with the name, but without a pod.
+        """
         if error.left == NAME_AND_METADATA:
             self._take(pod, "run", "undone", str(error))
         await super()._fail_run(pod, error)
 
     async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Stop the pod; the record of a ready pod is changed not here but by the watch."""
+        """Stop the pod.
+
+        The record of a ready pod is changed later, by the watch.
+        """
         pod = self.find(id)
         wanted: tuple[str, ...] = ("stop-of-removed", "ignored")
         why = "no such pod"
@@ -95,7 +104,6 @@ class UpstreamPods(Pods):
         self._take(pod, "stop", first_of(offered(pod.position, "stop"), *wanted), why)
 
     async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Remove the pod from the store, and then delete its metadata."""
         pod = self.find(id)
         if pod.is_noop("remove"):
             self._take(pod, "remove")
@@ -117,7 +125,7 @@ class UpstreamPods(Pods):
         self._release(pod)
 
     def _write(self, pod: Pod, state: str = "") -> None:
-        """Write the limits of the pod, but not its state."""
+        """Write the limits of the pod without its state."""
         del state
         super()._write(pod, "none")
 
@@ -128,7 +136,10 @@ class UpstreamPods(Pods):
                     await self._recover(store.load(id_))
 
     async def _recover(self, found: Metadata) -> None:
-        """Add the pod *found* in whatever state; its name is reserved only if it has a pause container."""
+        """Add a recovered pod in any state.
+
+        Its name is reserved only if it has a pause container.
+        """
         if found.id in self._store:
             return
         record = self.controller.recover(found.id)
@@ -142,7 +153,7 @@ class UpstreamPods(Pods):
 
     @property
     def _pauses(self) -> MetadataStore:
-        """The pause containers as containerd stores them, each with a copy of its pod's metadata."""
+        """Return the pause containers, each with a copy of its pod's metadata."""
         return MetadataStore(self.metadata.root.with_name("containers"))
 
 

@@ -1,4 +1,4 @@
-"""A judge of ``nri_plugin.py``: the plugin has one CPU to assign, and must take it back."""
+"""A judge of ``nri_plugin.py``, which has one CPU to assign and must take it back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CPUS = 1
 
 
 class GivesBack:
-    """Each new container must get a CPU of its own as long as one is free."""
+    """A judge that requires a CPU for each new container as long as one is free."""
 
     def __init__(self, pods: list[dict[str, Any]], containers: list[dict[str, Any]]) -> None:
         del pods

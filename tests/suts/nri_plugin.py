@@ -108,11 +108,11 @@ class Pinning:
         await self.plugin.update_containers([self.update(identity)])
 
     async def shut_down(self) -> None:
-        """Do nothing, because the plugin has nothing to store."""
+        """Do nothing."""
 
 
 async def launched(plugin: NriPlugin) -> None:
-    """Serve the connection that the runtime left open when it started this process."""
+    """Serve the connection that the runtime has left open for this process."""
     connection = socket.socket(fileno=int(os.environ["NRI_PLUGIN_SOCKET"]))
     await plugin.serve(*await asyncio.open_unix_connection(sock=connection))
 

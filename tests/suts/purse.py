@@ -19,7 +19,10 @@ FILE = Path(os.environ.get("FSM_FOLDER", ""), "purse")
 
 
 class Purse:
-    """A purse in memory and in a file; with ``effects``, its process dies after this number of further effects."""
+    """A purse in memory and in a file.
+
+    With ``effects``, its process dies after this number of further effects.
+    """
 
     def __init__(self) -> None:
         self.coins: list[int] | None = None

@@ -1,4 +1,4 @@
-"""A child process that behaves until it receives the request ``it``: ``rude.py MANNERS [FILE]``.
+"""A child process that misbehaves when it receives the request ``it``: ``rude.py MANNERS [FILE]``.
 
 The child stores in FILE the ids of the processes that it leaves behind, or the fact that it has run before.
 """
@@ -89,7 +89,7 @@ def mute(_number: int) -> None:
 
 
 def heirs(number: int) -> None:
-    """Leave behind a child in the same group, one in its own session, and one whose parent has ended.
+    """Leave processes behind: one in the same group, one in its own session, and one without a parent.
 
     Then stop answering.
     """

@@ -1,4 +1,4 @@
-"""A counter that counts up to three and answers requests in parallel: ``tally.py [unlocked] [serial]``.
+"""A counter up to three that answers requests in parallel: ``tally.py [unlocked] [serial]``.
 
 It speaks the protocol in docs/reference/exec-protocol.md.
 """
@@ -13,7 +13,10 @@ from contextlib import nullcontext
 
 
 def main(*how: str) -> None:
-    """Answer each request on a thread of its own; with ``unlocked``, a thread may write back an outdated value."""
+    """Answer each request on a thread of its own.
+
+    With ``unlocked``, a thread may write back an outdated value.
+    """
     lock = nullcontext() if "unlocked" in how else threading.Lock()
     writing = threading.Lock()
     count = 0

@@ -1,4 +1,4 @@
-"""Weak bisimulation: decide whether an outside observer can distinguish two machines.
+"""Decide whether an outside observer can distinguish two machines (weak bisimulation).
 
 An observer sees requests, replies, outputs and signals.  The observer can also look at the value that the state shows
 at any time.  Names of states, outcomes and clauses are not observed, and neither are hidden events.  Bisimulation is
@@ -29,7 +29,7 @@ from fsm.machine.traversal import LimitError, Numbering
 from fsm.verdict import Unknown
 
 LIMIT: Final = 100_000
-"""Maximum number of moments of both machines together, and of pairs of sets of moments."""
+"""Limit on the number of moments of both machines, and on the number of pairs of sets of moments."""
 
 _START: Final = (0, 1)
 
@@ -135,7 +135,7 @@ def _distinguished(pair: _Pair, found: Sequence[Observable]) -> Distinguished:
 
 
 class StepsOf:
-    """Compares the effects of joint events in every state of *graph* with those in other systems."""
+    """Compares the joint events of the system in *graph* with those of other systems."""
 
     def __init__(self, graph: Graph[SystemTable]) -> None:
         self.table = graph.table
@@ -143,11 +143,10 @@ class StepsOf:
         self._samples: dict[tuple[int, ...], tuple[Locals, ...]] = {}
 
     def same(self, other: SystemTable, *, named: bool = False) -> bool:
-        """Return whether each joint event has the same effects in *other* as in this system, in every state.
+        """Return whether each joint event has the same effects in *other*, in every state.
 
-        With *named*, outcomes must also have the same names.  Joint events that are the same object in both systems
-        are skipped, unless all of them are.  The check ends at the first difference, and is otherwise linear in the
-        number of states.
+        If *named* is true, outcomes must also have the same names.  Joint events that are the same object in both
+        systems are skipped, unless all of them are.
         """
         mine, others = self.table.system.events, other.system.events
         if self.table.row.keys() != other.row.keys():
@@ -187,7 +186,10 @@ def _effects(of: SystemTable, at: Locals, event: str, ways: frozenset[str], *, n
 
 
 def _observers(first: Table, second: Table) -> tuple[Observer, Observer]:
-    """Observe both machines under shared names, which events have if they share a name or an RPC name."""
+    """Create two observers that see both machines under shared names.
+
+    Events have a shared name if their names or their RPC names are the same.
+    """
     ours = first.machine.words()
     own = {name: name for name in first.machine.events}
     theirs = {
@@ -218,7 +220,7 @@ def _observed_codes(
 def _indefinite_replies(both: Collection[Table]) -> tuple[str, ...]:
     """Return the replies that leave open whether a call took effect.
 
-    Return none if both machines list the same replies and mention them nowhere else.
+    The result is empty if both machines list the same replies and mention them nowhere else.
     """
     lists = [table.machine.indefinite for table in both]
     every = tuple(dict.fromkeys(reply for each in lists for reply in each))

@@ -1,8 +1,10 @@
-"""The *moments* of a machine (states together with the calls in progress), and their partition into equivalent ones.
+"""Partition the moments of machines into equivalent ones.
 
-Partition refinement finds the coarsest partition.  Steps are weak, so any number of hidden steps may come before and
-after.  Blocks are split by the signatures of their members in rounds (Blom and Orzan, 2005).  Only the predecessors of
-nodes that have moved to another block are examined again.
+A *moment* is a state together with the calls in progress.  Partition refinement finds the coarsest partition.  Steps
+are weak, so any number of hidden steps may come before and after.
+
+Blocks are split by the signatures of their members in rounds (Blom and Orzan, 2005).  Only the predecessors of nodes
+that have moved to another block are examined again.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ class Moment(NamedTuple):
 
 
 class ObservedStep(NamedTuple):
-    """A step to the moment ``to``, in which an observer sees one of ``seen``, or nothing if ``seen`` is empty."""
+    """A step as an observer sees it.
+
+    The step leads to the moment ``to``.  The observer sees one of ``seen``, or nothing if ``seen`` is empty.
+    """
 
     seen: tuple[Observable, ...]
     to: Moment
@@ -41,9 +46,9 @@ class ObservedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    """One of two machines, observed under names that both machines share.
+    """An observer of one of two machines, who uses the same names for both.
 
-    ``names`` maps each event to its shared name, and ``codes`` maps shared names to the error codes that are
+    ``names`` maps each event to its shared name.  ``codes`` maps shared names to the error codes that are
     distinguished; all other codes are represented by ``error``.  ``indefinite`` holds the replies that leave open
     whether the call took effect.
     """
@@ -94,7 +99,7 @@ class Observer:
                 seen = Observable(event=name, ends=ends, begins=True)
                 yield ObservedStep((seen,), begun, row.index, instant.way)
         if event.kind == "call" and not ends and self.indefinite and self.table.step(at.state, call) is not None:
-            # The call may also have no effect, and the caller cannot know that.
+            # The call may also have no effect, which the caller cannot know.
             replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
             yield ObservedStep(replies, at, row.index, None)
 
@@ -160,19 +165,19 @@ class _TraceStep(NamedTuple):
 HIDDEN = 0
 
 Signature: TypeAlias = frozenset[tuple[int, int]]
-"""Pairs of a label and a node (or block) that a step with this label may lead to."""
+"""Pairs of a label and a node or block to which a step with this label may lead."""
 
 
 def weak_steps(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
-    """Return the weak steps of each node, given its *hidden* and its observable (*seen*) steps.
+    """Return the weak steps of each node.
 
-    :data:`HIDDEN` leads to the node itself and to every node reachable by hidden steps.  The running time is linear
-    in the size of the result.
+    *hidden* has the hidden steps of each node, and *seen* has the observable ones.  :data:`HIDDEN` leads to the node
+    itself and to every node reachable by hidden steps.  The running time is linear in the size of the result.
     """
     after: list[frozenset[int]] = [frozenset()] * len(seen)
     found: list[Signature] = [frozenset()] * len(seen)
-    # All nodes in a component of hidden steps have the same weak steps.  A component comes after its successors in
-    # the result of components().
+    # All nodes in a component of hidden steps have the same weak steps.  components() returns a component after its
+    # successors.
     groups = components({node: list(steps) for node, steps in enumerate(hidden)})
     for group in groups:
         inside = set(group)
@@ -191,7 +196,10 @@ def weak_steps(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """The final block of each node, and the history of its blocks as (round, block) pairs."""
+    """A partition of nodes into blocks.
+
+    It records the final block of each node, and the history of its blocks as (round, block) pairs.
+    """
 
     block: list[int]
     history: list[list[tuple[int, int]]]
@@ -207,9 +215,9 @@ class Partition:
 
 
 def refine(weak: Sequence[Signature]) -> Partition:
-    """Return the coarsest partition whose blocks contain only nodes with equivalent *weak* steps.
+    """Return the coarsest partition into blocks of equivalent nodes.
 
-    Steps are equivalent if they have the same label and lead to the same block.
+    Nodes are equivalent if their weak steps have the same labels and lead to the same blocks.
     """
     size = len(weak)
     block = [0] * size
@@ -263,9 +271,9 @@ Blocks = frozenset[int]
 
 
 class _Step(NamedTuple):
-    """The blocks of both machines after one more label of a trace.
+    """A step of the search for a trace that only one machine has.
 
-    ``to`` is ``None`` if only one machine can have this label.
+    ``to`` holds the blocks of both machines after the label, or ``None`` if only one machine can have this label.
     """
 
     label: int
@@ -319,7 +327,7 @@ def _blocks_after(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: in
 class Play:
     """A play of the bisimulation game that the attacker wins.
 
-    ``rounds`` holds a label and the two moments after it for each round.  In the end, only the side ``owner`` has a
+    For each round, ``rounds`` holds a label and the two moments after it.  In the end, only the side ``owner`` has a
     step with the label ``option``.
     """
 
@@ -329,9 +337,10 @@ class Play:
 
 
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
-    """Return a play that the attacker wins from two separated nodes.
+    """Return a play from two separated nodes that the attacker wins.
 
-    The defender always answers with the node that was separated last from the target of the attacker's step.
+    The defender always answers with the node that was the last to be separated from the target of the attacker's
+    step.
     """
     rounds: list[tuple[int, int, int]] = []
     pair = start

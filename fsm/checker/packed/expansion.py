@@ -1,7 +1,7 @@
 """Compute the steps from a packed state, in the model's order.
 
 This module is the compiled counterpart of :meth:`fsm.machine.product.SystemTable.step`.  It executes the moves that
-:mod:`.programs` encodes, and knows nothing else about the model.
+:mod:`.programs` encodes.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ Width: TypeAlias = tuple[int, ...]
 
 ACCEPTED: Final = -1
 REJECTED: Final = -2
-"""Special values in place of the number of the next test: the condition holds, or it does not."""
+"""Special values in place of the number of the next test: the condition is true, or it is false."""
 
 FULL: Final = -1
 
@@ -54,21 +54,27 @@ class Program(NamedTuple):
     kept: Numbers
 
     def flat(self) -> Numbers:
-        """Return all arrays as one array, because a call of a compiled function with many arguments is slow."""
+        """Return all arrays as a single array.
+
+        A call of a compiled function with many arguments would be slow.
+        """
         parts = [part.ravel() for part in self]
         ends = np.cumsum([OFFSETS, *map(len, parts)])
         return np.concatenate([ends[:-1], [len(self.events)], *parts])
 
 
 OFFSETS: Final = len(Program._fields) + 1
-"""Length of the header of a flat program, which holds the start of each part and the number of events."""
+"""Length of the header of a flat program.
+
+The header holds the start of each part and the number of events.
+"""
 
 CHAINS: Final = 2
 """Length of the header of a chain array, which holds the number of chains and the capacity of the array.
 
-The name, outputs and reply of a step form a linked chain of rows.  A row has two numbers: the number of the previous
-row, or ``~name`` in the first row of a chain, and an output, or ``~reply`` in the last row.  A hash table of the rows
-comes after the rows.
+The name, outputs and reply of a step form a linked chain of rows.  A row has two numbers.  The first is the number of
+the previous row, or ``~name`` in the first row of a chain.  The second is an output, or ``~reply`` in the last row.
+A hash table of the rows comes after the rows.
 """
 
 
@@ -81,8 +87,9 @@ def empty_chains(size: int) -> Numbers:
 MEMO: Final = 3
 """Length of the header of a memo: the length used, the total length, and the length of the table that follows.
 
-For each combination of states of the copies that an event depends on, the table has the index of the outcomes, or 0.
-At that index is the number of outcomes, followed by the label and the words of the state of each one.
+The table has an item for each combination of states of the copies that an event depends on.  The item is the index of
+the outcomes, or 0.  At that index is the number of outcomes, followed by the label of each outcome and the words of
+its state.
 """
 
 
@@ -95,9 +102,9 @@ def empty_memo(table: int, size: int) -> Numbers:
 def room(size: int, width: int) -> Words:
     """Return scratch space for *size* steps.
 
-    The first three areas hold runs: two of them alternately hold the runs before and after a move, and the third
-    holds the runs that have ended.  The words of the steps come next, and then their labels.  A run consists of the
-    words of its state, its chain, and the error that ended it.
+    The first two areas alternately hold the runs before and after a move, and the third area holds the runs that have
+    ended.  A run consists of the words of its state, its chain, and the error that ended it.  The words of the steps
+    come after these areas, and then the labels of the steps.
     """
     return np.zeros(size * (4 * width + 7), np.uint64)
 
@@ -285,7 +292,7 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
         if count == 0:
             continue
         kept, size = program[9] + program[row + 6], len(width) + 1
-        if count == 1:  # This is the usual case, and a loop would be slow.
+        if count == 1:  # the usual case, for which a loop would be slow
             for word in range(len(width)):
                 same = states[here + word] & np.uint64(program[kept + word])
                 space[words + step * len(width) + word] = same | np.uint64(memo[known + 2 + word])

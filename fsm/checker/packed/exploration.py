@@ -13,7 +13,7 @@ from fsm.machine.product.reduction import Orbits
 
 
 def encode_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
-    """Encode *orbits* as an array of integers: the number of groups, and then each group.
+    """Encode *orbits* as an array of integers: the number of groups, followed by each group.
 
     A group is encoded as the number of members, the number of fields of a member, and the word, shift and mask of
     each field.
@@ -51,7 +51,7 @@ def unfolded_counts(orbits: Orbits, vector: StateVector, words: Words, degrees: 
 
 @lean_inner
 def represent(orbits: Numbers, words: Words, at: Number) -> None:
-    """Sort the members of each group in the state that begins at the index *at* of *words*."""
+    """Sort the members of each group in the state at the index *at* of *words*."""
     place: Number = 1
     for _ in range(orbits[0]):
         size = 3 * orbits[place + 1]
@@ -94,7 +94,7 @@ def _put(orbits: Numbers, words: Words, at: Number, field: Number, local: np.uin
 
 
 BATCH: Final = 512
-"""Number of steps that are looked up together, so that their memory accesses overlap."""
+"""Number of steps to look up together, so that their memory accesses overlap."""
 
 EXACT: Final = 32
 TAG: Final = np.uint64(EXACT)
@@ -104,14 +104,15 @@ MORE: Final = 0
 DONE: Final = 1
 NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
-"""Reasons why a part of a search ended: more is left, nothing is left, or no room for states or for steps."""
+"""Results of a part of a search: more is left, nothing is left, or there is no room for states or for steps."""
 
 EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL, HELD = range(9)
-"""Indices into the numbers that describe the progress of a search.
+"""Indices into the array that describes the progress of a search.
 
-They stand for the states expanded, the states found, the steps, the states found by the end of the current level, the
-depth of this level, the states whose steps are kept, the start and the end of the range of states whose steps are in
-the window, and the result bits of all steps of a leads-to search.
+The array holds the number of states expanded, of states found, and of steps.  Then come the number of states found by
+the end of the current level, the depth of this level, and the number of states whose steps are kept.  Last come the
+start and the end of the range of states whose steps are in the window, and the result bits of all steps of a leads-to
+search.
 """
 
 
@@ -120,7 +121,7 @@ def initial_progress() -> Numbers:
 
 
 class Visited(NamedTuple):
-    """States by number, and a hash table of these states.
+    """The numbered states that were visited, and a hash table to look them up.
 
     A slot holds the number of a state plus one and, in its higher bits, the tag of the state.  If ``exact`` is true,
     a state is a single word of at most :data:`EXACT` bits and serves as its own tag, so comparing the tags is enough.
@@ -132,7 +133,10 @@ class Visited(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The steps of consecutive states.  Those of state ``n`` begin at index ``first[n]`` of ``to`` and ``labels``."""
+    """The steps of consecutive states.
+
+    The steps of state ``n`` begin at the index ``first[n]`` of ``to`` and ``labels``.
+    """
 
     first: NDArray[np.uint32]
     to: NDArray[np.uint32]

@@ -28,11 +28,11 @@ from fsm.machine.claims import Counts, Fair, LeadsTo
 
 
 class Links(NamedTuple):
-    """Links between nodes on which the target stays due.
+    """The links between the nodes in which the target stays due.
 
-    The links of node ``n`` begin at the index ``first[n]`` of ``to`` (targets) and ``take`` (the fairness conditions
-    that each link satisfies, as bits).  ``enabled`` holds the bits of the fairness conditions that are enabled in
-    each node.
+    The links of node ``n`` begin at the index ``first[n]`` of ``to`` and ``take``.  ``to`` holds the targets, and
+    ``take`` holds the fairness conditions that each link satisfies, as bits.  ``enabled`` holds the bits of the
+    fairness conditions that are enabled in each node.
     """
 
     first: Numbers
@@ -91,9 +91,9 @@ def link(
 def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
     links: Links, alive: NDArray[np.bool_], of: Numbers
 ) -> Number:
-    """Write the strongly connected component of each *alive* node to *of*, and return the number of components.
+    """Find the strongly connected components of the nodes in *alive*, and return how many there are.
 
-    This is Tarjan's algorithm (1972).
+    The component of each node is written to *of*.  The algorithm is that of Tarjan (1972).
     """
     size = links.first.shape[0] - 1
     order, low = np.full(size, -1, np.int64), np.zeros(size, np.int64)
@@ -145,8 +145,8 @@ def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
 def has_fair_cycle(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (one loop: calls are slow)
     """Return whether there is a fair cycle.
 
-    In the component of a fair cycle, each *weakly* fair condition is satisfied by a link or disabled in some node,
-    and each *strongly* fair condition is satisfied by a link or disabled in every node.
+    In the component of a fair cycle, each condition in *weakly* is satisfied by a link or disabled in some node.
+    Each condition in *strongly* is satisfied by a link or disabled in every node.
     """
     size = links.first.shape[0] - 1
     alive, of = np.ones(size, np.bool_), np.zeros(size, np.int64)
@@ -194,7 +194,7 @@ class Waiting(PackedSearch):
         return bool(self.progress[HELD] & SOURCE_MET)
 
     def can_stay_due(self, limit: Limit) -> bool:
-        """Return whether the target stays due in some fair run, which may stop or continue forever."""
+        """Return whether the target stays due in some fair run, finite or infinite."""
         links = self._links(limit)
         if not len(links.enabled):
             return False
@@ -237,7 +237,7 @@ def _fair_matches(fair: Fair, event: str, outcome: str) -> bool:
 def holds(
     graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
 ) -> tuple[bool, Counts] | None:
-    """If *claim* holds, return whether its source ever does, and the size of the search.
+    """Return whether the source of *claim* ever holds, and the size of the search, if the claim holds.
 
     Return ``None`` if the claim fails or cannot be decided on packed states.  It cannot be decided if calls of the
     system take time, because calls may end in ways that are not steps of the graph.

@@ -1,4 +1,4 @@
-"""The packed reachable states of a system and their steps, which are explored on demand."""
+"""The graph of the packed reachable states of a system, which is explored on demand."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -45,7 +45,7 @@ WINDOW: Final = 1 << 16
 """Maximum number of states and steps per call of compiled code, so that interrupts are handled without delay."""
 
 MOST_KEPT: Final = 1 << 19
-"""Maximum number of steps to keep.  Those of the first states are kept, and all others are recomputed when needed."""
+"""Maximum number of steps to keep.  The steps of later states are recomputed when needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Label:
 
 
 class PackedGraph:
-    """The packed states of *table* and their steps, in breadth-first order and in the model's order.
+    """The packed states of *table* in breadth-first order, and their steps in the model's order.
 
     Raise ``TooWideError`` if a state needs too many words.
     """
@@ -66,9 +66,9 @@ class PackedGraph:
         self.table = table
         self.vector = StateVector(table)
         self.labels: list[Label | None] = []
-        """Maps the number of a chain to its label, or to ``None`` if the chain is incomplete."""
+        """The label of each chain, or ``None`` if the chain is incomplete."""
         self.known: dict[tuple[str, ...], object] = {}
-        """Maps distinguished error codes to data that claims derive from the labels."""
+        """The data that claims derive from the labels, by distinguished error codes."""
         self._writing = Writing(table, self.vector)
         self.program = self._writing.program
         self._chains = empty_chains(1 << 10)
@@ -88,7 +88,7 @@ class PackedGraph:
         self._over = False
         self._passed: list[tuple[int, int]] = []
         self._degrees: list[NDArray[np.uint32]] = []
-        """The number of steps of each state.  It is recorded only if the states are representatives."""
+        """The number of steps of each state, recorded only if the states are representatives."""
 
     @property
     def met(self) -> int:

@@ -1,7 +1,7 @@
 """Compile the joint events of a system to arrays of integers.
 
-The arrays hold the moves of :attr:`fsm.machine.product.SystemTable.joint`, each with the options from the table of
-its part, in the order in which the uncompiled search takes them.
+The arrays hold the moves of :attr:`fsm.machine.product.SystemTable.joint`.  Each move has the options from the table
+of its part, in the order of the uncompiled search.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,11 +23,11 @@ WIDEST: Final = 3
 
 
 MOST_REMEMBERED: Final = 1 << 12
-"""Maximum number of combined states of the copies that an event with a memo depends on."""
+"""Maximum number of entries in the memo of an event, one for each combined state of the copies it depends on."""
 
 
 class TooWideError(Exception):
-    """A state of the system needs more than :data:`WIDEST` words."""
+    """Raised when a state of the system needs more than :data:`WIDEST` words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Field:
 
 
 class StateVector:
-    """The bit field of each copy in the cone of *table*.
+    """The layout of a packed state, with a bit field for each copy in the cone of *table*.
 
     Raise :class:`TooWideError` if the bit fields need too many words.
 
@@ -158,7 +158,7 @@ class Writing:
         self._vector = vector
         self._tests = Tests(table, vector)
         self.names: Numbering[tuple[int, str]] = Numbering()
-        """Pairs of the row of an event and the name of one of its outcomes."""
+        """Pairs of an event's row and the name of an outcome."""
         self.outputs: Numbering[str] = Numbering()
         self.replies: Numbering[tuple[str, ...]] = Numbering()
         self._paths: list[tuple[int, ...]] = []

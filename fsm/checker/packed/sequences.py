@@ -38,7 +38,10 @@ from fsm.machine.table import Way
 from fsm.machine.traversal import LimitError
 
 MOST: Final = BUSY_BIT
-"""Maximum number of atoms about states, whose bits are below :data:`BUSY_BIT`, and of other atoms."""
+"""Maximum number of atoms about states, and maximum number of other atoms.
+
+The bits of atoms about states are below :data:`BUSY_BIT`.
+"""
 MOVED: Final = 2 * (MOST + 1)
 """Bit for a change of state.  The bits above it describe the calls of one event."""
 CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
@@ -61,7 +64,7 @@ class LabelledInstants:
         self._holding: dict[Atom, list[bool]] = {}
         self._rows: list[tuple[int, int, int]] = []
         self.rows = array([], 3)
-        """For each label, the index of its first instant, the number of its replies and the number of its outputs."""
+        """The index of the first instant of each label, and the numbers of its replies and of its outputs."""
 
     @property
     def count(self) -> int:
@@ -178,7 +181,10 @@ __all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
 class PackedSearch:
-    """A search of the product of *graph* and *automaton*, which has *size* states and begins in the state *start*."""
+    """A search of the product of *graph* and *automaton*.
+
+    The automaton has *size* states and begins in the state *start*.
+    """
 
     def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
         self.graph, self.automaton, self.size = graph, automaton, size
@@ -219,7 +225,7 @@ class PackedSearch:
                     return False
 
     def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
-        """Return the nodes of a shortest run without its last node, or ``None`` if there is no run.
+        """Return the nodes of a shortest run without its last node, or ``None`` if there is no such run.
 
         Raise :class:`LimitError` if the limit is reached.
         """
@@ -263,9 +269,9 @@ def through(
     until: Condition | None,
     start: int = 0,
 ) -> PackedSearch:
-    """Return a search for a run through *conditions*, which start over when *until* holds.
+    """Return a search for a run through *conditions*.
 
-    The first *start* conditions have already held.
+    The sequence starts over when *until* holds.  The first *start* conditions have already held.
     """
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
     first = np.array(tests.first[: len(conditions)], np.int64)
@@ -275,9 +281,9 @@ def through(
 
 
 def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
-    """Return a search for a call of *event* that directly repeats a successful call and still has an effect.
+    """Return a search for a repeated call of *event* that still has an effect.
 
-    The first call must make *once* hold.
+    The first call must succeed and make *once* hold, and the second call must follow it directly.
     """
     tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
     automaton = Automaton(TWICE, tests.tests, np.zeros(0, np.int64), until=tests.first[0])

@@ -1,4 +1,4 @@
-"""Breadth-first search of the product of a packed graph with the automaton of a sequence."""
+"""Search the product of a packed graph and the automaton of a sequence in breadth-first order."""
 
 from typing import Final, NamedTuple
 
@@ -25,11 +25,11 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 FOUND: Final = 4
 TOO_MANY: Final = 5
 UNKNOWN: Final = 6
-"""Further reasons why a part of a search ended: success, the limit, or a state whose steps are not known yet."""
+"""Further results of a part of a search: success, the limit, or a state whose steps are not known yet."""
 
 ALL_HELD: Final = -1
 NEVER: Final = -3
-"""Special values: all conditions have held, or there is no condition to test."""
+"""Special values in place of a test: all conditions have held, or there is no condition."""
 
 SEQUENCE: Final = 0
 TWICE: Final = 1
@@ -39,12 +39,12 @@ LEADS_TO: Final = 2
 DUE: Final = 1
 TARGET_MET: Final = 2
 SOURCE_MET: Final = 4
-"""Bits of the result of a step in a leads-to search: the target is due, it has held, the source has held."""
+"""Bits in the result of a step in a leads-to search: the target is due, it has held, the source has held."""
 
 ONE: Final = np.uint64(1)
 
 BUSY_BIT: Final = 29
-"""Bit for states with calls in progress, which is set only if a claim depends on them.  Atoms use the lower bits."""
+"""Bit for states with calls in progress.  It is set only if a claim depends on it, and atoms use the lower bits."""
 
 BUSY: Final = np.uint64(1 << BUSY_BIT)
 
@@ -52,10 +52,12 @@ BUSY: Final = np.uint64(1 << BUSY_BIT)
 class Facts(NamedTuple):
     """Facts about instants, with one bit per atom.
 
-    A step has the facts in ``after`` for its target and those in ``before`` for its source, and the fact ``moved`` if
-    the state changes; ``before`` is empty if no atom needs it.  The facts about the instants of label ``n`` begin at
-    the index ``first[n]`` in ``instants``.  The label has ``replies[n]`` replies, and ``outputs[n]`` instants for
-    each reply.  If calls take time and a claim needs it, ``bare`` holds every state without its calls in progress.
+    ``after`` holds the facts about the target of a step, and ``before`` those about its source.  ``before`` is empty
+    if no atom needs it.  The bit ``moved`` is set if the state changes.
+
+    The facts about the instants of label ``n`` begin at the index ``first[n]`` in ``instants``.  The label has
+    ``replies[n]`` replies, and ``outputs[n]`` instants for each reply.  If calls take time and a claim needs it,
+    ``bare`` holds every state without its calls in progress.
     """
 
     after: NDArray[np.uint32]
@@ -80,17 +82,17 @@ class Automaton(NamedTuple):
     """
 
     kind: Number
-    tests: Numbers  # rows with a bit, the next test if the bit is set, and the next test if it is clear
+    tests: Numbers  # each row has a bit, and the next test if the bit is set or clear
     conditions: Numbers
     until: Number
 
 
 class Nodes(NamedTuple):
-    """Nodes in the order in which they were found, and the indices of their ``parents``.
+    """The nodes in the order in which they were found, and the indices of their ``parents``.
 
     A node is encoded as its state times the size of the automaton, plus the state of the automaton.  Depending on the
-    kind of automaton, the latter is the number of conditions that have held, or tells whether the first call led to
-    the state, or whether the target is due.
+    kind of automaton, its state is the number of conditions that have held, or a bit.  The bit tells whether the
+    first call led to the state, or whether the target is due.
     """
 
     nodes: NDArray[np.uint32]
@@ -180,10 +182,10 @@ def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit
 def called_twice(
     product: PackedProduct, edge: tuple[Number, Number, Number], base: np.uint64, last: np.uint64, limit: Number
 ) -> Number:
-    """Take the edge *edge* in a search for two calls in a row.
+    """Follow an edge in a search for two calls in a row.
 
-    *last* holds the facts of the step's last instant.  The three bits above ``moved`` mean that the step is a call,
-    that it replied ok, and that it has outputs.  The bit :data:`BUSY` is set if calls are in progress.
+    *last* holds the facts about the step's last instant.  The three bits above ``moved`` mean that the step is a
+    call, that it replied ok, and that it has outputs.  The bit :data:`BUSY` is set if calls are in progress.
     """
     facts, automaton, nodes, progress = product
     node, second, to = edge

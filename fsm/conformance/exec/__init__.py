@@ -1,6 +1,6 @@
-"""Systems under test that run in a separate process: a command that exchanges lines with fsm.
+"""Run the system under test in a separate process.
 
-Each exchange has a time limit, and no process is left behind.
+Its command exchanges lines with fsm. Each exchange has a time limit, and no process is left behind.
 """
 
 import os
@@ -22,11 +22,14 @@ SHOWN: Final = 200  # maximum number of characters of a line of standard error, 
 AT_ONCE: Final = 1 << 16
 
 FOLDER: Final = "FSM_FOLDER"
-"""The environment variable that tells the command where to keep files that outlive its process."""
+"""The environment variable with the folder for files that outlive the process of the command."""
 
 
 class TalkError(Exception):
-    """Raised if the command breaks the protocol. The message follows its name, as in *NAME does not answer*."""
+    """Raised if the command breaks the protocol.
+
+    The message is a predicate, such as *does not answer*; the name of the command is put before it.
+    """
 
     def __init__(self, text: str, right: str = "") -> None:
         super().__init__(text)
@@ -38,9 +41,9 @@ class EndedError(TalkError):
 
 
 class Process:
-    """A *command* running under its own reaper (:mod:`fsm.conformance.exec.reaper`).
+    """A command that runs under its own reaper (:mod:`fsm.conformance.exec.reaper`).
 
-    The command inherits the file descriptors in *passed*, which keep their numbers. Raise :class:`OSError` if the
+    The command inherits the file descriptors in *passed* under the same numbers. Raise :class:`OSError` if the
     reaper cannot be started.
 
     >>> cat = Process(["cat"], grace=1.0)
@@ -141,12 +144,12 @@ class Process:
         return EndedError(f"the process {self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
-        """Return the last lines of standard error, beginning with the reason if the command panicked."""
+        """Return the last lines of standard error. If a Go command panicked, the reason comes first."""
         last = (*self._errors, *filter(None, [self._error.decode(errors="replace").strip()]))
         return last if not self._panic or self._panic in last else (self._panic, "…", *last)
 
     def ended(self) -> str:
-        """Describe how the command ended, which it must have done."""
+        """Describe how the command ended. It must not be running."""
         code = self._reaper.returncode or 0
         if code >= 0:
             return f"ended with exit code {code}"
@@ -158,8 +161,8 @@ class Process:
     def end(self, *, gently: bool) -> None:
         """End the command and every process that it has started. Calling this again does nothing.
 
-        If *gently* is true, the command is first asked to leave: its standard input is closed, and it receives
-        SIGTERM if it is still running after the grace period. It is killed after another grace period.
+        If *gently* is true, standard input is closed first. If the command still runs after the grace period,
+        it receives SIGTERM, and after another grace period it is killed.
         """
         reaper = self._reaper
         if reaper.stdin is None or reaper.stdin.closed:
@@ -198,7 +201,7 @@ class Process:
 
 
 def shown(line: bytes) -> str:
-    """Return *line* shortened and quoted for use in a message.
+    """Shorten and quote *line* for use in a message.
 
     >>> shown(b"ab\\x1b" + 300 * b"c")[:16]
     "'ab\\\\x1bccccccccc"

@@ -1,8 +1,8 @@
-"""Test a child process, which may be written in any language. Each request and each answer is one line of JSON.
+"""Test a child process, which may be written in any language.
 
-``docs/reference/exec-protocol.md`` describes the protocol. If the child violates it, the child is terminated
-and :class:`~fsm.sut.BrokenError` is raised with the request, the answer and a description of the expected answer. The
-next reset starts the child again.
+Each request and each answer is one line of JSON. ``docs/reference/exec-protocol.md`` describes the protocol. If the
+child violates it, the child is terminated, and :class:`~fsm.sut.BrokenError` is raised with the request, the answer and
+the answer that was expected. The next reset starts the child again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap",
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The meaning of a child's exit during an event. Without ``shows``, the next process shows the state."""
+    """The observations to report if the child exits during an event.
+
+    If ``shows`` is ``None``, the state is read from the next process.
+    """
 
     reply: str = ""
     shows: str | None = None
@@ -78,9 +81,9 @@ def child(
 ) -> Child:
     """Start *command* and return it as a SUT with the abilities that its greeting lists.
 
-    A string is split into words by the rules of a shell, but no shell runs it. The command has *start* seconds to
-    send its greeting, *timeout* seconds for each answer, and *grace* seconds to exit by itself. Raise
-    :class:`OSError` if it does not exist, and :class:`BrokenError` if it does not send a greeting.
+    A string is split into words like a shell command, but no shell runs it. The command has *start* seconds to send
+    its greeting, *timeout* seconds for each answer, and *grace* seconds to exit by itself. Raise :class:`OSError`
+    if it does not exist, and :class:`BrokenError` if it does not send a greeting.
 
     >>> from fsm.sut import ArrangingStages
     >>> code = 'echo \\'{"fsm":1}\\'; while read -r line; do echo \\'{"id":1,"shows":"SHUT"}\\'; done'
@@ -105,12 +108,12 @@ def child(
 
 
 class Talk:
-    """The conversation with *command*: sends requests and reads answers, and starts the command when needed.
+    """The conversation with a command. It starts the command when needed.
 
-    Any number of threads may send requests at once; one of the waiting threads reads the answers for all of them.
+    Several threads may send requests at once; one of the waiting threads then reads the answers for all of them.
     ``shows`` is the state in the last answer, or ``None`` if another request was in progress at the time.
-    ``arranged`` collects the outcomes to arrange for the next event. ``died`` is true if the last answer was that the
-    process exited.
+    ``arranged`` collects the outcomes to arrange for the next event. ``died`` is true if the process exited instead
+    of giving the last answer.
     """
 
     def __init__(self, command: tuple[str, ...], *, timeout: float, start: float, grace: float) -> None:
@@ -136,7 +139,7 @@ class Talk:
             raise
 
     def reset(self) -> None:
-        """Reset the child. If it is not running, first start it with a new folder."""
+        """Reset the child. If it is not running, start it in a new folder first."""
         if self._process is None and self._broken != _CLOSED:
             self._folder.close()
             self._folder = ScratchFolder()
@@ -145,9 +148,9 @@ class Talk:
         self.outputs.clear()
 
     def restart(self, *before: ChildRequest) -> None:
-        """Start a new process with the same folder.
+        """Start a new process in the same folder.
 
-        Send it the requests in *before*, followed by a restart request.
+        The process first receives the requests in *before*, and then a restart request.
         """
         if self._process is not None:
             self._process.end(gently=False)
@@ -189,7 +192,7 @@ class Talk:
             return answer
 
     def _answer_to(self, process: Process, asked: ChildRequest) -> ChildAnswer:
-        """Return the answer to *asked*. Lines that are read before it may answer requests of other threads."""
+        """Return the answer to *asked*. Answers to the requests of other threads may be read first."""
         waiting = self._waiting
         while (answer := waiting.get(asked.id)) is None:
             if waiting is not self._waiting:
@@ -291,8 +294,8 @@ class Talk:
 class Child:
     """A child process as a SUT.
 
-    The methods of abilities that the child lacks are ``None``, so that ``isinstance`` checks for their protocols
-    fail. Several threads may call the methods at once if the child can answer requests in parallel.
+    The methods for missing abilities are ``None``, so ``isinstance`` checks against their protocols fail. Several
+    threads may call the methods at once if the child can answer requests in parallel.
     """
 
     def __init__(self, talk: Talk) -> None:

@@ -1,8 +1,8 @@
-"""Run a command so that none of its processes is left behind. This process is between fsm and the command.
+"""Run a command and make sure that none of its processes is left behind.
 
-It is run as ``python -c TEXT PARENT GRACE COMMAND...`` and imports no other fsm module. A process group would not be
-enough, because a process can leave it by creating a group of its own. On Linux, a *subreaper* becomes the parent of
-every orphaned descendant, so it loses track of none of them.
+The reaper is a process between fsm and the command. It is run as ``python -c TEXT PARENT GRACE COMMAND...`` and imports
+no other fsm module. A process group would not be enough, because a process can leave its group. On Linux, the reaper is
+a *subreaper*: it becomes the parent of every orphaned descendant and can therefore find all of them.
 
 When the command exits, the reaper exits with the same exit code or signal. It also exits when it receives SIGTERM or
 when the process PARENT is gone.
@@ -64,7 +64,8 @@ def descendants() -> set[int]:
 def reap(child: int, status: int | None) -> tuple[bool, int | None]:
     """Reap every process that has exited.
 
-    Return whether any process is left, and the exit status of *child*, which is *status* if it has not just exited.
+    Return whether any process is left, and the exit status of *child*. If the child has not exited now, its exit
+    status is *status*.
     """
     with suppress(ChildProcessError):
         while True:

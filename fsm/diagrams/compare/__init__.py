@@ -1,7 +1,7 @@
 """Find the differences between two machines, between two drawings, or between a machine and a drawing.
 
-Two machines are compared cell by cell: every outcome, with its replies and outputs. Drawings are compared by their
-states and arrows.
+Two machines are compared by their cells, including the replies and outputs of every outcome. Drawings are compared by
+their states and arrows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,10 @@ ANY: Final = "any state"  # the name that `fsm draw` uses for the source of an a
 
 
 def _without_label_sources(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
-    """Remove the source of each arrow that starts at its own label, as ``fsm draw`` draws left-out events."""
+    """Remove the source of each arrow that starts at its own label.
+
+    ``fsm draw`` draws arrows in this way if they start at states that are not drawn.
+    """
     written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
     states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}
     words = {
@@ -63,7 +66,7 @@ def _merge_names(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict
 
 
 class Matching:
-    """Compares *machine*, the first side, with *drawing*. :func:`compare` explains *complete*."""
+    """Compares a machine with a drawing. The machine is the first side."""
 
     def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
         self.known = LabelMeanings(machine)
@@ -185,9 +188,10 @@ _OTHER = {where: where for where in Where} | {Where.FIRST: Where.SECOND, Where.S
 
 
 def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bool = False) -> Comparison:
-    """Return the states and moves of *first* and *second*, and say which sides have each of them.
+    """Compare the states and moves of *first* and *second*.
 
-    If *complete* is true, a drawing must show the whole machine, even if the model does not mention drawings.
+    The result says which sides have each of them. If *complete* is true, a drawing must show the whole machine,
+    even if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> compare(load("examples/models/door.toml"), load("examples/models/door.toml")).equal
@@ -216,10 +220,10 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
 def choose(
     first: Machine | tuple[Drawing, ...], second: Machine | tuple[Drawing, ...], *, complete: bool = False
 ) -> Comparison:
-    """Compare two sides, each of which is a machine or the drawings found in a file.
+    """Compare two sides, each of which is a machine or the drawings in a file.
 
-    Of several drawings, choose the one that does not differ from the other side, or else the only one that shares a
-    state with it. Raise :class:`InputError` if that leaves a choice, or if a candidate cannot be read.
+    If a file has several drawings, use the one that does not differ from the other side, or else the only one that
+    shares a state with it. Raise :class:`InputError` if the choice is not clear, or if a candidate cannot be read.
     """
     compared = [
         compare(one, other, complete=complete)
@@ -252,7 +256,7 @@ def _several_drawings_problem(side: tuple[Drawing, ...]) -> Problem:
 
 
 def _compare_machines(first: Machine, second: Machine) -> Comparison:
-    """Compare two machines, whose states and events are the same if they share a name, RPC name or alias."""
+    """Compare two machines. States or events are the same if they share a name, RPC name or alias."""
     states = _matching_names(first.states.values(), second.states.values())
     events = _matching_names(first.events.values(), second.events.values())
     mine = _moves(first, {name: name for name in first.states}, {name: name for name in first.events})
@@ -290,7 +294,7 @@ def _names(each: State | Event) -> tuple[str, ...]:
 
 
 def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -> dict[ComparedMove, tuple[str, ...]]:
-    """Map each move of *one*, translated to the names of the first machine, to the names of its outcomes.
+    """Map each move of *one* to the names of its outcomes, using the names of the first machine.
 
     A cell has one move for each outcome and reply.
     """

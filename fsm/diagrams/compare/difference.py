@@ -1,4 +1,4 @@
-"""Similarities of two lifecycles and differences between them, as data."""
+"""The result of comparing two lifecycles, as data."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Where(Enum):
     FIRST = "first"
     SECOND = "second"
     UNDRAWN = "not drawn"
-    """The machine has it, but drawings may leave it out, so it is not a difference."""
+    """Drawings may leave this out, so it is not a difference that only the machine has it."""
 
 
 class Why(Enum):
@@ -36,7 +36,8 @@ class ComparedState:
 class ComparedMove:
     """An event that leads from one state to another.
 
-    The moves of two machines may also differ in their reply or outputs, or in that only one of them begins a call.
+    If two machines are compared, moves with different replies or outputs are different, and so are moves if only
+    one of them begins a call.
     """
 
     source: str  # empty for an arrow without a source
@@ -45,8 +46,8 @@ class ComparedMove:
     where: Where
     reply: str = ""
     emits: tuple[str, ...] = ()
-    begins: bool = False  # The move begins a call that has not ended in the target state.
-    silent: bool = False  # the cell is unspecified
+    begins: bool = False  # whether the move begins a call that is still in progress in the target state
+    silent: bool = False  # whether the cell is unspecified
     label: str = ""  # the label, as it is drawn
     outcomes: tuple[str, ...] = ()  # outcomes of the machine if it has the move
     places: tuple[Location | None, Location | None] = (None, None)  # places in the first and in the second drawing
@@ -55,7 +56,7 @@ class ComparedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All states and moves of two named lifecycles, and the ``initial`` state if both have the same."""
+    """All states and moves of two lifecycles. ``initial`` is the initial state if both have the same."""
 
     first: str
     second: str

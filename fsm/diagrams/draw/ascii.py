@@ -50,7 +50,7 @@ class Outline:
 
 
 def outline(machine: Machine) -> Outline:
-    """Return the outline of *machine*.
+    """Arrange the states and arrows of *machine* for an ASCII diagram.
 
     >>> from fsm.language.library import load
     >>> outline(load("examples/models/washer.toml")).trunks
@@ -140,10 +140,9 @@ class _Page:
         self.cells: dict[tuple[int, int], str] = {}
         self.top: dict[str, int] = {}
         self.bottom: dict[str, int] = {}
-        # For each box, the number of arrows that already have a row on the right side of the box.
+        # The number of rows that arrows already use on the right side of each box.
         self.met: Counter[str] = Counter()
-        # The row and column where an arrow on the right turns, and the arrow's label. At the end of the arrow, the
-        # label is empty.
+        # The places where arrows on the right turn: the row, the column, and the label to draw there.
         self.turns: list[tuple[int, int, str]] = []
         self._draw()
 

@@ -1,10 +1,10 @@
 """Write a picture as Graphviz DOT.
 
-If edges lead back to the initial state, that state is drawn twice, at the top and at the bottom; otherwise, half of
-the edges would run up the page. An edge from every state, or from states that are not drawn, starts at a word beside
-its target, which several such edges share.
+If edges lead back to the initial state, that state is drawn twice, at the top and at the bottom. Otherwise, half of the
+edges would run up the page. Edges from every state, or from states that are not drawn, start at a word beside their
+target, which several such edges share.
 
-Nodes and edges have an ``id``, by which a page finds them in the SVG.
+Nodes and edges have an ``id``, so that a page can find them in the SVG.
 """
 
 import hashlib
@@ -60,12 +60,12 @@ _WORD_STYLE: Final = {
     "fontsize": "11",
 }
 START: Final = "(start)"
-# Suffix that makes the name of the second node of the initial state. No state has brackets in its name.
+# Suffix for the name of the second node of the initial state. It is unique, as no state has brackets in its name.
 AGAIN: Final = "(again)"
 
 
 def dot(picture: Picture) -> str:
-    """Return *picture* as a DOT digraph.  The text is the same on every run.
+    """Return *picture* as a DOT digraph. The text is the same on every run.
 
     >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
@@ -169,7 +169,10 @@ def _word(edge: PictureEdge) -> str:
 
 
 def labelled(edge: PictureEdge) -> list[list[str]]:
-    """Return the rows of each label of *edge*: one, or two if its outputs make it long, and one for its count."""
+    """Return the rows of text for each label of *edge*.
+
+    A label has one row, a second one if its outputs make it too long, and a row for its count.
+    """
     found = []
     for label, count in zip(edge.labels, times(edge), strict=True):
         own = OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
@@ -225,8 +228,8 @@ class DotFailedError(Exception):
 def svg(picture: Picture) -> bytes:
     """Return *picture* as SVG that suits light and dark pages.
 
-    The ``data-source`` attribute is a digest of the DOT text, which shows whether an image is up to date without
-    running ``dot``.
+    The ``data-source`` attribute is a digest of the DOT text. With it, one can check without running ``dot``
+    whether an image is up to date.
     """
     text = dot(picture)
     ET.register_namespace("", _SVG)
@@ -299,7 +302,7 @@ def digest(text: str) -> str:
 
 
 def image(text: str, form: str) -> bytes:
-    """Return the image that ``dot`` makes of *text*.
+    """Return the image that ``dot`` makes from *text*.
 
     Raise :class:`NoDotError` if Graphviz is not installed, and :class:`DotFailedError` if it fails.
     """

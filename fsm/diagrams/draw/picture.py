@@ -1,9 +1,9 @@
-"""Choose what a machine's picture shows. An edge bundles all moves from one node to another.
+"""Choose the contents of a machine's picture. An edge represents all moves from one node to another.
 
-A picture of the whole table would be unreadable, so a picture shows each change of state once. Some things are drawn
-only on request: outcomes that stay in the state, events that interrupt every state (such as a restart), and states
-that only a profile reaches. If another outcome leads to the same state, outcomes that fail or take a short cut are
-also left out.
+A picture of every cell would be unreadable, so a picture shows each change of state once. Some things are drawn only on
+request: outcomes that do not change the state, events that interrupt every state (such as a restart), and states that
+only a profile reaches. Outcomes that fail or take a short cut are also left out if another outcome leads to the same
+state.
 
 An event that does the same in every state is drawn as one arrow from *any state*. If no other edge leads out of the
 initial state or back to it, the event is also drawn from one particular state, so that readers can follow the
@@ -21,7 +21,7 @@ from fsm.machine.traversal import closure
 
 
 def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
-    """Map each state that is reached only under profiles to these profiles, leaving out unreachable states.
+    """Map the states that only profiles reach to these profiles. States that nothing reaches are left out.
 
     >>> from fsm.language.library import load
     >>> only_under(load("examples/models/washer.toml"))
@@ -50,7 +50,7 @@ def _states_reached(machine: Machine, *, deviations: bool) -> frozenset[str]:
 
 ANY: Final = "*"  # source of edges that lead out of every state
 ELSEWHERE: Final = "…"  # source of edges to a state that is reached only by events that are not drawn
-# Content that is drawn only on request. Examples are outcomes drawn separately and outcomes that stay in the state.
+# Content that is drawn only on request.
 Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts", "profiles"]
 
 
@@ -82,10 +82,10 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """The number of times that recordings used the cell of a label.
+    """The number of times that a recording uses a cell.
 
-    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. An arrow for the end
-    of a call never does, because the call was counted at its beginning.
+    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number. An arrow for the
+    end of a call never shows it, because the call was counted at its beginning.
     """
 
     met: int
@@ -95,14 +95,14 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureEdge:
-    """All moves from one node, or from :data:`ANY` or :data:`ELSEWHERE`, to another node."""
+    """All moves from one node to another. The source may also be :data:`ANY` or :data:`ELSEWHERE`."""
 
     source: str
     target: str
     labels: tuple[EdgeLabel, ...]
     marked: bool = False
     failed: bool = False  # The edge was observed but is not allowed.
-    counts: tuple[Count, ...] = ()  # one count for each label, if the counts are known
+    counts: tuple[Count, ...] = ()  # a count for each label, or empty if there are no recordings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class Picture:
     initial: str  # empty if the initial state is not drawn
     nodes: tuple[PictureNode, ...]
     edges: tuple[PictureEdge, ...]
-    left_out: tuple[str, ...] = ()  # events
+    left_out: tuple[str, ...] = ()  # events that are not drawn
     profiles: tuple[str, ...] = ()  # profiles whose deviations are included
     unreached: tuple[tuple[str, tuple[str, ...]], ...] = ()  # states left out because only these profiles reach them
 
@@ -129,7 +129,9 @@ class Marks:
 def picture(
     machine: Machine, *, show: Collection[Extra] = (), events: Collection[str] | None = None, marks: Marks | None = None
 ) -> Picture:
-    """Return what to draw of *machine*: its moves and the extras in *show*, both limited to *events* if given.
+    """Return the picture of *machine*.
+
+    It includes the extras in *show*. If *events* is given, only these events are drawn.
 
     >>> from fsm.language.library import load
     >>> [(each.source, each.target) for each in picture(load("examples/models/door.toml")).edges][0]
@@ -180,7 +182,10 @@ class _PictureBuilder:
             self.left_out[event.name] = None
 
     def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Return the target and label of each arrow that every other state has, if there are at least two others."""
+        """Return the target and label of each arrow that leads to one state from every other state.
+
+        Return nothing if there are fewer than three states.
+        """
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
@@ -215,10 +220,10 @@ class _PictureBuilder:
             yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
 
     def connect_lifecycle(self) -> None:
-        """Repeat some edges from any state as edges from one particular state, so that readers see a lifecycle.
+        """Add edges from particular states where an edge from any state hides the lifecycle.
 
-        If no edge leads out of the initial state, an edge is repeated from the state listed just before its target.
-        If none leads back to the initial state, it is repeated from the last final state.
+        If no edge leads out of the initial state, an edge is repeated from the state listed just before its
+        target. If none leads back to the initial state, it is repeated from the last final state.
         """
         initial, states = self.machine.initial, self.states
         final = [state for state in states if self.machine.states[state].kind == "final"]
@@ -268,7 +273,7 @@ class _PictureBuilder:
         )
 
     def _edges_from_elsewhere(self) -> Iterator[PictureEdge]:
-        # The edges start from a word. Readers must not mistake it for a state of that name.
+        # The edges start from the name of an event. Readers must not mistake it for a state of the same name.
         named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
         events = self.machine.events
         reached = {self.machine.initial, *(target for source, target in self.labels if source != target)}
@@ -308,7 +313,7 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 
 
 def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
-    """Drop the errors of an event from *labels* if it also succeeds there. Deviations always stay."""
+    """Remove the errors of events that also succeed in *labels*. Deviations are always kept."""
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str], EdgeLabel] = {}
     for label in labels:

@@ -1,7 +1,7 @@
-"""Make sequence charts: participants, and rows with a message between two of them.
+"""Make sequence charts. A chart has participants, and rows with messages between them.
 
-This module makes the chart of a run and writes charts as Mermaid. :mod:`fsm.diagrams.recorded_chart` makes the chart
-of a recording, and :mod:`fsm.diagrams.draw.sequence_svg` draws both as SVG.
+This module makes the chart of a run and writes charts as Mermaid. :mod:`fsm.diagrams.recorded_chart` makes the chart of
+a recording, and :mod:`fsm.diagrams.draw.sequence_svg` draws both as SVG.
 """
 
 import re
@@ -20,8 +20,8 @@ from fsm.machine.table import Done
 CALLER: Final = "caller"  # the participant that makes calls
 OUTSIDE: Final = "outside"  # the participant that receives outputs that no single part receives
 # A step or divider crosses all participants.  A call, reply or output is a message from source to target. `lost`
-# means that no reply came. `waits` means that the source waits for the target forever.  A note, violation, tolerated
-# or assumed is at the source. It says what happened there, or it is a remark on the previous row.
+# means that no reply came. `waits` means that the source waits for the target forever.  The other kinds are texts at
+# the source. They say what happened there, or are remarks on the previous row.
 RowKind: TypeAlias = Literal[
     "step", "call", "reply", "lost", "waits", "note", "output", "divider", "violation", "tolerated", "assumed"
 ]
@@ -31,7 +31,10 @@ MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assume
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One row of a chart. A call has a bar at its target, from the row that begins it to the row that ends it."""
+    """A row of a chart.
+
+    A call has a bar at its target, from the row that begins the call to the row that ends it.
+    """
 
     kind: RowKind
     text: str
@@ -71,11 +74,11 @@ class SequenceChart:
 
 
 def chart(run: Run, model: Machine | System, broken: Property | None = None) -> SequenceChart:
-    """Return the chart of *run* of *model*. In a system, it shows only parts that act or that wait at the end.
+    """Return the chart of *run*, which is a run of *model*.
 
-    The last step, which breaks the property *broken*, is marked, unless the run breaks it by repeating forever or by
-    stopping. If a system stops, the chart shows for which part each part waits, according to the property's fair
-    events.
+    In a system, only parts that act or that wait at the end are shown. The last step is marked as the one that
+    breaks the property *broken*, unless the run breaks it by repeating forever or by stopping. If a system stops, the
+    chart shows for which part each part waits, according to the fair events of the property.
 
     >>> from fsm.language.library import load
     >>> stop = RunStep(event="stop", source="idle", target="idle", outcome="ignored", reply="ok")
@@ -106,7 +109,10 @@ def chart(run: Run, model: Machine | System, broken: Property | None = None) -> 
 
 
 def breaks_at(run: Run) -> int:
-    """Return the number of the step that breaks a property, or 0 if *run* breaks it by repeating or stopping."""
+    """Return the number of the step that breaks the property.
+
+    Return 0 if *run* breaks it by repeating forever or by stopping.
+    """
     return 0 if run.cycle or run.stopped else len(run.steps)
 
 

@@ -1,7 +1,8 @@
-"""Write a sequence chart as self-contained SVG that suits light and dark pages and black-and-white print.
+"""Write a sequence chart as self-contained SVG.
 
-The distance between participants depends on their messages, within bounds. Text that does not fit is shortened. The
-title of the row contains the full text, for screen readers and as a tooltip.
+The SVG suits light and dark pages and black-and-white print. The distance between participants depends on their
+messages, within bounds. Text that does not fit is shortened, and the title of the row then contains the full text, for
+screen readers and as a tooltip.
 """
 
 import unicodedata
@@ -19,7 +20,7 @@ _NEAREST: Final = 120
 _FARTHEST: Final = 420
 
 _GUTTER: Final = 150  # width that is reserved for line numbers and times, if the chart has any
-_BAR: Final = 5  # half the width of a bar; a bar that begins while another is open is moved this far to the right
+_BAR: Final = 5  # half the width of a bar, by which a bar is moved to the right if it begins while another is open
 _BOLD: Final = 1.08  # factor by which bold letters are wider than others
 _SVG: Final = "http://www.w3.org/2000/svg"
 _STYLE: Final = """
@@ -51,7 +52,7 @@ def svg(shown: SequenceChart) -> bytes:
 
 
 def width(text: str) -> float:
-    """Return the approximate width of *text* in pixels when it is set in the widest of the usual fonts.
+    """Return the approximate width of *text* in pixels, in the widest of the usual fonts.
 
     >>> width("stop") < width("STOP") < width("停止停止")
     True
@@ -63,7 +64,7 @@ def width(text: str) -> float:
 
 
 def fitting(text: str, room: float) -> str:
-    """Shorten *text* in its middle if it is wider than *room*.
+    """Shorten *text* in the middle if it is wider than *room*.
 
     >>> fitting("UpdateContainerResources: ok", 120)
     'UpdateCon…s: ok'
@@ -87,7 +88,7 @@ class _SvgBuilder:
         self.top = _HIGH * max((len(shown.head(name)) + 1 for name in shown.participants), default=2) // 2
         self.top += 24 if shown.caption else 0
         self._place()
-        # A bar is drawn at the lowest level that is free at its participant when the bar begins.
+        # Bars that overlap are drawn at different levels. Each bar has the lowest level that is free.
         ends: defaultdict[str, dict[int, int]] = defaultdict(dict)
         for name, first, last in shown.bars():
             level = next(each for each in range(len(ends[name]) + 1) if ends[name].get(each, -1) <= first)

@@ -1,4 +1,4 @@
-"""Pictures as text: captions and identifiers for all picture formats, Mermaid, PlantUML, and the table in Markdown."""
+"""Write pictures as Mermaid, PlantUML or a Markdown table. The captions and identifiers serve all formats."""
 
 import re
 import textwrap
@@ -28,7 +28,7 @@ _RESERVED: Final = re.compile(
 
 
 def caption(label: EdgeLabel, *, emits: bool = True) -> str:
-    """Return *label* in a few words. If *emits* is true, include its outputs.
+    """Return *label* in a few words. If *emits* is true, its outputs are included.
 
     >>> caption(EdgeLabel(event="finish", kind="signal", emits=("Finished",)))
     'finish / Finished'
@@ -55,9 +55,10 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
 def captioned_edges(
     picture: Picture, line: Callable[[str], str], separator: str
 ) -> Iterator[tuple[PictureEdge, str, str]]:
-    """Yield each edge with its caption, and with the word that it starts from if its source is not a node.
+    """Yield each edge with the word from which it starts, and its caption.
 
-    ``line(text)`` formats a label whose count is known. *separator* joins the lines.
+    The word is empty if the edge starts from a node, or if an earlier edge already has the word. ``line(text)``
+    formats each label, and *separator* joins them.
     """
     told: set[str] = set()
     for edge in picture.edges:
@@ -112,7 +113,7 @@ def footer(picture: Picture) -> list[str]:
 
 
 def identifiers(picture: Picture) -> dict[str, str]:
-    """Return a unique identifier for each node and each source that is not a node.
+    """Return unique identifiers for the nodes, and for the words from which edges start.
 
     Identifiers consist of letters, digits and underscores.
     """
@@ -143,7 +144,10 @@ def _letters_and_digits(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The style of a box. An empty ``style`` means square corners, and ``line`` describes the border in a legend."""
+    """The style of a box.
+
+    An empty ``style`` means square corners. ``line`` describes the border in a legend.
+    """
 
     fill: str
     dark: str
@@ -163,8 +167,7 @@ LOOKS: Final[Mapping[StateKind, Look]] = {
     "final": Look("#dfe3e8", "#30363d", "rounded", "1.2", 2, "stroke-width:6px", "bold", "the thickest line"),
     "error": Look("#ffd9cc", "#5a1e10", "", "2.4", 1, _ERROR, "dotted", "dotted"),
 }
-# Styles of two kinds of state: a state whose kind the model does not state, and a state in which a call is in
-# progress.
+# Styles of a state of unknown kind, and of a state in which a call is in progress.
 UNSTATED: Final = Look("#f6f8fa", "#161b22")
 PASSING: Final = Look("#f6f8fa", "#161b22", "rounded,dashed", mermaid="stroke-dasharray:4", plantuml="dashed")
 
@@ -190,7 +193,9 @@ LEGEND = (
 
 
 def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: Marks | None = None) -> str:
-    """Return all cells of *machine* as a table with a row for each event. *marks* adds how often each was used.
+    """Return all cells of *machine* as a table with a row for each event.
+
+    If *marks* is given, each cell shows how often it was used.
 
     >>> from fsm.language.library import load
     >>> markdown(load("examples/models/door.toml")).splitlines()[0]

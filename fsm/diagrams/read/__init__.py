@@ -1,11 +1,11 @@
 """Find and read drawings of lifecycles in text files, without guessing.
 
-Any text may contain ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs, whether it is a document, a
-source file, or nothing but the drawing. Anything ambiguous is reported as a problem with its location.
+ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs are found in any text. It may be a document, a
+source file, or only the drawing. Anything ambiguous is reported as a problem with its location.
 
-A missing space, or a tab that is expanded too wide, breaks all the lines and boxes that meet there, which would cause
-a flood of problems. If the drawing can be read with narrower tabs or with one more space, only this cause is
-reported. What was read in this trial is not used for anything else.
+A missing space or a tab of the wrong width breaks all the lines and boxes that it touches, which would cause a flood of
+problems. If the drawing can be read with narrower tabs or with one more space, only this cause is reported. The
+repaired drawing is not used for anything else.
 """
 
 import re
@@ -31,16 +31,15 @@ _MOST_DRAWINGS: Final = 200  # maximum number of drawings in a file
 _FLOWCHART: Final = re.compile(r"\s*(?:flowchart|graph)\s+(?:TB|TD|BT|RL|LR)\b")
 
 _SPREAD: Final = re.compile(r"\S {2,}\S")  # matches spaces between columns
-_SQUEEZED: Final = 3  # minimum number of strokes like the top of a box for which fsm looks for lost columns
-_WIDTHS: Final = (4, 2, 3)  # tab widths to try.  Tabs are normally read as eight columns
+_SQUEEZED: Final = 3  # minimum number of strokes like the border of a box for a drawing that has lost its columns
+_WIDTHS: Final = (4, 2, 3)  # tab widths to try if a width of eight columns causes problems
 _MOST: Final = 100_000  # maximum number of non-blank characters to read again when looking for missing spaces
-# Matches the positions where a line may have lost a space. These are its beginning and the places before runs of
-# spaces.
+# Matches the positions where a line may have lost a space: its beginning, and the places before runs of spaces.
 _GAP: Final = re.compile(r"(?<=\S)(?=[ ])|^")
 
 
 def find(path: str) -> tuple[Drawing, ...]:
-    """Return all drawings in the file at *path*, or in standard input for ``-``, in the order of their lines.
+    """Return all drawings in the file at *path*, from top to bottom. If *path* is ``-``, read standard input.
 
     Raise :class:`InputError` if the file cannot be read or has no drawing.
     """
@@ -63,7 +62,7 @@ def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
 
 
 def parse(text: str, path: str) -> tuple[Drawing, ...]:
-    """Return all drawings in *text*. *path* is the file name for problems.
+    """Return all drawings in *text*. Problems name *path* as the file.
 
     >>> [found.states.keys() for found in parse("digraph { A -> B }", "x.dot")]
     [dict_keys(['A', 'B'])]

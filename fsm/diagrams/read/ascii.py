@@ -1,10 +1,10 @@
 """Read ASCII box-and-arrow diagrams in any text.
 
-A drawing is a paragraph with boxes and arrows in it. Nothing is guessed: if a line ends nowhere, a label could belong
-to two lines, or a box is not closed, this is a problem with a location, and no arrow is invented.
+A drawing is a paragraph with boxes and arrows. Nothing is guessed. It is a problem with a location if a line ends
+nowhere, a label could belong to two lines, or a box is not closed.
 
-An arrow is a path along a line from its beginning to an arrowhead, so a line that branches has an arrow to each head.
-Its labels are those along the path. If its line begins at no state, it has no source.
+An arrow is the path of a line from its beginning to an arrowhead. If a line branches, each arrowhead has its own arrow.
+The labels of an arrow are those along its path. If the line does not begin at a state, the arrow has no source.
 """
 
 import itertools
@@ -27,7 +27,7 @@ _GAP: Final = 2  # maximum number of empty rows between a drawing and a stretch 
 
 
 def drawings(sheet: Canvas) -> Iterator[Drawing]:
-    """Yield the drawing in each paragraph that has boxes and lines, with its problems from top to bottom."""
+    """Yield a drawing for each paragraph that has boxes and lines. Its problems are sorted from top to bottom."""
     left = LARGEST
     for within in sheet.paragraphs:
         inner, around = boxes(sheet, within)
@@ -96,9 +96,9 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
 def _arrows(
     ends: list[tuple[NetEnd, NetEnd]], labels: Mapping[Stroke, list[PlacedLabel]], lines: Wires
 ) -> Iterator[tuple[Arrow, list[Stroke]]]:
-    """Yield the arrows between the *ends* of a net, with their strokes.
+    """Yield the arrows of a net, with their strokes.
 
-    All arrows have the same start or the same end.
+    The net connects *ends*. All arrows have the same start, or all have the same end.
     """
     start, end = ends[0]
     root = start.node if all(each.node == start.node for each, _ in ends) else end.node

@@ -1,7 +1,7 @@
-"""A text as a grid of characters. Each character is in the column where it is displayed.
+"""Arrange a text as a grid of characters, with each character in the column where it is displayed.
 
-Drawings occur in comments of all kinds of files. Comment marks at the beginning of a line become blanks, so that
-every character keeps its column. Tabs are expanded. Wide characters take two columns, as on a terminal.
+Drawings occur in comments of all kinds of files. Comment marks at the beginning of a line become blanks, so that every
+character keeps its column. Tabs are expanded. Wide characters take two columns, as on a terminal.
 """
 
 import re
@@ -56,7 +56,7 @@ STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})
 
 
 def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:
-    """Return the cell that is *far* steps from *cell* in direction *to*.
+    """Return the cell that is *far* cells away from *cell* in direction *to*.
 
     >>> beyond((3, 3), "E", 2)
     (3, 5)
@@ -66,9 +66,9 @@ def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:
 
 
 def reaches(char: str, to: Direction) -> bool:
-    """Check whether a line continues from *char* in direction *to*.
+    """Check whether a line can continue from *char* in direction *to*.
 
-    An arrowhead continues only away from where it points.
+    From an arrowhead, a line continues only backwards.
 
     >>> reaches("+", "N"), reaches("|", "E"), reaches("v", "N"), reaches("v", "S")
     (True, False, True, False)
@@ -110,7 +110,7 @@ class Canvas:
 
 
 def runs(marks: Iterable[bool]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last index of each run of consecutive true items in *marks*.
+    """Yield the first and last index of each run of true items in *marks*.
 
     >>> list(runs([True, True, False, True]))
     [(0, 1), (3, 3)]
@@ -188,7 +188,10 @@ _Sides: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A drawn state. It has a name, which begins at ``cell``, and a border with rows and columns."""
+    """The box of a state.
+
+    ``cell`` is the beginning of its name. The other fields are the rows and columns of its border.
+    """
 
     name: str
     cell: GridCell
@@ -221,7 +224,10 @@ class _Edge(NamedTuple):
     last: int
 
     def sides(self) -> tuple[_Sides, _Sides, _Sides]:
-        """The places for the sides of a box: the ends of the edge, or just beyond them if a corner is missing."""
+        """Return the possible columns of the left and right side of the box.
+
+        They are the ends of this edge. If a corner is missing, one of the sides is just beyond the end.
+        """
         return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
 
 
@@ -285,8 +291,7 @@ def _is_horizontal(char: str, text: str, column: int) -> bool:
 def _box_below(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> Box | None:
     left, right = sides
     row = top.row + 1
-    # No line continues downward from the corners of a bottom edge. The sides therefore extend past at most one of
-    # *bottoms*.
+    # The sides cannot continue below the corners of a bottom edge, so they pass at most one of *bottoms*.
     for at in range(bisect_right(bottoms, row, key=attrgetter("row")), len(bottoms)):
         bottom = bottoms[at]
         while row < bottom.row and _is_vertical(sheet.at((row, left))) and _is_vertical(sheet.at((row, right))):

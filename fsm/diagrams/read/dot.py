@@ -1,8 +1,8 @@
-"""Read DOT graphs, whose nodes are states and whose edges are arrows.
+"""Read DOT graphs. Nodes are states, and edges are arrows.
 
-The name of a state is the first line of the node's label, or the node's name if it has no label. An arrow from a
-point, or from a node with an empty label, has no source. https://graphviz.org/doc/info/lang.html describes the
-grammar; in addition, unquoted names may contain dots and begin with a digit.
+The name of a state is the first line of the node's label, or the node's name if it has no label. An arrow from a point,
+or from a node with an empty label, has no source. https://graphviz.org/doc/info/lang.html describes the grammar; in
+addition, unquoted names may contain dots and begin with a digit.
 """
 
 import itertools
@@ -61,7 +61,10 @@ class _Token(NamedTuple):
 
 
 class _Graph:
-    """Parser for the graph that begins at ``text[start:]``. *starts* contains the index of each line start."""
+    """A parser for the graph that begins at the index *start* of *text*.
+
+    *starts* contains the index at which each line starts.
+    """
 
     def __init__(self, text: str, start: int, path: str, starts: list[int]) -> None:
         self.text, self.start, self.path, self.starts = text, start, path, starts

@@ -28,7 +28,7 @@ class NetEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """Connected lines. ``broken`` is true if there is a problem with one of their beginnings or ends."""
+    """Connected lines. ``broken`` is true if there is a problem with a beginning or an end."""
 
     nodes: tuple[Stroke, ...]
     ends: tuple[NetEnd, ...]
@@ -39,10 +39,10 @@ class Net:
 class Nets:
     wires: Wires
     phrases: dict[GridCell, Phrase]  # phrases that are not part of any line
-    words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by the stroke at which they are
+    words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by the stroke that points to them
     between: dict[Stroke, list[Phrase]] = field(
         default_factory=dict
-    )  # phrases that interrupt the broken line joined by a node
+    )  # phrases in the gap of a line, by the stroke at the gap
 
     def find(self) -> list[Net]:
         for node in self.wires.links:
@@ -171,16 +171,19 @@ class PlacedLabel:
 
 @dataclass(slots=True)
 class Labels:
-    """Finds the line to which each phrase belongs. A *stretch* is a part of a line between junctions."""
+    """Finds the line to which each phrase belongs.
+
+    A *stretch* is a part of a line without junctions.
+    """
 
     wires: Wires
     stretch: dict[Stroke, int] = field(default_factory=dict)
 
     def find(self, nets: Nets, first: int, last: int) -> list[PlacedLabel]:
-        """Return the labels of a drawing that extends from row *first* to *last*.
+        """Return the labels of a drawing in the rows from *first* to *last*.
 
-        A phrase directly above or below may be a sentence about the drawing. It is a label only if it is next to an
-        outermost line that has no label.
+        A phrase directly above or below the drawing may be a sentence about it. It is a label only if it is
+        next to an outermost line that has no label.
         """
         # Each stretch between two junctions, or between a junction and an end, has at most one label.
         links, touches = self.wires.links, self.wires.touches

@@ -1,9 +1,9 @@
-"""Read state diagrams of Mermaid and PlantUML in a file, between Markdown fences, or in a comment.
+"""Read state diagrams of Mermaid and PlantUML.
 
-Only the parts of these languages that define states and transitions are read. The name of a state is its text
-(``state "TEXT" as id``), or else its id. Text after a colon is a remark. Colours, notes and directions are skipped.
-Nested states, choices and forks have no meaning in a flat lifecycle, and are reported as problems.
-https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram describe the grammars.
+A diagram may be a whole file, or be between Markdown fences or in a comment. Only states and transitions are read. The
+name of a state is its text (``state "TEXT" as id``), or else its id. Text after a colon is a remark. Colours, notes and
+directions are skipped. Nested states, choices and forks have no meaning in a flat lifecycle, and are reported as
+problems. https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram describe the grammars.
 """
 
 import re
@@ -92,7 +92,7 @@ class StateDiagram:
 
 
 def _plain(text: str) -> str:
-    """Resolve Mermaid's character codes in *text*.
+    """Replace Mermaid's character codes in *text* by the characters.
 
     >>> _plain("a#colon; #35;1")
     'a: #1'
@@ -109,7 +109,7 @@ def _plain(text: str) -> str:
 def blocks(
     text: str, heading: re.Pattern[str], end: re.Pattern[str], *, ends_with_comment: bool
 ) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
-    """Yield the line number of each *heading* in *text*, with the numbered lines below it up to *end*.
+    """Yield the line number of each *heading* in *text*, and the numbered lines between it and *end*.
 
     In a comment, blanks replace the comment mark, which is the group ``mark`` of *heading*.
     """

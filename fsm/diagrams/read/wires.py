@@ -1,7 +1,7 @@
-"""Lines: the cells that are strokes of a line, and the directions in which the line continues from each cell.
+"""Find the lines of a drawing: their cells, and the directions in which they continue from each cell.
 
-Strokes join at a joint (``+``), and where one of them ends at the side of another (``|---``). If a stroke continues
-on both sides (``--|--``), the lines cross without joining.
+Strokes join at a joint (``+``), and where one of them ends at the side of another (``|---``). If a stroke continues on
+both sides (``--|--``), the lines cross without joining.
 """
 
 from __future__ import annotations
@@ -154,7 +154,10 @@ _WORDS: Final = re.compile(r"[^ \n]+(?: [^ \n]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
-    """Words on one line, separated by single blanks, in the columns from ``first`` to ``last``."""
+    """Words on one line, separated by single blanks.
+
+    They take up the columns from ``first`` to ``last``.
+    """
 
     text: str
     row: int
@@ -194,7 +197,7 @@ def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
 
 
 def names(stack: Iterable[Phrase]) -> tuple[str, ...]:
-    """Return the names in a stack, one for each line.
+    """Join stacked phrases into names. Each line is one name.
 
     Text in parentheses, which may span several lines, belongs to the name before it.
 

@@ -1,9 +1,10 @@
 """Export a machine, with or without a property, to Promela, the language of the model checker SPIN.
 
-A single process repeatedly takes one of the machine's steps.  Each of them is a ``d_step``, so that SPIN stores only
-the states of the machine, and prints its name, so that ``spin -t`` shows a readable counterexample.  A claim adds
-variables besides ``state``, which are updated in the same ``d_step``.  If a claim about finite runs is violated, an
-assertion fails; if a claim about infinite runs is violated, SPIN finds an acceptance cycle.
+A single process repeatedly takes one of the machine's steps.  Each step is a ``d_step``, so that SPIN stores only the
+states of the machine.  A step also prints its name, so that ``spin -t`` shows a readable counterexample.
+
+A claim adds variables besides ``state``, which are updated in the same ``d_step``.  If a claim about finite runs is
+violated, an assertion fails.  If a claim about infinite runs is violated, SPIN finds an acceptance cycle.
 
 Since each step of the machine remains one step in SPIN, SPIN and :mod:`fsm.checker` count the same states and find
 counterexamples of the same length.
@@ -32,15 +33,15 @@ from fsm.machine.claims import Fair, Idempotent, LeadsTo
 from fsm.machine.conditions import All, Condition, Not
 
 BROKEN: Final = 255  # value of a variable when the claim is violated
-MOST: Final = 30  # maximum number of items that take one bit each
+MOST: Final = 30  # maximum number of items that are stored as one bit each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """A machine combined with a claim.
+    """The combination of a machine and a claim.
 
     ``others`` are options in addition to the steps of the machine.  The claim has ``cases`` parts, which are checked
-    one at a time, and is about infinite runs if ``lasting`` is true.
+    one at a time.  It is about infinite runs if ``lasting`` is true.
     """
 
     options: Callable[[ExportedStep], Iterable[str]]
@@ -64,7 +65,7 @@ def sequence_product(
 ) -> Product:
     """Return the product for runs through *sequences*.
 
-    ``held`` counts the conditions that have held in order, and is reset by *until*.
+    ``held`` counts the conditions that have held in order.  It is reset when *until* holds.
     """
     several = len(sequences) > 1
     lines = [f"#define UNTIL({INSTANT}) {words.expression(until) if until else 'false'}", f"#define BROKEN {BROKEN}"]
@@ -96,7 +97,8 @@ def _next(length: int) -> str:
 def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     """Return the product for a call and its repetition.
 
-    ``stage`` is 1 after the first call, which leads to the state ``between``, and 2 while the second is in progress.
+    ``stage`` is 1 after the first call, which leads to the state ``between``.  It is 2 while the second call is in
+    progress.
     """
 
     def options(step: ExportedStep) -> Iterator[str]:
@@ -140,13 +142,13 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     """Return the product for a leads-to claim.
 
     Infinite runs are decided by acceptance cycles, and a bit tells whether the target is due.  In an infinite run
-    that violates the claim, there is an instant after which it is due forever.  SPIN guesses that instant
+    that violates the claim, there is an instant after which the target is due forever.  SPIN guesses that instant
     (``committed``), and from then on takes only steps that do not meet the target.
 
-    Meanwhile it goes through the fairness conditions in rounds.  Each condition has its ``turn``, and each round ends
-    at an accepting label.  The turn of a weakly fair event is over when the event is taken or disabled.  That of a
-    strongly fair event is over when it is taken, or guessed to be disabled forever (``spared``), after which no step
-    may enable it.  If a run stops, its rounds continue without steps.
+    From that instant, SPIN also checks the fairness conditions in rounds.  Each condition has its ``turn``, and each
+    round ends at an accepting label.  The turn of a weakly fair event is over when the event is taken or disabled.
+    The turn of a strongly fair event is over when it is taken, or when it is guessed to be disabled forever
+    (``spared``), after which no step may enable it.  If a run stops, its rounds continue without steps.
     """
     if len(claim.fair) > MOST:
         raise CannotExportError(f"the property assumes that more than {MOST} events are fair; state it with fewer")
@@ -154,8 +156,8 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     macros, rounds = [], list[str]()
     for number, fair in enumerate(claim.fair):
         where = [step.source for step in taken if _applies_to(fair, step)]
-        # The beginning of a second call counts as possible although no step takes it.  The same applies to an
-        # unspecified end of a call.
+        # The beginning of a second call and an unspecified end of a call count as possible, although no step takes
+        # them.
         possible = words.any_of(where, "is") if fair.outcome or not fair.ends else "true"
         possible += " && begun" if fair.ends else ""
         title = f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}"
@@ -211,11 +213,12 @@ def _applies_to(fair: Fair, step: ExportedStep) -> bool:
 
 
 def follows_product(words: PromelaNames, other: Machine) -> Product:
-    """Return the product with ``belief``, a bit set of the possible states of *other* (subset construction).
+    """Return the product for the claim that the machine follows *other*.
 
-    Outputs of the machine, and signals that both machines have, count as events of *other*.  The sets of states are
-    closed under hidden events.  The construction is independent of :mod:`fsm.monitor`, and calls of *other* must not
-    take time.
+    ``belief`` is a bit set of the possible states of *other* (subset construction).  Outputs of the machine, and
+    signals that both machines have, count as events of *other*.  The sets of states are closed under hidden events.
+
+    The construction is independent of :mod:`fsm.monitor`.  Calls of *other* must not take time.
     """
     if len(other.states) > MOST:
         what = f"'{other.name}' has more than {MOST} states, and each needs a bit"
@@ -271,10 +274,10 @@ WIDTH: Final = 100
 
 
 def promela(machine: Machine, stated: claims.Property | None = None, *, file: str = "") -> str:
-    """Return *machine*, with the claim of *stated* if it is given, in Promela, ending in a newline.
+    """Export *machine* to Promela, with the claim of *stated* if it is given.
 
-    The commands in the header use the file name *file*.  Raise :class:`CannotExportError` for a claim that SPIN
-    cannot decide.
+    The text ends in a newline.  The commands in its header use the file name *file*.  Raise
+    :class:`CannotExportError` for a claim that SPIN cannot decide.
 
     >>> from fsm.language.library import load
     >>> print(promela(load("examples/models/door.toml")).splitlines()[0])

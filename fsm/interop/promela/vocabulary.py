@@ -1,8 +1,8 @@
 """The names of a machine in Promela, and conditions as Promela expressions.
 
-An expression is about one instant.  The macro of an expression has seven parameters.  ``was`` and ``is`` are the
-states before and after the step.  ``event`` is the event, and ``whose`` is the call that gets the reply ``reply``.
-``output`` is the output of the instant.  ``all`` is the number of the list of all outputs of the step.
+An expression is about one instant, and its macro has seven parameters.  ``was`` and ``is`` are the states before and
+after the step.  ``event`` is the event, and ``whose`` is the call that gets the reply ``reply``.  ``output`` is the
+output of the instant.  ``all`` is the number of the list of all outputs of the step.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -16,7 +16,10 @@ from fsm.machine.conditions import Atom, Condition, atoms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedStep:
-    """An outcome of an event in a state or, if ``ends`` is true, of a call in progress.  ``reply`` may be empty."""
+    """An outcome of an event in a state, or of a call in progress if ``ends`` is true.
+
+    ``reply`` may be empty.
+    """
 
     event: str
     ends: bool
@@ -33,10 +36,10 @@ class ExportedStep:
 
 
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
-    """Yield every step of *machine* in the model's order.  Silent cells have none.
+    """Yield every step of *machine* in the model's order.
 
     There is one step for each outcome or, if *codes* are given, for each reply of each outcome, where "any error"
-    includes each of *codes*.
+    includes each of *codes*.  Silent cells have no steps.
     """
     for event in machine.events.values():
         for ends, cells in ((False, event.cells), (True, event.ends)):
@@ -48,7 +51,10 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
 
 
 def reached(machine: Machine) -> tuple[list[frozenset[tuple[str, frozenset[str]]]], int]:
-    """Return the reachable (state, begun calls) pairs by distance from the initial state, and the number of steps."""
+    """Return the reachable states by distance from the initial state, and the number of steps.
+
+    Each state is a pair of a state of the machine and the calls that have begun.
+    """
     start = (machine.initial, frozenset[str]())
     layers, met, taken, every = [frozenset({start})], {start}, 0, list(steps(machine))
     while layers[-1]:
@@ -81,15 +87,21 @@ def silent(machine: Machine, event: str) -> tuple[str, ...]:
 
 INSTANT: Final = "was, is, event, whose, reply, output, all"
 NOWHERE: Final = "s_none"  # the state before the first instant of a run
-SMALL: Final = 250  # maximum number for which a byte is used; the remaining values of a byte are spare
+SMALL: Final = 250  # largest number that is stored in a byte; the other values of a byte are reserved
 
 
 class CannotExportError(Exception):
-    """The target language cannot express the claim.  The message contains the reason and a remedy."""
+    """Raised when the target language cannot express the claim.
+
+    The message contains the reason and a remedy.
+    """
 
 
 class PromelaNames:
-    """Promela names for *machine* and for the conditions in *stated*, which mention the error replies ``codes``."""
+    """The Promela names for *machine* and for the conditions in *stated*.
+
+    The conditions mention the error replies ``codes``.
+    """
 
     def __init__(self, machine: Machine, stated: Iterable[Condition]) -> None:
         mentioned = [atom for condition in stated for atom in atoms(condition)]

@@ -1,6 +1,6 @@
 """Build a well-formed machine from a written model, or report every error in the model.
 
-This module checks the rules that the engines rely on: every cell exists, every name is defined, calls have replies
+This module checks the rules that the engines rely on.  Every cell exists, every name is defined, calls have replies
 and signals have none, and a call that begins can end.  :mod:`fsm.language.codes` has the rules and their codes.
 """
 
@@ -20,12 +20,15 @@ __all__ = ["LARGEST_TABLE", "build"]
 LARGEST_TABLE: Final = 500_000
 """Maximum number of outcomes in the table of a machine.
 
-For this limit, every cell of an event counts as much as the largest one.
+All cells of an event are counted as if they were as large as the largest one.
 """
 
 
 def build(model: Model) -> Machine:
-    """Build the machine that *model* describes.  Raise :class:`InputError` with every semantic error in the file."""
+    """Build the machine that *model* describes.
+
+    Raise :class:`InputError` with every semantic error in the file.
+    """
     problems = Problems(model=model)
     written = model.written
     if sum(map(_outcomes, written.event.values())) * len(written.states) > LARGEST_TABLE:

@@ -13,7 +13,7 @@ from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Kind, Machine, Mov
 from fsm.machine.calls import states_begun_in, states_during_call
 
 REST: Final = "*"  # represents every state that is not mentioned elsewhere
-STAYS: Final = ""  # placeholder for the target of an outcome that does not change the state, until the state is known
+STAYS: Final = ""  # target of an outcome that does not change the state, until the state is known
 
 Group: TypeAlias = Literal["moves", "ignores", "refuses", "cannot", "silent", "ends"]
 
@@ -45,7 +45,10 @@ class _Mention(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """Builds the cells of the event ``name``, which may be spread over several ``parts`` of the model."""
+    """Builds the cells of the event ``name``.
+
+    The event may be spread over several ``parts`` of the model.
+    """
 
     problems: Problems[Written]
     name: str
@@ -219,7 +222,7 @@ def _as_tuple(written: str | Sequence[str]) -> tuple[str, ...]:
 C = TypeVar("C", bound=Cell)
 
 _OF_THE_OTHER: Final = ("kind", "MUST", "SHOULD", "MAY", "observed", "clause", "says", "link", "interrupts")
-"""Words that an event with ``like`` inherits.  The event must not use these words itself."""
+"""Words that an event inherits with ``like``, and that it must not use itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +324,7 @@ class Events:
 
 
 def check_ends(problems: Problems[Written], machine: Machine) -> None:
-    """Report every call that begins but cannot end, and every end in a state where the call is never in progress."""
+    """Report every call that begins but cannot end, and every end in a state where no call is in progress."""
     for event in machine.events.values():
         begun = states_begun_in(event)
         for state, line in begun.items():
@@ -350,7 +353,7 @@ def endless(event: Event) -> list[str]:
     ending: set[str] = set()
 
     def leaves(end: Moves) -> bool:
-        # If a call begins in a state without an end, another check reports this.
+        # Another check reports calls that begin in a state without an end.
         ways = end.outcomes
         return not ways or any(not way.begins or way.to in ending or way.to not in event.ends for way in ways)
 

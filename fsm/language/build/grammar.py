@@ -1,4 +1,7 @@
-"""Common grammar of conditions on machines and systems: ``not``, ``and``, ``or``, ``then`` and parentheses."""
+"""Parse conditions on machines and systems.
+
+Both kinds share the words ``not``, ``and``, ``or`` and ``then``, and parentheses.
+"""
 
 import re
 from abc import ABC, abstractmethod
@@ -45,10 +48,10 @@ class ConditionError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Grammar(ABC):
-    """A parser of conditions that subclasses extend by the words of their models.
+    """A parser of conditions.
 
-    ``define`` has the names that ``text`` may use.  A subclass parses all other words, and raises
-    :class:`ConditionError` for a word that it does not know.
+    ``define`` has the names that ``text`` may use.  Subclasses parse all other words, and raise
+    :class:`ConditionError` for a word that they do not know.
     """
 
     text: str
@@ -125,7 +128,10 @@ class Grammar(ABC):
 
     @abstractmethod
     def atom(self, word: str) -> Condition:
-        """Read a condition that begins with *word*, if it is neither a defined name nor composed of conditions."""
+        """Parse a simple condition that begins with *word*.
+
+        Defined names and composed conditions are parsed elsewhere.
+        """
 
     def word(self, expected: str) -> str:
         word = self.peek()
@@ -268,7 +274,10 @@ PART_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The names that a condition may mention: the copies of each part, and the joint events by each of their names."""
+    """The names that a condition may mention.
+
+    These are the copies of each part, and the joint events by each of their names.
+    """
 
     system: System
     meant: Mapping[str, tuple[Copy, ...]]

@@ -1,4 +1,4 @@
-"""Collect the errors of one file while everything that can be built is built."""
+"""Collect all errors of a file instead of stopping at the first one."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from fsm.machine.traversal import closure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems(Generic[F]):
-    """Collects the errors in the file ``model`` below the path ``at``, each of them once."""
+    """Collects the errors in the file ``model`` below the path ``at``, without duplicates."""
 
     model: File[F]
     at: Keys = ()
@@ -36,7 +36,7 @@ class Problems(Generic[F]):
         self._found[Problem(path=self.model.path, line=line, code=code, what=what, hint=hint)] = None
 
     def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
-        """Add an error unless *word* is ``None`` or in *names*, and return whether there was no error.
+        """Return whether *word* is ``None`` or in *names*, and add an error if it is not.
 
         *what* is the start of the message, such as ``unknown state``.
         """
@@ -133,8 +133,10 @@ def definitions(
     """Return the valid definitions in *define*, and report the others.
 
     Conditions are returned as written, and sets within a set are replaced by their states.  *taken* maps a kind, such
-    as ``event``, to the names that are already used for it; a definition with such a name is left out.  A definition
-    that none of *texts* uses, a member of a set that is not a state, and a circular definition are reported, too.
+    as ``event``, to the names that are already used for it.  A definition with such a name is left out.
+
+    It is also an error if none of *texts* uses a definition, if a member of a set is not a state, or if a definition
+    is circular.
     """
     members = (*states, *(name for name, value in define.items() if not isinstance(value, str)))
     needs = {name: _words(value) & define.keys() for name, value in define.items()}

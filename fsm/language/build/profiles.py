@@ -1,4 +1,4 @@
-"""Build profiles from the cells that they override, and check that each profile declares its changes."""
+"""Build the profiles of a machine, and check that each profile declares its changes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -230,7 +230,7 @@ class Overriding:
         return made
 
     def _check_changes(self, made: Override, event: Event, *, deviates: bool) -> None:
-        """Check that an override names the clause that it breaks if it allows more than the machine, or else none."""
+        """Check that an override names a broken clause if, and only if, it allows more than the machine."""
         cells: list[tuple[str, Cell, Cell | None]]
         cells = [(state, cell, event.cells[state]) for state, cell in made.cells.items()]
         cells += [(state, end, event.ends.get(state)) for state, end in made.ends.items()]

@@ -181,8 +181,8 @@ class ClaimBuilder:
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
         """Parse a fairness assumption: ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.
 
-        A system has no ``.ends``.  There, the assumption covers the events of every copy, even if the claim is about
-        only one.
+        The form ``.ends`` is not available for a system.  There, the assumption covers the events of every copy, even
+        if the claim is about only one copy.
         """
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
@@ -256,10 +256,10 @@ AnyModel: TypeAlias = Machine | System
 
 
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
-    """Return the specification in *file*, or raise :class:`InputError` with every semantic error in it.
+    """Build the specification in *file*, or raise :class:`InputError` with every semantic error in it.
 
-    *find* returns the machine or system that the file refers to by a name.  In a system, claims about each copy of a
-    part are made about copy number *copy*; unless that is 0, all other claims are left out.
+    *find* returns the machine or system with a given name.  In a system, claims about each copy of a part are made
+    about copy number *copy*.  Unless that is 0, all other claims are left out.
     """
     problems = Problems(model=file)
     written = file.written

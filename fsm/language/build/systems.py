@@ -1,7 +1,7 @@
 """Build a well-formed system from a written one, or report every error in it.
 
-This is where copies are enumerated: a joint event that is *of* a part becomes one event for each copy of that part, a
-step with ``every`` becomes one step for each copy, and each condition is bound to the copies that it is about.
+Copies are enumerated here.  A joint event that is *of* a part becomes one event for each copy of that part.  A step
+with ``every`` becomes one step for each copy.  Each condition is bound to the copies that it is about.
 """
 
 import re
@@ -53,7 +53,10 @@ def _apply_change(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
 
 
 def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
-    """Return the path to *rest* in the joint event *name*, inside *profile* if the profile contains it."""
+    """Return the path to *rest* in the joint event *name*.
+
+    The path is in the section of *profile* if the profile changes this place.
+    """
     for variant in meant(profile, file.written.profile).values():
         own = ("profile", variant, "event", name, *rest)
         if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
@@ -229,7 +232,10 @@ MOST_COPIES: Final = 400  # maximum number of copies of parts in one system
 
 
 def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> System:
-    """Build the system that *model* describes.  Raise :class:`InputError` with every semantic error in the file."""
+    """Build the system that *model* describes.
+
+    Raise :class:`InputError` with every semantic error in the file.
+    """
     problems = Problems(model=model)
     written = model.written
     base = _system(problems, find, None)
@@ -244,7 +250,7 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
 def rebuild_joint_event(
     system: System, file: File[WrittenSystem], name: str, written: WrittenJoint, profile: str | None = None
 ) -> System:
-    """Return *system* with the joint event *name* built again from *written*.
+    """Return a copy of *system* in which the joint event *name* is built from *written*.
 
     Raise :class:`InputError` if *written* has errors.
     """

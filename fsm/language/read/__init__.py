@@ -1,7 +1,7 @@
-"""Read a TOML file as a written model, with the line of every word in it.
+"""Read a TOML file as a written model, and record the line of every word in it.
 
 :mod:`fsm.language.read.toml` handles bytes and lines, and the vocabulary is in :mod:`fsm.language.machine_file`.
-Whether every name is defined is left to :mod:`fsm.language.build`.  All errors of a file are reported together.
+:mod:`fsm.language.build` checks whether every name is defined.  All errors of a file are reported together.
 """
 
 import codecs
@@ -37,13 +37,16 @@ def find_control_characters(value: object, path: str, lines: Lines, where: Keys 
 def misfits(
     errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines, vocabulary: Vocabulary
 ) -> tuple[Problem, ...]:
-    """Convert pydantic's errors about *document* to problems, sorted by line, with only one for each place."""
+    """Convert pydantic's errors about *document* to problems, sorted by line.
+
+    There is only one problem for each place in the document.
+    """
     places = [(error, *place(error, document)) for error in errors]
     around = {where[:length] for _, where, _ in places for length in range(len(where))}
     found: dict[tuple[Keys, bool], Problem] = {}
     for error, where, named in places:
-        # If both text and a list are allowed, pydantic reports the errors of both forms.  If an entry of a list is
-        # wrong, skip the error that the list is not text.
+        # If both text and a list are allowed, pydantic reports the errors of both forms.  Do not report that a list
+        # is not text if one of its entries is wrong.
         if named or where not in around:
             code, what, hint = _describe_error(error, where, vocabulary, named=named)
             problem = Problem(path=path, line=lines.find(*where), code=code, what=what, hint=hint)
@@ -52,10 +55,10 @@ def misfits(
 
 
 def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]:
-    """Return the path of the error in *document*, and whether the error is about the name at that path.
+    """Return the path of an error in *document*, and whether the error is about the name at that path.
 
-    pydantic mixes words of its own into the path, such as ``<table>`` for one of several forms.  A part of the path
-    is a key only if it leads further into the document.
+    pydantic mixes words of its own into the path, such as ``<table>`` for one of several forms.  A word of the path
+    is taken as a key only if it leads further into the document.
     """
     loc = error["loc"]
     named = error["type"] != "extra_forbidden" and loc[-1] == "[key]" and error["input"] == loc[-2]
@@ -132,7 +135,7 @@ class File(Generic[F]):
 Model: TypeAlias = File[Written]
 
 _document = lru_cache(maxsize=1)(document)
-"""Cached, because the form of a file is determined just before the file is read."""
+"""The last document is cached, because a file is parsed twice: to determine its form, and to read it."""
 
 
 def form_of(data: bytes, *, path: str) -> type[Form]:
@@ -145,13 +148,15 @@ def form_of(data: bytes, *, path: str) -> type[Form]:
 def content(path: str | Path) -> bytes:
     """Return the content of the file at *path*, or raise :class:`InputError`.
 
-    If the file is too large, the content is cut off one byte after the allowed size.
+    If the file is too large, its content is cut off one byte after the allowed size.
     """
     return contents(path, most=LARGEST, code="FSM001", hint="give the path of a model file, or a name from 'fsm list'")
 
 
 def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
-    """Parse *data* as a file of this *form*.  *path* is used only in error messages.
+    """Parse *data* as a file of type *form*.
+
+    *path* is used only in error messages.
 
     >>> parse(b"x = ", Written, path="door.toml")
     Traceback (most recent call last):
@@ -171,7 +176,7 @@ def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
     return File(path=path, written=written, lines=lines)
 
 
-ROUNDS: Final = 8  # maximum number of rounds; a round drops the parts that depend on parts dropped before it
+ROUNDS: Final = 8  # maximum number of rounds, each of which drops the parts that depend on parts already dropped
 STAND_IN: Final = "stand-in"
 _FORM: Final = {"FSM010", "FSM011", "FSM012"}
 _ALONE: Final = re.compile(r"FSM(10[12458]|11[0478]|12[468]|13[0124]|30[45]|70[12])")
@@ -184,9 +189,9 @@ def with_meaning(
 ) -> InputError:
     """Return *error* extended with the semantic errors in the valid parts of *data*.
 
-    The invalid parts are dropped before *make* looks for semantic errors.  Errors that may only be due to what was
-    dropped are not reported: those that mention a word from a dropped part, those about the same table, and those
-    about the whole file.
+    The invalid parts are dropped before *make* looks for semantic errors.  Errors that may only be due to the dropped
+    parts are not reported.  These are errors that mention a word from a dropped part, errors about the same table,
+    and errors about the whole file.
     """
     if not {each.code for each in error.problems} <= _FORM:
         return error
@@ -207,7 +212,10 @@ def with_meaning(
 
 
 class _Rest:
-    """A document without its invalid parts, which remembers their words and the tables that they were in."""
+    """A document without its invalid parts.
+
+    It remembers the words of these parts and the tables that contained them.
+    """
 
     def __init__(self, data: bytes, path: str) -> None:
         self.document: Any = document(data, path)
@@ -217,9 +225,12 @@ class _Rest:
         self._touched: set[str | int] = set()
 
     def repair(self, error: ErrorDetails) -> bool:
-        """Drop the invalid part, or put a stand-in for a missing part.  Return whether the rest can be checked."""
+        """Drop the invalid part, or insert a stand-in for a missing part.
+
+        Return whether the rest of the document can be checked.
+        """
         at, _ = place(error, self.document)
-        if not at:  # the parts around the error were dropped earlier
+        if not at:  # the part with the error was dropped earlier
             return False
         self._touched |= {*at[1:2]} or {*at}
         self._lost |= {*_words(at[1:2])} if at[0] == "part" else set()

@@ -1,4 +1,4 @@
-"""Parse bytes as a TOML document, and find the lines of its keys, in bounded time and memory."""
+"""Parse TOML documents and find the lines of their keys, in bounded time and memory."""
 
 import re
 import tomllib
@@ -12,7 +12,10 @@ import tree_sitter_toml
 from fsm.errors import InputError, decoded_text, refused
 
 LARGEST: Final = 4 * 1024 * 1024
-"""Maximum size of a file in bytes.  A machine with a thousand states and a hundred events is smaller than this."""
+"""Maximum size of a file in bytes.
+
+A machine with a thousand states and a hundred events is smaller than this.
+"""
 
 DEEPEST: Final = 32
 """Maximum nesting depth of arrays and tables, and maximum number of parts of a key.
@@ -25,12 +28,15 @@ Keys: TypeAlias = tuple[str | int, ...]  # a path into a document, such as ``("e
 
 
 def document(data: bytes, path: str) -> dict[str, Any]:
-    """Parse *data* as TOML.  Raise :class:`InputError` with the one problem that prevents *data* from being read."""
+    """Parse *data* as TOML.
+
+    Raise :class:`InputError` with the problem that prevents *data* from being read.
+    """
     if len(data) > LARGEST:
         what = f"the file is larger than {LARGEST // 1024 // 1024} MiB"
         raise refused(path, "FSM002", what, "models are small text files; check the path")
     text = decoded_text(data, path, code="FSM003")
-    # tomllib takes cubic time for a key with many parts.  If a line has that many dots, count the parts first.
+    # tomllib takes cubic time for a key with many parts, so count the parts first if a line has many dots.
     counted = _nesting(text) if re.search(rf"(?:\.[^.\n]*+){{{DEEPEST}}}", text) else ()
     if line := next((line for line, _, parts in counted if parts > DEEPEST), 0):
         raise _nesting_error(path, line)
@@ -94,7 +100,7 @@ def _deepest_line(text: str) -> int:
 
 
 def _depth(document: Mapping[str, Any]) -> int:
-    """Return the nesting depth of *document*, which may be too deep for recursion."""
+    """Return the nesting depth of *document* without recursion, because the depth may be too large for it."""
     deepest = 0
     stack: list[tuple[Any, int]] = [(document, 1)]
     while stack:
@@ -110,7 +116,10 @@ class Lines:
     of: Mapping[Keys, int]
 
     def find(self, *path: str | int) -> int:
-        """Return the line of *path* or, if it is unknown, of the nearest enclosing table; or 1 if none is known."""
+        """Return the line of *path*, or of the nearest enclosing table whose line is known.
+
+        The result is 1 if no line is known.
+        """
         for length in range(len(path), 0, -1):
             if (line := self.of.get(path[:length])) is not None:
                 return line
@@ -118,10 +127,10 @@ class Lines:
 
 
 def locate(data: bytes) -> Lines:
-    """Map every key and entry of the valid TOML document *data* to its line.
+    """Map every key and entry of the TOML document *data* to its line.
 
-    The line of a table is that of its header, or of its first mention if it has none, like ``event`` in
-    ``[event.push]``.
+    *data* must be valid.  The line of a table is the line of its header.  A table without a header, like ``event`` in
+    ``[event.push]``, has the line of its first mention.
     """
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(data)
     walk = _Walk(implied={}, written={}, entries={})

@@ -1,8 +1,8 @@
-"""Semantics of calls in progress, shared by all engines: how calls proceed, and which replies fit.
+"""Rules for calls in progress, which all engines share.
 
-- :mod:`~fsm.machine.calls.configuration`: states together with the calls in progress, and which of them are redundant
-- :mod:`~fsm.machine.calls.unobserved`: what may happen between observations
-- :mod:`~fsm.machine.calls.belief`: the effect of an observation or a test step
+- :mod:`~fsm.machine.calls.configuration` combines states with the calls in progress and drops redundant combinations.
+- :mod:`~fsm.machine.calls.unobserved` computes what may happen between observations.
+- :mod:`~fsm.machine.calls.belief` computes the effect of an observation or a test step.
 
 A call takes effect at some instant between its request and its reply.  A call that takes time begins, continues and
 ends at separate instants.  There are six rules:
@@ -22,8 +22,8 @@ ends at separate instants.  There are six rules:
 6. A *lost* call, whose caller gave up, may take effect at any later time, repeatedly, or never, until it is
    interrupted.
 
-Engines differ in the calls that they distinguish and in their additional knowledge.  :class:`Rules` covers everything
-else.
+Engines differ in the calls that they distinguish and in their additional knowledge.  Everything else is in
+:class:`Rules`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -57,8 +57,8 @@ _ACTING: Final = frozenset({ASKED, BEGUN, LOST, LOST_BEGUN})
 class CallInstant(NamedTuple):
     """An instant at which an event happens or a call makes progress.
 
-    ``way`` is ``None`` if the specification leaves the effect open.  ``stage`` is the stage that the call has
-    reached: a constant such as :data:`BEGUN`, or the index of the way that ended it.
+    ``way`` is ``None`` if the specification leaves the effect open.  ``stage`` is the new stage of the call: a
+    constant such as :data:`BEGUN` or, if the call has ended, the index of its way.
     """
 
     row: int
@@ -72,7 +72,7 @@ class CallInstant(NamedTuple):
 
 
 class Rules:
-    """The rules for the calls of *table*.  ``instants``, ``moving`` and ``special`` are cached.
+    """The rules for the calls of a machine.  ``instants``, ``moving`` and ``special`` are cached.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -92,14 +92,14 @@ class Rules:
         self._moves = cache(self._moves_within)
 
     def _instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
-        """Return the instants that are possible in *state*, in model order, for an event or a call at *stage*.
+        """Return the instants of an event, or of a call at *stage*, that are possible in *state*, in model order.
 
-        There are none if the event cannot happen, or if the call can have no further effect.
+        The result is empty if the event cannot happen, or if the call can have no further effect.
         """
         return self._find_instants(state, row, begun=stage in {BEGUN, LOST_BEGUN}) if stage in _ACTING else ()
 
     def _moving_instants(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
-        """Like :attr:`instants`, but without those at which an asked or lost call ends where it is."""
+        """Like :attr:`instants`, but leave out those at which a call takes effect without changing the state."""
         left_out = self._staying_instants(state, row) if stage in {ASKED, LOST} else ()
         return tuple(each for each in self.instants(state, row, stage) if each not in left_out)
 
@@ -108,13 +108,13 @@ class Rules:
         return tuple(each for each in found if each.way is not None and each.stage >= 0 and each.to == state)
 
     def _instants_with_effects(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        """Return the instants at which an asked call ends without moving, but emits outputs or sets a time limit."""
+        """Return the instants at which a call emits outputs or sets a time limit without changing the state."""
         return tuple(
             each for each in self._staying_instants(state, row) if each.way and (each.way.emits or each.way.within)
         )
 
     def moves(self, row: int) -> bool:
-        """Check whether an event of *row* can move the entity, begin, or set a time limit in some state."""
+        """Check whether the event can change the state, begin a call or set a time limit."""
         return self._moves(row, len(self.table.states))  # some tables add states when they are needed
 
     def _moves_within(self, row: int, states: int) -> bool:
@@ -151,9 +151,9 @@ class Rules:
 
 
 def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:
-    """Return the ways in which an event that happens in *state* may end, or ``None`` if it may end in any way.
+    """Return the ways in which an event in *state* may end, or ``None`` if it may end in any way.
 
-    With *displaced*, other events may have moved the entity while the call was in progress.
+    If *displaced* is true, other events may have moved the entity during the call.
     """
     ways = table.step(state, row)
     if ways is None or not any(way.begins for way in ways):
@@ -182,7 +182,7 @@ def states_begun_in(event: Event) -> dict[str, int]:
 def states_during_call(machine: Machine, event: Event) -> set[str]:
     """Return the states that the entity may be in during a call of *event*.
 
-    Other events may move the entity meanwhile, so these are not only the states in which the call begins.
+    They include states to which other events move the entity during the call.
     """
     begun = states_begun_in(event)
     alone = _reachable_during_call(machine, event, begun, twice=False)

@@ -1,7 +1,7 @@
-"""Beliefs about one entity: the set of its possible configurations, updated by each observation.
+"""Beliefs about an entity: the set of its possible configurations, updated after each observation.
 
-An observation keeps only the configurations that explain it.  Then it adds every configuration that unobserved steps
-can reach from these (:mod:`~fsm.machine.calls.unobserved`).
+An observation removes the configurations that do not explain it.  Then every configuration that unobserved steps can
+reach from the others is added (:mod:`~fsm.machine.calls.unobserved`).
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ class Remainder:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dynamics(Unobserved):
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
-        """Return the configurations in *before* that explain *seen*, and all that may follow unobserved.
+        """Return the configurations that remain possible after the observation *seen*.
 
-        *before* must be closed, and the result is closed, too.  *since* is the bit set of states in which a call that
-        was not recorded may have taken effect.  If it is 0, the states of *before* are used.
+        *before* must be closed, and the result is closed, too.  *since* is only needed for a reply whose request was
+        not recorded.  It is the bit set of states in which that call may have taken effect.  By default, these are
+        the states of *before*.
         """
         row, phase, shows, output = self.row(seen.event), seen.phase, seen.shows, seen.output
         before = self.started(before)
@@ -109,7 +110,7 @@ class Dynamics(Unobserved):
         return row >= 0 and self.table.rows[row].event.kind == "call"
 
     def understood(self, met: str) -> str:
-        """Return the state that a call met, or an empty string if that is :data:`ABSENT` and no state shows it."""
+        """Return the state that a call met, or an empty string if it is :data:`ABSENT` and no state shows that."""
         return "" if met == ABSENT and met not in self.table.shows else met
 
     def asked(self, before: Configurations, row: int) -> Configurations:
@@ -142,10 +143,9 @@ class Dynamics(Unobserved):
     def ended(
         self, here: Configuration, row: int, seen: Key, known: dict[tuple[Pending, int, bool], Fit | None]
     ) -> Iterator[tuple[Fit, Configuration]]:
-        """Yield each way in which a call of *row* may have ended as *seen*, and what remains without the call.
+        """Yield each explanation of the response *seen* to a call, with the configuration after the call.
 
-        *here* is the configuration before the end, and *known* caches explanations for the calls of several
-        configurations.
+        *known* is a cache that may be shared between configurations.
         """
         alone = bool(self.limits) and self.alone(here)
         state, pending, queue, deviations, due = here
@@ -163,7 +163,7 @@ class Dynamics(Unobserved):
                     yield fit, with_deviation(left, deviation)
 
     def _fit_response(self, here: Configuration, call: Pending, seen: Key) -> Fit | None:
-        """Explain *seen* as the end of *call*, or return ``None`` if the call cannot have ended like this."""
+        """Return the explanation of *seen* as the response to *call*, or ``None`` if there is none."""
         reply, met, emits = seen.reply, self.understood(seen.met), seen.emits
         # If only an indefinite reply was seen, the call need not have taken effect. A whole call without a known
         # reply has taken effect.
@@ -231,7 +231,7 @@ class Dynamics(Unobserved):
     def occurrences(
         self, here: Configuration, row: int, emits: tuple[str, ...] | None, phase: str
     ) -> Iterator[tuple[CallInstant | None, Configuration]]:
-        """Yield what an observed event of *row* may have done in *here*: an instant, and what follows it.
+        """Yield the instants at which an observed event may have happened, with the configuration after each.
 
         The instant is ``None`` if the event need not have taken effect.
         """
@@ -251,9 +251,9 @@ class Dynamics(Unobserved):
                 yield instant, after if apart else after._replace(queue=here.queue)
 
     def after(self, before: Configurations, seen: Key) -> Configurations:
-        """Return *before* updated by *seen*, or an empty set if the result is too large.
+        """Return the configurations that remain possible after *seen*, or none if there are too many.
 
-        If a call ends whose request was not observed, the request is assumed to have come just before.
+        If *seen* is a reply whose request was not observed, the call is assumed to have been made just before.
         """
 
         def left() -> Configurations:
@@ -263,9 +263,9 @@ class Dynamics(Unobserved):
         return tried(left)
 
     def answering(self, states: Iterable[int], seen: Key) -> Iterator[tuple[int, Way | None]]:
-        """Yield each of *states* with each way in which a call there may have got the reply in *seen*.
+        """Yield each outcome that a call may have had if it got the reply in *seen*, with the state that it met.
 
-        The way is ``None`` where the call may have ended in any way.
+        The outcome is ``None`` if the reply leaves it open.
         """
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         for state in states:
@@ -282,9 +282,9 @@ class Dynamics(Unobserved):
 class Fit:
     """An explanation of a reply.
 
-    ``cells`` are the cells that must have been used.  One of ``deviations`` is needed, where an empty name stands for
-    none.  ``unspecified`` is true if the reply is legal only because the specification is silent.  ``ways`` lists the
-    possible ends of the call as (row, state, way), where the way is ``None`` in a silent cell.
+    ``cells`` are the cells that must have been used.  The explanation relies on one of ``deviations``, where an empty
+    name means none.  ``unspecified`` is true if the reply is legal only because the specification is silent.
+    ``ways`` lists the possible ends of the call as (row, state, way), where the way is ``None`` in a silent cell.
     """
 
     cells: frozenset[tuple[int, int]] = frozenset()
@@ -301,11 +301,10 @@ def _required_deviations(ways: Iterable[Way | None]) -> tuple[str, ...]:
 def dynamics(
     table: Table, *, shown: Collection[str] | None = None, outputs: bool = False, timed: bool = False
 ) -> Dynamics:
-    """Return the dynamics of *table* for traces that show only the signals in *shown* (if ``None``, all signals).
+    """Return the dynamics of *table* for traces in which some events are not recorded.
 
-    A hidden event in *shown* happens only where the trace shows it.  With *outputs*, the trace shows outputs one by
-    one, and no calls.  With *timed*, configurations track time limits.  Events go by their model name or their RPC
-    name.
+    The traces show the signals in *shown*, or all signals if it is ``None``, and the hidden events in *shown*.  If
+    *outputs* is true, they show outputs one by one and no calls.  If *timed* is true, time limits are tracked.
     """
     events = table.machine.events.values()
     unseen = [
@@ -330,10 +329,10 @@ def dynamics(
 
 
 def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-    """Return the configurations that are possible after the response *seen* to *step*.
+    """Return the configurations that are possible after a test step and the response to it.
 
-    There are none if *seen* is a violation.  The state of the SUT is read before its outputs, so *seen* may also
-    include outputs of hidden events that happened in between.
+    The set is empty if the response is a violation.  The state of the SUT is read before its outputs, so hidden
+    events may have emitted some of the outputs in between.
     """
     moves = replace(dynamics, coming=seen.outputs)
     before = moves.closed(before)

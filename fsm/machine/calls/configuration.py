@@ -8,10 +8,10 @@ from fsm.machine.calls import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN, Rules
 
 
 class Pending(NamedTuple):
-    """A call in progress, its stage (see :mod:`fsm.machine.calls`), and the states in which it may have taken effect.
+    """A call in progress, with its stage and the states in which it may have taken effect.
 
     ``met`` is a bit set.  Until the call takes effect, it collects the states that the entity has been in since the
-    request; from then on, it holds only the state in which the call took effect.
+    request.  Afterwards, it contains only the state in which the call took effect.
     """
 
     row: int
@@ -26,10 +26,10 @@ FRESH: Final = NOW + 1
 
 
 class Due(NamedTuple):
-    """A time limit on the current state, which was set by ``way``.
+    """A time limit on the current state.
 
-    Unobserved interruptions may have moved the entity since.  ``start`` is the index of one of the belief's instants,
-    oldest first, or one of :data:`NOW` and :data:`FRESH`.
+    The limit was set by ``way``, and unobserved interruptions may have moved the entity since then.  ``start`` is
+    :data:`NOW`, :data:`FRESH`, or the index of an earlier instant of the belief.
     """
 
     way: int
@@ -37,10 +37,10 @@ class Due(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """A state of the entity, with the sorted calls in progress.
+    """A state of the entity and the calls in progress, which are sorted.
 
-    ``queue`` holds outputs that have been emitted but not observed yet.  ``deviations`` names the deviations without
-    which the entity could not have got here, and ``due`` is the time limit on the state, if it has one.
+    ``queue`` contains outputs that have been emitted but not observed yet.  ``deviations`` names the deviations
+    without which the entity could not have got here.  ``due`` is the time limit on the state, if it has one.
     """
 
     state: int
@@ -65,13 +65,13 @@ def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
 
 
 def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...]:
-    """Add a lost call of *row* to *calls*, unless they already include one at this *stage*."""
+    """Add a lost call to *calls*, unless they already contain the same call."""
     call = Pending(row, stage, 0)
     return calls if call in calls else plus(calls, call)
 
 
 def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
-    """Return *calls* after the entity has reached *state*, where calls that are only asked may take effect, too."""
+    """Return *calls* after the entity has reached *state*, in which an asked call may also take effect."""
     bit = 1 << state
     for call in calls:
         if call.stage == ASKED and not call.met & bit:
@@ -82,7 +82,7 @@ def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
 
 
 def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
-    """Return *calls* after an interruption, which cuts off those that have begun and ends those that are lost."""
+    """Return *calls* after an interruption, which cuts off begun calls and removes lost calls."""
     if not calls:
         return calls
     left = [call for call in calls if call.stage > LOST]
@@ -97,7 +97,7 @@ def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
 
 
 def numbers(those: int) -> list[int]:
-    """Return the members of the bit set *those*.
+    """Return the members of a bit set.
 
     >>> numbers(0b101)
     [0, 2]
@@ -122,14 +122,11 @@ def bits(configurations: Configurations) -> int:
 _ENDS: Final = 64
 """Number of bits for the possible ends of a call.
 
-Bit 0 means that the call was cut off.  Each other bit represents one end.
+The first bit means that the call was cut off, and each of the others represents an end.
 """
 
 _ANY: Final = (1 << _ENDS) - 1
-"""The set of all these bits.
-
-A call with this set may still take effect, or may have ended in any way that changes nothing.
-"""
+"""Bit set of a call that may still take effect, or may have ended in any way that changes nothing."""
 
 _REMEMBERED: Final = 100_000
 
@@ -137,10 +134,10 @@ _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """The part of a configuration that may be larger in a configuration that covers it.
+    """The part of a configuration in which a covering configuration may have more possibilities.
 
-    ``sets`` is a bit set: a bit for each lost call and, for each call that awaits its reply, a bit for each state
-    that it has met and for each way in which it may have ended.
+    ``sets`` is a bit set.  It has a bit for each lost call.  For each call that awaits its reply, it has a bit for
+    each state that the call has met and for each possible end.
     """
 
     sets: int
@@ -149,7 +146,7 @@ class _Open(NamedTuple):
 
 
 class Covering:
-    """Decides whether one configuration covers another under *rules*.
+    """Decides whether one configuration covers another, so that the other need not be explored.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -216,7 +213,10 @@ class Covering:
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
     def _end(self, call: Pending) -> int:
-        """Return a number for the end of *call*, or 0 if no call yet to take effect could get the same reply."""
+        """Return the number of the bit for the end of *call*, or 0 if the end cannot be represented by a bit.
+
+        It can only if an asked call could still get the same reply without any effect.
+        """
         table = self._rules.table
         ended = table.ways[call.stage]
         for state in numbers(call.met):
@@ -242,7 +242,7 @@ class ConfigurationSet:
         self.size = 0
 
     def add(self, new: Configuration) -> bool:
-        if new in self._met:  # common, because calls are tried in every order
+        if new in self._met:  # this is common, because calls are tried in every order
             return False
         self._met.add(new)
         shape, mine = self._split(new)
@@ -265,7 +265,7 @@ class ConfigurationSet:
 
 
 def covers(more: _Open, less: _Open) -> bool:
-    """Check whether *more* covers *less*, given that their configurations agree in everything else."""
+    """Check whether *more* covers *less* in configurations that are otherwise equal."""
     if more.sets | less.sets != more.sets:
         return False
     if more.due and (not less.due or more.due.way != less.due.way or more.due.start < less.due.start):

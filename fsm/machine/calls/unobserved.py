@@ -1,9 +1,9 @@
-"""Unobserved instants: the effects of calls in progress, and the events that the trace does not show.
+"""Effects of the calls in progress and of events that the trace does not show.
 
 Overlapping calls are tried in every order that is consistent with real time (linearizability; Herlihy and Wing,
 1990).  Two optimisations reduce the number of configurations for eight threads on one entity from millions to
 hundreds.  First, most outcomes do not change the state.  A call therefore records the set of states that the entity
-has been in since the request, and only outcomes that move the entity are tried one by one.  Second, covered
+has been in since the request, and only outcomes that move the entity are tried separately.  Second, covered
 configurations are dropped.
 """
 
@@ -29,17 +29,14 @@ from fsm.machine.calls.configuration import (
 from fsm.machine.table import Table, Way
 
 ASSUMED: Final = "assumed "
-"""Prefix of an entry in ``deviations`` that represents an assumed event instead of a deviation."""
+"""Prefix of an entry in ``deviations`` that names an assumed event."""
 
 _ASKED: Final = frozenset({ASKED, LOST})
 
 _REMEMBERED: Final = 10_000
 
 LIMIT = 20_000
-"""Default maximum number of configurations of an entity.
-
-The number of states of its machine is added to this number.
-"""
+"""Default maximum number of configurations of an entity, not counting the states of its machine."""
 
 
 class TooManyError(Exception):
@@ -55,12 +52,12 @@ def tried(find: Callable[[], Configurations]) -> Configurations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unobserved:
-    """Extends a set of configurations by everything that may happen unobserved.
+    """Computes the configurations that unobserved events and calls in progress may lead to.
 
-    Events of the rows ``unseen`` may happen at any time.  So may the event of the row ``assumed``, but configurations
-    that depend on it are marked with :data:`ASSUMED`.  With ``outputs``, the trace shows outputs one by one.
-    ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  Without
-    ``silence``, an event does not happen in a state in which the specification is silent about it.
+    Events of the rows ``unseen`` may happen at any time.  The event of the row ``assumed`` may, too, but
+    configurations that depend on it are marked with :data:`ASSUMED`.  If ``outputs`` is true, the trace shows outputs
+    one by one.  ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If
+    ``silence`` is false, events do not happen in states in which the specification is silent about them.
 
     If time limits are tracked, ``limits`` maps each way with a time limit to the states from which interruptions
     alone lead to the target of the way.  ``limit`` overrides :data:`LIMIT`.
@@ -91,7 +88,7 @@ class Unobserved:
         return self.closed([Configuration(self.table.initial)])
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
-        """Return *configurations* and all others that unobserved instants reach, without covered configurations."""
+        """Add everything that may happen unobserved to *configurations*, and drop covered configurations."""
         found = ConfigurationSet(self.covering)
         most = (self.limit or LIMIT) + len(self.table.states)
         # Start with the configurations in which the fewest calls have taken effect, because many others follow from
@@ -107,10 +104,11 @@ class Unobserved:
         return found.all()
 
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
-        """Close *left*, which was closed before a call that has ended was removed from it.
+        """Return the closure of *left*, whose configurations were closed until an ended call was removed.
 
-        The effects of the other calls are already included, unless time limits matter.  If a single call remains, it
-        may now set a limit, or take effect after a limit that starts at this instant.
+        Usually nothing has to be added, because the effects of the other calls are already included.  This is
+        different if time limits matter: the only remaining call may now set a limit, or take effect after a limit
+        that starts now.
         """
         begins = self.limits and any(self.alone(each) or (each.due and each.due.start == NOW) for each in left)
         if self.coming is not None or begins:
@@ -177,7 +175,7 @@ class Unobserved:
                 yield from self._after_instant(here, instant, held)
 
     def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterable[Configuration]:
-        """Return what may follow *here* at *instant* of an event of *row*, which must not be a call in progress."""
+        """Return the configurations after an event of *row*, which must not be a call in progress."""
         pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
         if instant.way is None:
             if not self.silence:
@@ -208,7 +206,7 @@ class Unobserved:
     def _extend_queue(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
         """Add the outputs *emits* to *queue*, or return ``None`` if they cannot occur now.
 
-        They cannot if they contradict the trace, or if *queue* has to be observed first.
+        Outputs cannot occur if they contradict the trace, or if *queue* has to be observed first.
         """
         if not emits or (self.coming is None and not self.outputs):
             return queue
@@ -232,7 +230,7 @@ class Unobserved:
         return self._with_any_outputs(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """Return *those* at the time of an observation, when the time limits marked :data:`FRESH` start."""
+        """Return the configurations at the next observation, when new time limits start."""
         if not self.limits:
             return frozenset(those)
         return frozenset(
@@ -243,14 +241,14 @@ class Unobserved:
     def apart(self, way: Way, here: Configuration) -> bool:
         """Check whether *way* must be tried separately, because it emits outputs or sets a time limit.
 
-        To save time, limits are tried only for a call that overlaps no other call that may move the entity.
+        To save time, limits are only tried for a call that is the only one in progress that may move the entity.
         """
         if way.index in self.limits and way.to == here.state:
             return self.alone(here)
         return self.coming is not None and bool(way.emits)
 
     def alone(self, here: Configuration) -> bool:
-        """Check whether exactly one of the calls that await a reply may move the entity."""
+        """Check whether exactly one of the calls in progress may move the entity."""
         moves, found = self.rules.moves, 0
         for row, stage, _ in here.pending:
             if stage > LOST and moves(row):

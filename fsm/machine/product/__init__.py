@@ -1,11 +1,11 @@
 """The product of machines that take steps together, as a table whose states are created on demand.
 
-The state of a system consists of a state for each copy of each part.  A joint event takes one of its ways, whose
-steps together form one step of the system, and each of which is a :meth:`fsm.machine.table.Table.step` of a part's
-machine.  A way is enabled only if all its steps are.
+The state of a system consists of the states of all copies of its parts.  A joint event happens in one of its ways.
+The steps of a way together form one step of the system, and each of them is a step of a part
+(:meth:`fsm.machine.table.Table.step`).  A way is enabled only if all its steps are.
 
-To keep this small, a question about a few copies is answered on their cone of influence, and states that differ only
-by interchangeable copies are treated as one (:mod:`fsm.machine.product.reduction`).
+Two reductions keep the product small.  A question about a few copies is answered on their cone of influence, and
+states that differ only by interchangeable copies are treated as one (:mod:`fsm.machine.product.reduction`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class _Outcome(NamedTuple):
-    """The result of a way of a joint event.
+    """A possible outcome of a joint event.
 
-    ``locals`` holds the new states of the copies in ``JointRow.digits``, and ``done`` the steps that the parts took.
+    ``locals`` contains the new states of the copies in ``JointRow.digits``, and ``done`` the steps of the parts.
     """
 
     locals: Locals
@@ -39,12 +39,15 @@ class _Outcome(NamedTuple):
 
 
 JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tuple[int, int], ...]]
-"""An outcome of a joint event: way name, replies, outputs, and (digit, new state) for each changed copy."""
+"""An effect of a joint event: way name, replies, outputs, and (digit, new state) for each changed copy."""
 
 
 @dataclass(slots=True, kw_only=True)
 class JointPath:
-    """A way of a joint event and its moves inside the cone, with the ``reply`` that it has if none of them fails."""
+    """A way of a joint event, with its moves inside the cone.
+
+    ``reply`` is the reply if none of the moves fails.
+    """
 
     way: JointWay
     when: Callable[[Locals], bool] | None
@@ -54,9 +57,9 @@ class JointPath:
 
 @dataclass(slots=True, kw_only=True)
 class JointRow:
-    """A joint event, and the ``digits`` of the copies that it reads or writes.
+    """A joint event, with the ``digits`` of the copies that it reads or changes.
 
-    ``known`` caches its outcomes by the states of these copies.
+    ``known`` is a cache that maps the states of these copies to the outcomes.
     """
 
     joint: JointEvent
@@ -69,9 +72,9 @@ class JointRow:
 class SystemTable:
     """A system as a table.
 
-    With *cone*, the table has only the copies in *cone*, and only the events that move them or are in *mentioned*.
-    *tables* may provide the tables of the parts, if they exist already.  With *orbits*, states are replaced by their
-    representatives.
+    If *cone* is given, the table has only the copies in *cone*, and only the events that move them or are in
+    *mentioned*.  *tables* may provide existing tables of the parts.  If *orbits* is given, states are replaced by
+    their representatives.
 
     >>> from fsm.language.library import load_system
     >>> from fsm.machine.graph import explore
@@ -110,7 +113,7 @@ class SystemTable:
         self.orbits = orbits
         tables_ = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
         self.timed = {digit: table for digit, table in tables_ if isinstance(table, InProgress)}
-        """Maps the digit of each copy in the cone to the table of its part, if the copy has calls that take time."""
+        """The tables of the parts whose calls take time, by the digit of each copy in the cone."""
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
         self.states: list[str] = []
@@ -128,7 +131,10 @@ class SystemTable:
         return tuple([self._joint_way(event, before, each) for each in known]) if known else ()
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
-        """Return the possible effects of *event*, or of some of its *ways*, without adding states to the table."""
+        """Return the possible effects of *event* without adding states to the table.
+
+        If *ways* is given, only these ways of the event are considered.
+        """
         row = self.joint[self.row[event]]
         return frozenset(
             (
@@ -152,7 +158,7 @@ class SystemTable:
         return found
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways of a joint event that are possible if the moves that the table leaves out are allowed, too.
+        """Return the ways of a joint event that need a move that the table leaves out.
 
         All of them lead back to *state*.
         """
@@ -183,9 +189,10 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """For each digit and local state, whether the table leaves out a step there, as two flags.
+        """For each copy and local state, two flags that tell whether steps are left out of the table.
 
-        The first is for the beginning of a call, and the second for an end that the model does not specify.
+        The first flag is for calls that cannot begin.  The second is for ends of calls that the model does not
+        specify.
         """
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
@@ -198,7 +205,7 @@ class SystemTable:
         return found
 
     def passed(self, digit: int, locals_: Collection[int]) -> set[int]:
-        """Return the states that the copy *digit* may be in during an event that begins in one of *locals_*."""
+        """Return the states that a copy may be in during an event that begins in one of *locals_*."""
         found = set(locals_)
         for path in (path for row in self.joint for path in row.paths):
             here = set(locals_)

@@ -1,15 +1,15 @@
-"""An abstraction of systems with any number of copies of a part: a system of fixed size that simulates them all.
+"""Abstraction of systems with any number of copies of a part.
 
-One copy is kept as it is, and the others form a *crowd*, of which the abstraction only knows which states its members
-occupy.  This is a counter abstraction whose counters have only two values, none and some (Pnueli, Xu and Zuck,
-*Liveness with (0, 1, ∞)-counter abstraction*, 2002).  Conditions only require that every copy, or some copy, is in a
-state, so they mean the same for the crowd as for its members.  When a member moves, its old state may or may not
-remain occupied.  Every step of a system with two or more copies is therefore also a step of the abstraction, with the
-same outputs and reply, and what is impossible in the abstraction is impossible in every system.  The converse does
-not hold.
+The abstraction is a system of fixed size.  It keeps one copy, and the other copies form a *crowd*, of which only the
+occupied states are known.  This is a counter abstraction whose counters have only the values none and some (Pnueli,
+Xu and Zuck, *Liveness with (0, 1, ∞)-counter abstraction*, 2002).  Conditions only require that every copy, or some
+copy, is in a state, so they mean the same for the crowd as for its members.  When a member moves, its old state may
+or may not remain occupied.  Every step of a system with two or more copies is therefore also a step of the
+abstraction, with the same outputs and reply.  Anything that is impossible in the abstraction is impossible in every
+such system.  The converse does not hold.
 
-The abstraction checks that further copies behave alike: the system with three copies must do the same as the system
-with two, it must treat the third copy like the second, and the order of these two must not matter.
+The abstraction checks that all further copies behave in the same way.  The system with three copies must do the same
+as the system with two, it must treat the third copy like the second, and the order of these two must not matter.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"
 FAILS: Final = "fails"
 
 SHOWN: Final = 3
-"""Number of copies in the analysed system: one copy that is kept, and two members of the crowd."""
+"""Number of copies in the analysed system: the copy that is kept, and two members of the crowd."""
 
 NOBODY: Final = Clause(
     name="crowd", says="Only the occupied states of these copies are known.", level="MAY", source="none"
@@ -44,7 +44,7 @@ NOBODY: Final = Clause(
 
 
 class NoCrowdError(Exception):
-    """Raised if the crowd abstraction does not apply, for the reason *why*."""
+    """Raised if the crowd abstraction cannot be applied.  *why* is the reason."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -53,11 +53,11 @@ class NoCrowdError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Course:
-    """A possible course of a joint event for one member of the crowd.
+    """The course that a joint event may take for one member of the crowd.
 
-    The ``steps`` take the member to the state ``local``, provided that the conditions in ``holding`` hold along the
-    way.  ``error`` is set if an error reply ended the event.  ``others`` tells whether other members are in the new
-    state, and is ``None`` if the member has not moved.
+    The ``steps`` move the member to the state ``local`` if the conditions in ``holding`` hold at the time.  ``error``
+    is set if an error reply ended the event.  ``others`` tells whether other members are in the new state.  It is
+    ``None`` if the member has not moved.
     """
 
     steps: tuple[PartStep, ...] = ()
@@ -70,8 +70,8 @@ class _Course:
 class Crowd:
     """The crowd abstraction for *part* of *system*, which has three copies of this part.
 
-    *fewer* is the same system with two copies.  The abstraction is a ``system`` that simulates every system with two
-    or more copies.  Raise :class:`NoCrowdError` if the abstraction does not apply.
+    *fewer* is the same system with two copies.  ``system`` is the abstract system, which simulates every system with
+    two or more copies.  Raise :class:`NoCrowdError` if the abstraction cannot be applied.
     """
 
     def __init__(self, system: System, fewer: System, part: str) -> None:
@@ -101,7 +101,10 @@ class Crowd:
         self.system = self._make_system(system)
 
     def condition(self, condition: Condition) -> Condition:
-        """Translate *condition* for ``system``, or raise :class:`NoCrowdError` if it distinguishes crowd members."""
+        """Translate *condition* for the abstract system.
+
+        Raise :class:`NoCrowdError` if the condition distinguishes members of the crowd.
+        """
         if not same(condition, condition, self._exchange):
             raise NoCrowdError(f"the property distinguishes copies of '{self._part.name}' other than the first")
         return self._translate(condition, None)
@@ -133,7 +136,7 @@ class Crowd:
                 raise NoCrowdError(f"event '{event}' does not treat every '{part.name}' like the first two copies")
 
     def _behaves_like(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
-        """Check that *row* behaves like *fewer*, the row with two copies, and treats both members alike."""
+        """Check that *row* treats both members of the crowd as the row *fewer* treats the only one."""
         if _map_digits(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
             return False
         for path, before in zip(row.paths, fewer.paths, strict=True):
@@ -208,7 +211,7 @@ class Crowd:
                 elif moved := list(self._courses_after(move, each)):
                     for one in moved:
                         further += self._update_counters(each, one, last=last) if counted else [one]
-                elif counted and each.steps:  # the error of another copy may end the event before this step
+                elif counted and each.steps:  # an error of another copy may end the event before this step
                     never = replace(self._step(self._bits[local], DRAIN), outcomes=frozenset({"impossible"}))
                     further.append(replace(each, steps=(*each.steps, never), error=("error",)))
             going = further
@@ -260,9 +263,9 @@ class Crowd:
         return replace(path.way, when=self._translate_optional(path.way.when), steps=tuple(steps))
 
     def _apply_to_all(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
-        """Yield steps that apply *moves* to all members at once.
+        """Yield steps that apply *moves* to all members of the crowd at once.
 
-        The steps compute all of the new counters before they replace the old ones.
+        All new counters are computed before the old ones are replaced.
         """
         for local, here in enumerate(self._bits):
             courses = list(self._courses(moves, local))
@@ -274,7 +277,7 @@ class Crowd:
                     then, FILL if certain else MAY_FILL, when=All(of=(self._counter_condition(here), *course.holding))
                 )
                 led.append(All(of=(self._counter_condition(then), *course.holding)))
-            if not certain:  # require that every member can take a course
+            if not certain:  # every member must be able to take some course
                 yield self._step(
                     self._never, FAILS, when=All(of=(self._counter_condition(here), Not(of=Some(of=tuple(led)))))
                 )

@@ -1,13 +1,13 @@
-"""Reductions of a system for one question: the *cone of influence* of some copies, and interchangeable copies.
+"""Reductions of a system: the *cone of influence* of some copies, and symmetry between copies.
 
-The cone consists of those copies and all copies that may affect them (Clarke, Grumberg and Peled, *Model Checking*,
-1999, section 13.1).  All other copies can be left out, because they neither enable nor prevent anything in the cone.
+The cone consists of the copies that a question is about and all copies that may affect them (Clarke, Grumberg and
+Peled, *Model Checking*, 1999, section 13.1).  All other copies can be left out, because they neither enable nor
+prevent anything in the cone.
 
-An *exchange* swaps two neighbouring copies of a part, each with everything it owns.  If it maps every joint event of
-the system to a joint event of the system, then a state and its image have the same future, except for the names of
-copies.  Then only one state of each *orbit*, its *representative*, has to be searched (Ip and Dill, *Better
-verification through symmetry*, 1996; Clarke, Grumberg and Peled, chapter 14).  Copies that a claim distinguishes are
-not exchanged.
+An *exchange* swaps two neighbouring copies of a part, each with everything it owns.  If it maps every joint event to
+a joint event of the system, then a state and its image have the same future, except for the names of copies.  Then
+only one state of each *orbit*, its *representative*, has to be searched (Ip and Dill, *Better verification through
+symmetry*, 1996; Clarke, Grumberg and Peled, chapter 14).  Copies that a claim distinguishes are not exchanged.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Influence:
         self._may_stop = cache(self._find_stops)
 
     def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
-        """Return the digits of the cone of influence of the copies *digits*.
+        """Return the cone of influence of the copies *digits*, as digits.
 
-        The cone also takes in whatever affects how the events in *mentioned* happen, the copies in *outputs*, and
-        whatever affects whether their outputs are delivered.
+        The cone includes the copies in *outputs*, with everything that affects the delivery of their outputs.  It
+        also includes everything that affects how the events in *mentioned* happen.
         """
         return self._cones(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 
@@ -73,7 +73,7 @@ class Influence:
         return needed
 
     def _find_stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001
-        """Return whether a step is disabled in some state, and whether it gets an error reply in some state."""
+        """Return two flags: whether a step is disabled in some state, and whether it may get an error reply."""
         if not event:
             return False, False
         table, without = self.tables[part], self._system.parts[part].without
@@ -83,7 +83,7 @@ class Influence:
 
 
 class WaitsFor(NamedTuple):
-    """The copy ``copy`` waits for ``others``, whose states prevent the joint ``event`` from moving ``copy``."""
+    """A copy that cannot take part in the joint ``event`` because of the states of ``others``."""
 
     copy: str
     event: str
@@ -91,11 +91,11 @@ class WaitsFor(NamedTuple):
 
 
 def waiting(system: System, states: Mapping[str, str], events: Collection[str] = ()) -> Iterator[WaitsFor]:
-    """For each blocked copy, yield the copies that it waits for.
+    """Find the blocked copies, and yield the copies that each of them waits for.
 
     A copy is blocked if no joint event, or none of *events*, can move it.  *states* maps the names of copies to
-    states; all other copies are in their initial state.  Copies that are in their initial state, or in a final or
-    error state, wait for nothing.
+    states, and all other copies are in their initial state.  Copies that are in an initial, final or error state do
+    not wait for anything.
 
     >>> from fsm.language.library import load_system
     >>> house = load_system("examples/models/systems/house.toml")
@@ -141,15 +141,15 @@ def _moves(table: SystemTable, row: JointRow, path: JointPath, here: Locals, dig
 
 
 Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]
-"""Members that can be interchanged, each as the digits of a copy and of everything that it owns."""
+"""Interchangeable members, where each member consists of the digits of a copy and everything that it owns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """A swap of two neighbouring copies, as mappings of ``digits``, joint ``events`` and ``outputs``.
 
-    What is not in a mapping stays as it is.  The index of one copy begins with ``prefix`` and ``first``, and that of
-    the other with ``prefix`` and ``first + 1``.
+    Keys that are missing in a mapping are not changed.  The index of one copy begins with ``prefix`` and ``first``,
+    and the index of the other copy begins with ``prefix`` and ``first + 1``.
     """
 
     root: str
@@ -165,12 +165,15 @@ NONE: Final = Exchange(root="", prefix=(), first=0, digits={}, events={}, output
 
 @dataclass(frozen=True, slots=True)
 class Orbits:
-    """Treats states as one if they differ only in the order of members of ``groups``, the inner groups first."""
+    """Treats states as equal if they differ only in the order of the members of a group.
+
+    Groups that are inside other groups come first.
+    """
 
     groups: tuple[Interchangeable, ...] = ()
 
     def representative(self, state: Locals) -> Locals:
-        """Return the state in the orbit of *state* in which the members of each group are sorted.
+        """Return *state* with the members of each group sorted.
 
         >>> Orbits((((1, 2), (3, 4)),)).representative((7, 5, 6, 5, 0))
         (7, 5, 0, 5, 6)
@@ -187,7 +190,7 @@ class Orbits:
         return state
 
     def size(self, alike: Iterable[Sequence[bool]]) -> int:
-        """Return the number of states in the orbit of a representative, given the result of :meth:`alike` for it.
+        """Return the number of states in an orbit, given the result of :meth:`alike` for its representative.
 
         >>> Orbits((((0,), (1,), (2,)),)).size([(True, False)])
         3
@@ -195,7 +198,10 @@ class Orbits:
         return prod(map(_arrangements, alike))
 
     def alike(self, state: Locals) -> list[tuple[bool, ...]]:
-        """For each group, tell which neighbouring members have equal states in the representative *state*."""
+        """For each group, return which neighbouring members have equal states.
+
+        *state* must be a representative.
+        """
         return [
             tuple(all(state[one] == state[two] for one, two in zip(*pair, strict=True)) for pair in pairwise(group))
             for group in self.groups
@@ -341,7 +347,10 @@ def _move(move: JointMove, exchange: Exchange) -> Hashable:
 
 
 def commute(one: JointMove, two: JointMove) -> bool:
-    """Check that two moves commute: neither ends the event or reads the other's copy, and at most one emits."""
+    """Check whether two moves commute.
+
+    They do if neither ends the event or reads the copy that the other moves, and at most one emits outputs.
+    """
     for move, other in ((one, two), (two, one)):
         reads = read(move.step.when) | (read(move.part.heard) if move.emitted() else frozenset())
         if other.at in {*reads, move.at} or any(
@@ -352,7 +361,7 @@ def commute(one: JointMove, two: JointMove) -> bool:
 
 
 def same(condition: Condition | None, other: Condition | None, exchange: Exchange) -> bool:
-    """Check whether *exchange* maps *condition* to *other*, compared syntactically."""
+    """Check whether *exchange* turns *condition* into *other*.  The comparison is syntactic."""
     if condition is None or other is None:
         return condition is other
     return _key(condition, exchange) == _key(other, NONE)

@@ -1,8 +1,8 @@
-"""Systems: machines that take steps together.
+"""Systems of machines that take steps together.
 
 Each part of a system is a machine, of which there may be several copies.  A joint event is one step of the whole
-system, and takes one of its *ways*, which are ordered lists of steps of parts.  :mod:`fsm.language.build.systems`
-builds systems, and checks what the classes here take for granted.
+system.  It happens in one of its *ways*, which are ordered lists of steps of parts.
+:mod:`fsm.language.build.systems` builds systems and checks the assumptions of the classes here.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ BEGINNING: Final = "the beginning"
 class Copy:
     """A copy of a part.
 
-    ``index`` identifies the copy within the part.  ``digit`` is its number among all copies in the system.
-    ``suffix`` distinguishes the ``name`` of the copy from the names of the other copies of the part.  If the part has
-    only one copy, ``suffix`` is empty.
+    ``index`` identifies the copy within the part, and ``digit`` is its number within the system.  ``name`` is the
+    name of the part followed by ``suffix``, which is empty if the part has only one copy.
 
     >>> Copy(part="door", index=(1, 2), digit=0).suffix
     '.1.2'
@@ -51,8 +50,8 @@ class Copy:
 class Part:
     """A part of a system, which consists of one or more ``copies`` of a machine.
 
-    ``root`` is the outermost part that owns the copies.  Events of the part cannot have the outcomes in ``without``,
-    and its outputs are delivered only while ``heard`` holds.
+    ``root`` is the outermost part that owns the copies.  Outcomes in ``without`` do not occur in this part, and its
+    outputs are delivered only while ``heard`` holds.
     """
 
     name: str
@@ -67,10 +66,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStep:
-    """A step that one ``copy`` of a part takes: an event or, if ``ends`` is true, the end of a call.
+    """A step of one ``copy`` of a part: an event or, if ``ends`` is true, the end of a call.
 
-    An empty ``event`` resets the copy to its initial state.  If there are ``outcomes``, only these are possible.  The
-    step is skipped unless ``when`` holds.  An error reply ends the joint event, unless ``goes_on`` is true.
+    An empty ``event`` resets the copy to its initial state.  If ``outcomes`` is not empty, only these are possible.
+    The step is skipped unless ``when`` holds.  An error reply ends the joint event, unless ``goes_on`` is true.
     """
 
     copy: Copy
@@ -83,7 +82,10 @@ class PartStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointWay:
-    """A way in which a joint event may happen, which it can only if all of its steps are enabled."""
+    """A way in which a joint event may happen.
+
+    It is possible only if all of its steps are enabled.
+    """
 
     name: str
     steps: tuple[PartStep, ...]
@@ -96,7 +98,7 @@ class JointWay:
 class JointEvent:
     """An event in which parts take steps together.
 
-    If each copy of a part has an event of its own, ``of`` is the copy to which this one belongs, and all of them have
+    If each copy of a part has its own version of the event, ``of`` is the copy of this version, and all versions have
     the same ``family``.
     """
 
@@ -113,7 +115,7 @@ class JointEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A profile of a system, with the joint ``events`` that are different under this profile."""
+    """A profile of a system, with the joint ``events`` that it changes."""
 
     name: str
     about: str
@@ -125,7 +127,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A system of parts, and the joint events in which the parts take steps.
+    """A system of parts, with the joint events that move the parts.
 
     ``profile`` is the name of the applied profile, if any.
     """
@@ -142,7 +144,7 @@ class System:
     profile: str = ""
 
     def under(self, profile: str | None) -> System:
-        """Return the system with *profile* applied to the system and to each part that has the profile.
+        """Return the system with *profile* applied to it and to each part that has such a profile.
 
         See :meth:`Machine.under`.
 
@@ -170,7 +172,7 @@ class System:
         return self._with_parts_under(profile, {**self.events, **{name: joint for name, (_, joint) in changed.items()}})
 
     def partly_under(self, profile: str | None) -> System:
-        """Like :meth:`under`, but apply *profile* only to the parts if the system has no such profile.
+        """Like :meth:`under`, but accept a *profile* that only parts of the system have.
 
         >>> from fsm.language.library import load_system
         >>> load_system("examples/models/systems/house.toml").partly_under("jammed").parts["door"].machine.profile
@@ -189,9 +191,9 @@ class System:
         return tuple(copy for part in self.parts.values() for copy in part.copies)
 
     def shows(self, states: Mapping[str, str]) -> str:
-        """Return the value that the system shows if it is treated as one machine.
+        """Return the value that the system shows when it is treated as one machine.
 
-        Copies that are not in *states* are in their initial state.
+        Copies that are missing in *states* are in their initial state.
 
         >>> from fsm.language.library import load_system
         >>> load_system("examples/models/systems/house.toml").shows({"alarm": "armed"})
@@ -205,7 +207,10 @@ class System:
         return ", ".join(named) or BEGINNING
 
     def related_copies(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
-        """Return the copies of *part* that own *copy* or that it owns, or all copies if the parts are unrelated."""
+        """Return the copies of *part* that own *copy* or are owned by it.
+
+        If the parts are unrelated, return all copies of *part*.
+        """
         copies = self.parts[part].copies
         if copy is None or self.parts[copy.part].root != self.parts[part].root:
             return copies
@@ -214,19 +219,19 @@ class System:
 
 
 Locals: TypeAlias = tuple[int, ...]
-"""The state of each copy, indexed by digit.  Copies outside the cone are in their initial states."""
+"""The state of each copy, indexed by digit.  Copies outside the cone stay in their initial states."""
 
 _Test: TypeAlias = "Callable[[Condition | None], Callable[[Locals], bool] | None]"
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
-"""A result of a move: a state, the error replies that end the event, and the step with and without outputs."""
+"""A result of a move: the new state, the errors that end the event, and the step with and without outputs."""
 
 
 class JointMove:
-    """A *step* of a way, applied to the *table* of its *part*.
+    """A step of a part as one move of a joint event.
 
-    With *call*, an error reply may end the joint event.  Given the states before the step, ``when`` tells whether it
-    is taken, and ``heard`` whether its outputs are delivered.  ``options`` returns what the table lets the step do in
-    a local state, and ``blocked`` the possible options that the table leaves out.
+    If *call* is true, an error reply may end the joint event.  ``when`` tells whether the step is taken, given the
+    states before it, and ``heard`` tells whether its outputs are delivered.  ``options`` returns the possible results
+    in a local state.  ``blocked`` returns results that are possible but left out of the table.
     """
 
     def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
@@ -247,7 +252,7 @@ class JointMove:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Cache key of the move.  Two moves of one system table have the same options if their keys are equal."""
+        """Cache key of the move.  Moves of the same system table with equal keys have the same options."""
         return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
 
     def _all_outputs(self) -> dict[tuple[str, ...], None]:

@@ -1,6 +1,6 @@
 """Judge a recording with machines. Each observation goes to the monitor for the kind of its entity.
 
-A history of concurrent operations is judged as a whole (:mod:`fsm.monitor.judgement.histories`).
+A history of concurrent operations is judged as a whole by :mod:`fsm.monitor.judgement.histories`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,10 +36,10 @@ from fsm.verdict import Holds, Unknown
 class Judged:
     """The verdicts on one recording, one for each machine, in the order of the machines.
 
-    ``notes`` counts the lines that are foreign, damaged or not relevant, and ``foreign`` holds the first foreign or
-    damaged ones, except for a log, whose lines have no common form.  ``version`` is the name and version of the
+    ``notes`` counts the lines that are foreign, damaged or not relevant. ``foreign`` holds the first foreign or
+    damaged lines; it is empty for a log, whose lines have no common form. ``version`` is the name and version of the
     recorded program if the recording shows them, and ``profile`` is the name of the profile used, or an empty string.
-    ``stories`` are the stories of the requested entity.  ``detected`` says which profile was detected, if detection
+    ``stories`` are the stories of the requested entity. ``detected`` says which profile was detected, if detection
     was requested.
     """
 
@@ -56,7 +56,7 @@ class Judged:
 
 @dataclass(slots=True, kw_only=True)
 class Judging:
-    """A recording being judged.  Pass each of its batches to :meth:`take`, then call :meth:`judged`."""
+    """A recording that is being judged. Pass each of its batches to :meth:`take`, then call :meth:`judged`."""
 
     recording: Recording
     machines: Sequence[Machine]
@@ -86,7 +86,7 @@ class Judging:
             monitor.folder.found = tell
 
     def shed(self) -> None:
-        """Free memory while judging an endless recording, at the cost of judging what follows more leniently."""
+        """Free memory while judging an endless recording. The rest of the recording is judged more leniently."""
         for monitor in self.monitors:
             monitor.shed()
 
@@ -340,7 +340,7 @@ def _defaults(recording: Recording) -> list[Machine]:
 
 
 def _model_in_reach(name: str, recording: Recording) -> str:
-    """Return the model that a header names.  A path must lead to a file in or below the folder of *recording*."""
+    """Return the model that a header names. A path must lead to a file in or below the folder of *recording*."""
     if not is_path(name):
         return name
     folder = Path(recording.name).parent

@@ -10,15 +10,15 @@ from fsm.machine import Machine
 from fsm.monitor.judgement import Judged
 
 CellName: TypeAlias = tuple[str, str]
-"""An event and a state. If the event is the end of a call, its name starts with ``…``."""
+"""An event and a state. The name of an event that ends a call starts with ``…``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCoverage:
-    """The number of recordings that exercised each of a machine's ``cells``, which are in model order.
+    """The number of recordings that exercised each cell of a machine, with the ``cells`` in model order.
 
-    ``unseen`` contains the events that recordings of these forms never show, and ``seen`` the signals that happen
-    only if a recording shows them, or ``None`` if this is true of all signals.
+    ``unseen`` contains the events that recordings of these forms never show. ``seen`` contains the signals that
+    happen only if a recording shows them, or is ``None`` if this is true of all signals.
     """
 
     machine: Machine
@@ -42,8 +42,8 @@ class MachineCoverage:
 def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
     """Return the coverage of *recordings* for each machine that judged one of them, in order of first appearance.
 
-    A recording that occurs twice in *recordings* counts once.  Machines with the same name but different cells are
-    kept apart.
+    A recording that occurs twice in *recordings* counts once. Machines with the same name but different cells are
+    listed separately.
     """
     found: dict[tuple[str, tuple[CellName, ...]], MachineCoverage] = {}
     for judged in recordings:

@@ -17,8 +17,8 @@ AUTO: Final = "auto"
 def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
     """Read the start of *recording* until it shows a version, and return the recording including that part.
 
-    Reading stops at a limit.  With *followed*, the recording may still grow, so it is read only up to its present
-    end.
+    Reading stops at a limit. If *followed* is true, the recording may still grow, so reading also stops at its
+    present end.
     """
     held: list[Batch] = []
     observations, lines, quiet = 0, -1, 0
@@ -27,13 +27,13 @@ def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
         observations += len(batch.observations)
         lines, before = recording.notes["lines"], lines
         quiet = quiet + 1 if lines == before else 0
-        if recording.version() or observations > HELD or (followed and quiet > 1):  # a piece of lines has two batches
+        if recording.version() or observations > HELD or (followed and quiet > 1):  # Each piece yields two batches.
             break
     return replace(recording, batches=chain(held, recording.batches))
 
 
 def name_of(version: str) -> str:
-    """Return the name of the profile for *version*. Without a version number, return an empty string.
+    """Return the name of the profile for *version*, or an empty string if *version* has no version number.
 
     >>> name_of("runner v1.7.24~ds1"), name_of("runner"), name_of("")
     ('runner-1.7.24', '', '')

@@ -1,4 +1,4 @@
-"""Judge whether the history of each entity is linearizable. If it is not, find the clause that is broken.
+"""Judge whether the history of each entity is linearizable, and if not, find the clause that is broken.
 
 Events, replies and shown states are translated to the names of the machine, as ``docs/how-to/linearizability.md``
 describes.
@@ -42,7 +42,7 @@ from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 
 LOOKS: Final = ("look", "read")
-"""Names of operations that only read the state. If the machine has an event with such a name, the event counts."""
+"""Names of operations that only read the state, unless the machine has an event with the same name."""
 
 
 def judge_history(
@@ -50,8 +50,8 @@ def judge_history(
 ) -> tuple[Judgement, ...]:
     """Judge *history*, which was read from *file*, with each machine.
 
-    A machine that has the profile *profile* is used under it.  *hidden* names signals that happen without appearing
-    in the history.  Raise :class:`InputError` for events and shown states that no machine has.
+    Each machine that has the profile *profile* is used under it. *hidden* names the signals that happen without
+    appearing in the history. Raise :class:`InputError` for events and shown states that no machine has.
     """
     vocabularies = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
     problems: dict[str, Problem] = {}

@@ -32,27 +32,28 @@ class _Those(NamedTuple):
 
 
 class JudgeOfForm(Protocol):
-    """Checks the rules of a form of recording that no machine has.
+    """A class that checks the rules of a form of recording that belong to no machine.
 
-    It is created from the monitors and the recording's name.
+    It is created from the monitors and the name of the recording.
     """
 
     def pieces(self, batch: Batch) -> Iterable[Batch]:
-        """Yield *batch* in pieces, and fold each finding into a monitor between two pieces."""
+        """Yield *batch* in pieces. Each finding is added to a monitor between two pieces."""
 
 
 def nested(system: System) -> tuple[str, str] | None:
-    """Return the kinds of the inner and the outer entities of *system*, or ``None`` unless there is one such pair."""
+    """Return the kinds of inner and outer entities in *system*, or ``None`` unless there is exactly one such pair."""
     parts = (each for each in system.parts.values() if each.root != each.name)
     pairs = {(each.machine.entity, system.parts[each.root].machine.entity) for each in parts}
     return pairs.pop() if len(pairs) == 1 else None
 
 
 class JointWatch:
-    """Checks the signals of *system* against the states in which its parts may be according to *monitors*.
+    """Checks each recorded signal against the states in which the parts of *system* may be.
 
-    Each monitor judges a different kind of entity. *recording* maps each inner entity to its outer entity. *kinds*
-    contains the kinds of inner and outer entities, as :func:`nested` returns them.
+    The *monitors* tell these states. Each monitor judges a different kind of entity. *recording* maps each inner
+    entity to its outer entity. *kinds* contains the kinds of inner and outer entities, as :func:`nested` returns
+    them.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class JointWatch:
             outer = seen.entity if seen.of == self._outer else self._outer_of.get(seen.entity, "")
             if seen.of == self._inner and outer:
                 self._within.setdefault(outer, {})[seen.entity] = None
-                if len(self._within) > REMEMBERED:  # The entities in a forgotten entity are treated as unknown.
+                if len(self._within) > REMEMBERED:  # Inner entities of a forgotten entity are treated as unknown.
                     self._within.popitem(last=False)
             joint = self._events.get((seen.of, seen.event or seen.output))
             if joint is None or joint.of is None or seen.phase or not outer:

@@ -1,8 +1,8 @@
-"""Select the part of a recording to give a verdict on, and collect the stories of entities.
+"""Select the part of a recording to judge, and collect the stories of entities.
 
-The part is a period or one entity.  The recording is read from its beginning all the same, so that the states at the
-start of the period are known, but only observations in the part can be violations or tolerated deviations.  A report
-shows the stories with violations first, or the stories up to a line.
+The part is a period or one entity. The recording is still read from its beginning, so that the states at the start of
+the period are known, but only observations in the part can be violations or tolerated deviations. A report shows the
+stories with violations first, or the stories up to a line.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MOST: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The observations of one ``entity`` from ``since`` to ``until``, both in nanoseconds since the epoch.
+    """The observations of ``entity`` from ``since`` to ``until``, both in nanoseconds since the epoch.
 
-    ``entity`` is a name or the beginning of an id.  If it is empty, the part includes all entities.
+    ``entity`` is a name or the beginning of an id. If it is empty, the part includes all entities.
     """
 
     since: int | None = None
@@ -57,10 +57,10 @@ _LISTED: Final = 4
 
 
 class Step(NamedTuple):
-    """One observation of an entity, with the states that are possible ``before`` and ``after`` it.
+    """An observation of an entity, with the states that are possible ``before`` and ``after`` it.
 
-    ``tolerated`` names the deviations without which the observation would be illegal.  ``followed`` contains the
-    monitor's own steps, those for assumed events first.
+    ``tolerated`` names the deviations without which the observation would be illegal. ``followed`` contains the steps
+    of the monitor. Steps for assumed events come first.
     """
 
     seen: Observation
@@ -103,7 +103,7 @@ class Chosen:
     ids: dict[str, None] = field(default_factory=dict)
     first: int | None = None
     last: int | None = None
-    """Times of the first and last observations of the whole recording, set if a period was requested."""
+    """Times of the first and last observations of the whole recording. They are set if a period was requested."""
 
     def read(self, batch: Batch) -> Batch:
         since, until = self._period_start(), self.part.until
@@ -140,7 +140,7 @@ class Chosen:
         return since is None or (at := seen_at(seen)) is None or at >= since
 
     def _period_start(self) -> int | None:
-        """Return the start of the period, rounded down to microseconds, the resolution of times in lines."""
+        """Return the start of the period, rounded down to microseconds because lines show times in microseconds."""
         return None if self.part.since is None else self.part.since // 1_000 * 1_000
 
     def tells(self, entity: str) -> bool:
@@ -238,8 +238,8 @@ Telling = Callable[[str], bool]
 def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: int = TOLD) -> Judged:
     """Add the stories of at most *most* entities to *judged*, preferring entities with violations.
 
-    ``again(telling)`` judges the recording again and collects the stories of the entities for which
-    ``telling(entity)`` returns true.
+    To collect the stories, ``again(telling)`` judges the recording again. ``telling(entity)`` returns whether to
+    collect the story of an entity.
     """
     if judged.stories or judged.form is HISTORY or not judged.form.name:
         return judged
@@ -259,9 +259,9 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
 
 
 def shorten_to(found: Sequence[Judged], place: Line) -> list[Judged]:
-    """Return *found* with only the stories that have an observation at *place*, where each of them then ends.
+    """Return *found* with only the stories that have an observation at *place*. Each story ends there.
 
-    If *place* has no file, it is a line of any file.  Raise :class:`InputError` unless exactly one file has such a
+    If *place* has no file, its line may be in any file. Raise :class:`InputError` unless exactly one file has such a
     line.
     """
     cut = [replace(each, stories=tuple(_shorten_stories(each.stories, place))) for each in found]

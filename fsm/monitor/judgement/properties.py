@@ -1,4 +1,7 @@
-"""Check a recording against the properties of a machine. The machine itself is checked elsewhere."""
+"""Check whether a recording violates the properties of a machine.
+
+Whether the machine itself has the properties is checked elsewhere.
+"""
 
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -37,7 +40,7 @@ from fsm.trace import Line, Observation
 from fsm.verdict import Holds, Unknown
 
 WINDOW: Final = 64
-"""Maximum number of observations of an entity to keep for replay before a line that no run explains."""
+"""Maximum number of observations per entity to keep for replay before a line that no run explains."""
 TOO_MANY: Final = "too many calls overlap to follow all of them"
 UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 
@@ -45,7 +48,7 @@ UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 def stated(
     machines: Sequence[Machine], only: Sequence[str], file: str, profile: str | None
 ) -> list[tuple[Property, ...]]:
-    """Return the properties of each of *machines*, or only those named in *only*, for judging *file*.
+    """Return the properties with which to judge *file*, for each of *machines*. If *only* is given, it names them.
 
     Raise :class:`InputError` if no machine has a property named in *only*, or if a machine has no properties.
     """
@@ -63,9 +66,9 @@ def stated(
 class _Window:
     """The latest observations of an entity, without calls that changed nothing.
 
-    ``begins`` is true if the window starts with the entity's first observation.  ``open`` is false while calls are in
-    progress whose requests are not in the window, and ``late`` is true if the window has calls that may act at any
-    later time.  ``advanced`` contains the claims that later observations may put to the test.
+    ``begins`` is true if the window starts with the entity's first observation. ``open`` is false while a call is in
+    progress whose request is not in the window. ``late`` is true if the window has calls that may act at any later
+    time. ``advanced`` contains the claims that later observations may test.
     """
 
     begins: bool
@@ -103,10 +106,10 @@ class _Window:
 
 
 class PropertyWatch:
-    """Watches *properties* of a machine's entities under *profile*.  *dynamics* determines how beliefs change.
+    """Watches *properties* of a machine's entities under *profile*. *dynamics* determines how beliefs change.
 
-    If *fresh* is true, every entity is in the initial state when it is first seen.  A claim that no run of the
-    machine breaks is checked only on lines that no run explains. These are the lines for which :meth:`violated` was
+    If *fresh* is true, every entity is in the initial state when it is first seen. If no run of the machine breaks a
+    claim, the claim is checked only on lines that no run explains. These are the lines for which :meth:`violated` was
     called.
 
     >>> from fsm.language.library import load, specification
@@ -177,7 +180,7 @@ class PropertyWatch:
                 self._fresh = self._fresh and seen.phase != "gap"
 
     def violated(self, entity: str, line: Line) -> None:
-        """Record, before *line* is fed, that no run explains the observation of *entity* on it."""
+        """Record that no run explains the observation of *entity* on *line*. Call this before the line is fed."""
         self._violated.add((entity, line))
 
     def _take(self, seen: Observation, line: Line) -> None:

@@ -1,12 +1,12 @@
 """Watch a property on the steps of an implementation.
 
-Several runs of the machine may explain the same observations.  A property is *violated* only if none of these runs
-has it, so an implementation that conforms to the machine never violates a property that the checker has proved.  An
-implementation that does not conform may take a step that no run of the machine explains.  It may then be in any state
+Several runs of the machine may explain the same observations. A property is *violated* only if none of these runs has
+it, so an implementation that conforms to the machine never violates a property that the checker has proved. An
+implementation that does not conform may take a step that no run of the machine explains. It may then be in any state
 that shows the value that the test has read.
 
-No test sees an infinite run.  To test what must happen eventually, a test triggers only the fair steps, in turn
-(:meth:`Watch.due`).  The target must then come while a fair step is still possible, and within the number of steps
+No test sees an infinite run. To test what must happen eventually, a test triggers only the fair steps, in turn
+(:meth:`Watch.due`). The target must then come while a fair step is still possible, and within the number of steps
 that a machine with the property may need.
 """
 
@@ -38,11 +38,11 @@ AIMS: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
-    """The finding that an implementation does not have a property.
+    """A violation of a property by an implementation.
 
-    ``steps`` are the numbers, starting at 1, of the test steps that matter, and ``text`` describes the sequence that
-    they went through.  ``stopped`` is true if a target is due but does not come, and ``left`` if no run of the
-    machine explains the observations.
+    ``steps`` are the numbers, starting at 1, of the test steps that matter, and ``text`` describes the sequence of
+    these steps. ``stopped`` is true if a target is due but does not come. ``left`` is true if no run of the machine
+    explains the observations.
     """
 
     of: Property
@@ -77,7 +77,11 @@ _PossibleStep: TypeAlias = tuple[RunPlace, InstantStep]
 
 
 class _AimPlace(NamedTuple):
-    """A place of a product, and the index of the last way to it that changed the progress of the property."""
+    """A node of the search for runs that test the property.
+
+    ``number`` is the number of a place in the product. ``by`` is the index of the last way that changed the progress
+    of the property, or -1.
+    """
 
     number: int
     by: int = -1
@@ -89,10 +93,10 @@ class _AimMove(NamedTuple):
 
 
 class _Next(NamedTuple):
-    """The configurations ``after`` a step, and what the step says about the property.
+    """The configurations ``after`` a step, and the effect of the step on the property.
 
-    ``moves`` is the dynamics that explains the step, or ``None`` if it is unexplained.  ``asked`` is true if the step
-    put the property to the test.  ``fair`` holds the indices of the fair steps taken.
+    ``moves`` is the dynamics that explains the step, or ``None`` if nothing explains it. ``asked`` is true if the
+    step tested the property. ``fair`` holds the indices of the fair steps taken.
     """
 
     after: Configurations
@@ -104,8 +108,8 @@ class _Next(NamedTuple):
 class Watch:
     """Watches whether a tested implementation has the property *stated* of *machine* under *profile*.
 
-    If nothing else explains an observation, events in *unseen* may have happened between the steps of a test.  By
-    default, these are the machine's hidden events.  Raise :class:`ValueError` for a property that is
+    If nothing else explains an observation, events in *unseen* may have happened between the steps of a test. By
+    default, these are the machine's hidden events. Raise :class:`ValueError` for a property that is
     :func:`untestable`.
 
     >>> from fsm.language.library import specification
@@ -157,7 +161,7 @@ class Watch:
         self._asked_for = self._next_fair_step()
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
-        """Process the next *step* of a test and its response *seen*, and return a violation if there is one now."""
+        """Process the next *step* of a test and its response *seen*. Return the violation if there is one."""
         if self._violated is not None:
             return self._violated
         step = step._replace(expected=())  # The expectations of a test are not evidence.
@@ -183,7 +187,7 @@ class Watch:
         return self._violated
 
     def finish(self) -> Violated | None:
-        """End the test, and return a violation if a due target does not come or if the initial state is wrong."""
+        """End the test. Return a violation if a due target does not come or if the initial state is wrong."""
         if self._violated is None and self._is_broken():
             self._violated = self._evidence()
         if self._violated is None and self._is_target_due() and (self.due() is None or self._waited >= self.patience):
@@ -270,7 +274,7 @@ class Watch:
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """The sequences of a reachable claim that no test has certainly gone through; other claims have none."""
+        """The sequences of a reachable claim that no test has certainly gone through. Other claims have none."""
         if not isinstance(self.of.claim, Reachable):
             return ()
         return tuple(self._memory.texts[index] for index in self._due)
@@ -281,11 +285,11 @@ class Watch:
 
     @property
     def patience(self) -> int:
-        """Maximum number of fair steps that a machine with the property needs before the target comes."""
+        """Maximum number of fair steps that a machine with the property needs to reach the target."""
         return len(self._table.states) * factorial(len(self._fair))
 
     def due(self) -> Stimulus | None:
-        """Return the possible fair step that was taken least recently.
+        """Return the fair step that was taken least recently among the possible ones.
 
         Return ``None`` if no target is due or if no fair step is possible.
         """
@@ -304,7 +308,7 @@ class Watch:
         )
 
     def _is_possible(self, fair: Fair, here: Configuration) -> bool:
-        """Check whether *fair* is possible.  A call in progress can end even if no cell specifies its end."""
+        """Check whether *fair* is possible. A call in progress can end even if no cell specifies its end."""
         machine, row = self._product.machine, self._table.row[fair.event]
         if fair.ends and all(call.row != row for call in here.pending):
             return False
@@ -337,9 +341,9 @@ class Watch:
         return Violated(of=self.of, steps=tuple(mattering[::-1]), text=text, stopped=stopped, left=self.left)
 
     def aims(self) -> tuple[Run, ...]:
-        """Return runs of the machine whose last steps test the property, with the shortest runs first.
+        """Return runs of the machine whose last steps test the property. Shorter runs come first.
 
-        No two of them end with the same way after the same history of the property.  Each stage of a call that takes
+        No two runs have the same last step after the same history of the property. Each stage of a call that takes
         time counts as a step.
         """
         found: dict[Run, None] = {}

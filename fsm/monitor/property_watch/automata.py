@@ -19,7 +19,7 @@ from fsm.machine.table import tabulate
 from fsm.trace import Key
 
 Progress: TypeAlias = tuple[int, ...]
-"""The progress of a run towards breaking a property, as numbers that only the property's memory interprets."""
+"""The progress of a run towards breaking a property. Only the automaton of the property interprets the numbers."""
 
 GIVEN_UP: Progress = (-2,)
 """The progress of a run from which nothing more can be concluded."""
@@ -27,7 +27,7 @@ GIVEN_UP: Progress = (-2,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """The progress of a run that broke the property by going through the sequence with the index ``which``."""
+    """The progress of a run that broke the property. The run went through the sequence with the index ``which``."""
 
     which: int = 0
 
@@ -45,7 +45,7 @@ def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
 
 
 class Passing:
-    """Counts the conditions of each sequence that have held in order. A reachable claim is never broken."""
+    """Counts how many conditions of each sequence have held in order. A reachable claim is never broken."""
 
     def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
         sequences = breaches(claim) if isinstance(claim, claims.Always) else claim.sequences
@@ -95,16 +95,16 @@ def _trigger(
 
 
 _UNKNOWN: Final = -1
-"""Stands for the number of calls in progress if earlier calls are unknown."""
+"""The number of calls in progress if earlier calls are unknown."""
 
 _TOO_MANY: Final = -2
-"""Stands for the number of calls in progress if there were too many, until an interruption resets it."""
+"""The number of calls in progress if there were too many to count. An interruption resets it."""
 
 MOST_CALLS: Final = 4
 
 
 class Repeating:
-    """Follows the calls in progress, if these are known, and the calls that the next step may repeat."""
+    """Follows the calls in progress, if they are known, and the calls that the next step may repeat."""
 
     restarted: Progress = (_UNKNOWN,)
     start: Progress = (0,)
@@ -193,7 +193,7 @@ class Following:
 
 
 class Resembling:
-    """Follows the belief about a machine that must allow all observations, and the calls in progress."""
+    """Follows the calls in progress and the belief about a machine that must allow all observations."""
 
     restarted = GIVEN_UP
 
@@ -242,10 +242,10 @@ class Resembling:
 PropertyMemory: TypeAlias = Passing | Repeating | Owing | Following | Resembling
 """The automaton of a property.
 
-``texts`` are the sequences that ``Broken.which`` refers to.  ``start`` is the progress after the first instant.
-``restarted`` is the progress to use when the past is unknown. A run that breaks the property from ``restarted``
-breaks the property after any past.  ``after`` returns the progress after one more step.  ``asks`` checks whether a
-step tests the property.
+``texts`` are the sequences that ``Broken.which`` refers to. ``start`` is the progress after the first instant.
+``restarted`` is the progress to use when the past is unknown. A run that breaks the property from there would break
+it after any past. ``after`` returns the progress after one more step. ``asks`` checks whether a step tests the
+property.
 """
 
 

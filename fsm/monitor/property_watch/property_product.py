@@ -1,9 +1,8 @@
-"""The product of a machine with a property's memory of its runs, as a single table.
+"""The product of a machine and the automaton of a property, as a single table.
 
-A *place* is a state together with the progress of the property in a run that leads to the state.  A belief about the
-product (:mod:`fsm.machine.calls.belief`) is therefore a belief about both the state of an entity and the property,
-which is enough to follow a recording or a test in which calls overlap, replies are lost, and events happen
-unobserved.
+A *place* is a state of the machine together with the progress of the property. A belief about the product
+(:mod:`fsm.machine.calls.belief`) is therefore a belief about both. This is enough to follow a recording or a test in
+which calls overlap, replies are lost, and events happen unobserved.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ from fsm.machine.table import UNSPECIFIED, Table, Way
 from fsm.monitor.property_watch.automata import Broken, Progress, memory
 
 PLACES: Final = 4_000
-"""Maximum number of places of a product, beyond which it is not built."""
+"""Maximum number of places of a product. A larger product is not built."""
 
 
 class RunPlace(NamedTuple):
-    """A state and the progress of a run, which is ``None`` if the state is unreachable."""
+    """A state and the progress of a run. The progress is ``None`` if the state is unreachable."""
 
     state: int
     progress: Progress | Broken | None
 
 
 class PropertyProduct:
-    """The product of the machine of *stepping* with *claim*, both under *profile*.
+    """The product of the machine of *stepping* and the automaton of *claim*, both under *profile*.
 
-    Places and ways are numbered in the order in which they are reached. The numbers never change.  ``asking``,
-    ``asking_later`` and ``advancing`` hold pairs of an event and its reply, or of an empty event and an output.
-    After :meth:`explore`, ``asking`` contains the pairs that may test the claim from the start. ``asking_later``
-    contains the pairs that may test the claim after a pair in ``advancing``.
+    Places and ways are numbered in the order in which they are reached, and keep their numbers. ``asking``,
+    ``asking_later`` and ``advancing`` hold pairs of an event and its reply, or of an empty event and an output. After
+    :meth:`explore`, ``asking`` contains the pairs that may test the claim from the start. ``asking_later`` contains
+    the pairs that may test the claim after a pair in ``advancing``.
 
     >>> from fsm.checker.instants import StepCache
     >>> from fsm.language.library import specification
@@ -179,7 +178,7 @@ class _ProductTable(Table):
 
 
 class _ProductRules(Rules):
-    """The rules of calls on a product.  After an unspecified step, the progress of the property is unknown."""
+    """The rules of calls on a product. The progress of the property is unknown after an unspecified step."""
 
     def __init__(self, product: PropertyProduct) -> None:
         super().__init__(product.table)
@@ -195,6 +194,9 @@ class _ProductRules(Rules):
         return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Like the rule of a machine, but an error that the property distinguishes fits only ways that mention it."""
+        """Check whether *reply* fits the way *stage*.
+
+        An error that the property distinguishes does not fit a way that allows any error.
+        """
         distinguished = stage >= 0 and reply in self._product.steps.codes
         return super().fits(stage, reply) and not (distinguished and ANY_ERROR in self.table.ways[stage].reply)

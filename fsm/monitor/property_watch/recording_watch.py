@@ -1,13 +1,13 @@
 """Watch a property on a recording with many entities, overlapping calls, and unseen events.
 
-The observations of an entity may be explained by several runs. A belief about the product of machine and property
-follows all of them.  The property is violated once every such run has broken it.  A property that the checker has
-proved is therefore violated only on a line that no run explains.  Such a line is taken literally: the event happened
-once, with the recorded reply, and may have led to any reachable state.  No unseen event is assumed right before the
-line, because unseen events would not explain the line.
+Several runs may explain the observations of an entity. A belief about the product of machine and property follows all
+of them, and the property is violated once every such run has broken it. A property that the checker has proved is
+therefore violated only on a line that no run explains. Such a line is taken literally: the event happened once, with
+the recorded reply, and may have led to any reachable state. No unseen event is assumed right before the line, because
+unseen events would not explain the line.
 
-After a gap, after a call that may have acted at any earlier time, and after a violation, the entity may be in any
-state, and the property restarts.
+The entity may be in any state after a gap, after a violation, and after a call that may have acted at any earlier
+time. The property then restarts.
 """
 
 from collections import OrderedDict, deque
@@ -30,9 +30,9 @@ ENTITIES: Final = 65_536
 """Maximum number of entities to remember. An older entity is treated as unknown."""
 KEPT: Final = 20_000
 LIMIT: Final = 400
-"""Maximum number of an entity's configurations, in addition to its places. A larger belief is forgotten."""
+"""Maximum number of configurations per entity, not counting its places. A larger belief is forgotten."""
 WINDOW: Final = 24
-"""Number of latest observations of an entity in which to look for the instant of an unexplained call."""
+"""Number of recent observations of an entity among which to look for the instant of an unexplained call."""
 WHOLE: Final = 3
 NAMED: Final = 1_000
 MATTERING: Final = 6
@@ -65,10 +65,10 @@ class Breach(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The effect of an observation: the next configurations, and conclusions about the claim.
+    """The effect of an observation on a belief and on the claim.
 
     ``broken`` is true if all runs have broken the claim, ``begins`` if no run has made progress towards that, and
-    ``changes`` if the progress has changed.  ``whole`` is true if the observation is complete, unlike a reply without
+    ``changes`` if the progress has changed. ``whole`` is false for an incomplete observation, such as a reply without
     its request.
     """
 
@@ -87,7 +87,7 @@ class _Life:
 
 
 class ClaimWatch:
-    """Watches the claim of *product* on the entities of a machine.  *dynamics* determines how beliefs change.
+    """Watches the claim of *product* on the entities of a machine. *dynamics* determines how beliefs change.
 
     If *fresh* is true, every entity is in the initial state when it is first seen.
     """
@@ -239,7 +239,10 @@ class ClaimWatch:
         return self._dynamics.closed(dict.fromkeys(moved))
 
     def _possible_rows(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
-        """Yield rows in which an event of *row* (-1 for any) may happen, and the calls in progress afterwards."""
+        """Yield the rows in which the event of *row* may happen, and the calls in progress afterwards.
+
+        If *row* is -1, any event may happen.
+        """
         table = self._dynamics.table
         if row < 0:
             yield from ((other.index, each.pending) for other in table.rows)

@@ -1,7 +1,7 @@
 """Create the files with which a user starts: a model, properties of the model, and a test.
 
-The files are made from scratch, from a machine of the ``transitions`` library, or from a drawing. The properties are
-proved for the model, and an error in the model would break these properties (:mod:`fsm.mutation.outcomes`).
+The files are made from scratch, from a machine of the ``transitions`` library, or from a drawing. Each property is
+proved for the model, and would be broken by some error in the model (:mod:`fsm.mutation.outcomes`).
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ BEFORE: Final = "absent"  # the source state of an arrow that has a label but no
 
 
 def drawn_machine(drawing: Drawing, name: str) -> Machine:
-    """Return the machine that *drawing* shows, with the name *name*.
+    """Return the machine in *drawing*, under the name *name*.
 
-    Each label becomes a call, which fails in the states that no arrow with this label leaves. Raise
-    :class:`InputError` if the drawing cannot be read, or if the initial state or the meaning of an arrow is unclear.
+    Each label becomes a call. It fails in the states that no arrow with this label leaves. Raise
+    :class:`InputError` if the drawing cannot be read, or if the initial state or the meaning of an arrow is
+    unclear.
     """
     problems = [*drawing.problems, *_unlabelled_arrows(drawing)]
     if problems:
@@ -113,14 +114,22 @@ MOST_PROPERTIES: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """The contents of the files by path, relative to the folder, and the machine that the model file defines."""
+    """The starting files of a user.
+
+    ``files`` maps paths relative to the folder to the contents. ``machine`` is the machine that the model file
+    defines.
+    """
 
     machine: Machine
     files: Mapping[str, str]
 
 
 def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
-    """Return a starter for *folder*: the model of *source* or an example, and a test of *driven* or of a stand-in."""
+    """Return the starting files for *folder*.
+
+    The model describes *source*, or an example machine. The test drives *driven*, or a stand-in for the system
+    under test.
+    """
     model = toml(source, comments=_comments(source)) if source else _fill_template("model", name=name)
     path = f"models/{name}.toml"
     machine = build(parse(model.encode(), Written, path=path))

@@ -1,6 +1,6 @@
 """Show a model or a recording as a self-contained HTML page.
 
-This module computes the possible next steps from the tables. The script of the page looks them up.
+All possible steps are computed here. The script of the page only looks them up.
 """
 
 import base64
@@ -62,7 +62,7 @@ def system_page(system: System, examined: Sequence[Examined] = (), *, profile: s
 
 
 def html(report: Report) -> str:
-    """Return the complete document, with the entities whose stories *report* contains.
+    """Return the page, with the history of the entities in *report*.
 
     Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
@@ -122,7 +122,7 @@ def document(title: str, data: Json) -> str:
 
 
 def embedded(data: Json) -> str:
-    r"""Return *data* as JSON without ``<``. No text in the data can then end the script element.
+    r"""Return JSON that can be embedded in a script element, because it does not contain ``<``.
 
     >>> embedded("</script>\u2028")
     '"\\u003c/script>\\u2028"'
@@ -130,8 +130,8 @@ def embedded(data: Json) -> str:
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 
-_STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)  # the style element of a chart, the same in all charts
-WITNESSES: Final = 2  # maximum number of witnesses to keep for a property that asks for possible runs
+_STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)  # the style element, which is the same in all charts
+WITNESSES: Final = 2  # maximum number of example runs per property
 
 
 class _Shown(NamedTuple):
@@ -212,12 +212,11 @@ def watched_data(watched: Sequence[WatchedProperty]) -> dict[str, Json]:
     }
 
 
-STEPS: Final = 200  # maximum number of observations of an entity that a page shows
-AROUND: Final = 12  # number of observations to show before and after a violation when there are too many to show all
-FINDINGS: Final = 100  # maximum number of findings of a machine that a page shows
-LONGEST: Final = 600  # maximum number of characters of a text from the recording
-# Maximum number of findings of a machine that have a sequence chart. The chart shows the first violation of a
-# finding.
+STEPS: Final = 200  # maximum number of observations per entity
+AROUND: Final = 12  # number of observations to show around a violation in a long history
+FINDINGS: Final = 100  # maximum number of findings per machine
+LONGEST: Final = 600  # maximum length of a text from the recording
+# Maximum number of findings per machine with a sequence chart. It shows the first violation of the finding.
 CHARTS: Final = 20
 
 

@@ -1,4 +1,4 @@
-"""The data of a machine for a page: states, events, clauses, and a table for each profile."""
+"""Data for the page of a machine, with a table for each profile."""
 
 import json
 import re
@@ -18,14 +18,14 @@ from fsm.machine.table import UNSPECIFIED, Table, tabulate
 from fsm.machine.versions import within
 from fsm.report.json_report import Json, picked
 
-AT_ONCE: Final = 2  # maximum number of simultaneous calls in progress in the walks that lead to a chosen state
-UNUSUAL: Final = 8  # cost, in usual steps, of a step that is hidden or interrupts everything
+AT_ONCE: Final = 2  # maximum number of overlapping calls in a suggested walk
+UNUSUAL: Final = 8  # cost of a step that is hidden or interrupts everything; other steps cost 1
 
 
 class Choice(NamedTuple):
     key: str  # unique within the cell
     instant: CallInstant
-    call: str  # begins, on, ends or unspecified; interrupts: cuts off all calls; empty: the event takes no time
+    call: str  # begins, on, ends or unspecified; interrupts: ends all calls; empty: takes no time
 
     def data(self, outcome: Outcome | None) -> Json:
         way = self.instant.way
@@ -69,22 +69,22 @@ def outcome_of(cell: Cell | None, way: int) -> Outcome | None:
 
 
 class _Place(NamedTuple):
-    """A place in a walk: the state, and the rows of the calls in progress in sorted order."""
+    """A state, and the rows of the calls in progress in sorted order."""
 
     state: int
     calls: tuple[int, ...]
 
 
 def walks(rules: Rules) -> Mapping[str, Json]:
-    """Return a short walk to each reachable state, whose steps have the form ``ROW/KEY``.
+    """Return a short walk to each reachable state. The form of a step is ``ROW/KEY``.
 
-    No step is unspecified. A step that is hidden or interrupts everything is avoided if a few usual steps lead to the
-    same state.
+    Walks have no unspecified steps. They avoid steps that are hidden or interrupt everything, unless the alternative
+    is much longer.
     """
     table = rules.table
     shortest: dict[int, tuple[str, ...]] = {}
     seen: set[_Place] = set()
-    order = count()  # breaks ties between equal costs: first come, first served
+    order = count()  # breaks ties in order of insertion
     going: list[tuple[int, int, _Place, tuple[str, ...]]] = [(0, next(order), _Place(table.initial, ()), ())]
     while going:
         cost, _, at, steps = heappop(going)
@@ -139,16 +139,16 @@ def cell_data(table: Table, rules: Rules) -> list[Json]:
     return found
 
 
-# Parts of Graphviz's SVG to remove. They are the ids, and the font, which the page sets.
+# Parts of the SVG to remove: the ids, and the font, which is set by the page.
 _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
 
 
 def machine_data(
     machine: Machine, *, profile: str | None = None, also: Collection[str] = (), only: Collection[str] | None = None
 ) -> dict[str, Json]:
-    """Return all of *machine* for the page, which shows *profile* first.
+    """Return the data of *machine* for the page. The page shows *profile* first.
 
-    *only* limits the profiles to those that it names, and *also* adds further ones. Raise
+    By default, all profiles are included. *only* selects some of them, and *also* adds more. Raise
     :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
     own = within(profile, machine.profiles)
@@ -328,9 +328,9 @@ def _move(move: JointMove, table: SystemTable, options: dict[str, int]) -> Json:
 
 
 def _condition(condition: Condition | None, table: SystemTable) -> Json:
-    """Encode *condition*, which is about the states of copies, as nested lists.
+    """Encode a *condition* about the states of copies as nested lists.
 
-    A basic condition becomes ``["at", copies, states, every]``, and others are combinations of such lists.
+    A simple condition becomes ``["at", copies, states, every]``.
     """
     match condition:
         case None:

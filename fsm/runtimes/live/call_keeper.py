@@ -1,9 +1,9 @@
-"""A keeper process between a test and a runtime, which lets calls in progress end even if the test is killed.
+"""A keeper process between a test and a runtime, which lets calls in progress finish even if the test is killed.
 
 If the caller of RunPodSandbox goes away while containerd is starting a process, containerd leaves that process
 running, and CRI does not show it. To prevent this, the test connects to the keeper, which forwards everything to the
-runtime except the frames with which a client cancels a call. The runtime can do without them, because it knows the
-deadline of each call. The keeper closes a connection to the runtime only when all calls on it have been answered.
+runtime except the frames that cancel a call. The keeper closes a connection to the runtime only when all calls on it
+have been answered.
 
 This module runs as a program, ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard input
 is the socket that it listens on. It exits when no process has the other end of its standard output open.
@@ -28,10 +28,10 @@ _SECONDS: Final = 30.0  # number of seconds within which calls in progress must 
 
 
 class CallKeeper:
-    """A keeper process that listens on a socket in *folder* and forwards to the runtime at the socket *runtime*.
+    """A process that listens on a socket in *folder* and forwards connections to the runtime.
 
-    The keeper's ``address`` names the folder by a file descriptor, since its path may be too long for a socket
-    address. It is therefore valid only in the process that created this object.
+    The ``address`` is valid only in the process that created this object, because it refers to one of its file
+    descriptors.
     """
 
     def __init__(self, folder: Path, runtime: Path) -> None:

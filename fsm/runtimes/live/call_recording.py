@@ -1,13 +1,11 @@
 """Record CRI calls as JSON lines that :mod:`fsm.runtimes.recordings.cri_calls` reads.
 
-A call becomes one line once it has ended. A successful ContainerStatus call has a second line with the status.
+A call is written as one line when it has ended. A successful ContainerStatus call has a second line with the status.
 
-For a call that passed through a proxy, the line shows the request as it reached the runtime and the runtime's answer;
-``injected`` describes what the client received in its place, if that was something else. A call that never reached
-the runtime has the ``op`` ``fault``, and a connection that found no runtime or lost it has the ``op`` ``connect``.
-These two do not count as calls in a lifecycle.
-
-Putting a call into an :class:`Outbox` never waits for the call to be recorded.
+If a call passed through a proxy, the line shows the request that reached the runtime and the runtime's answer. If the
+client received something else, ``injected`` describes it. A call that never reached the runtime has the ``op``
+``fault``, and a connection that failed or was lost has the ``op`` ``connect``. These two do not count as calls in a
+lifecycle.
 """
 
 from __future__ import annotations
@@ -34,11 +32,11 @@ MOST: Final = 65_536  # maximum number of waiting items. Further items are dropp
 
 
 class Outbox(Generic[T]):
-    """A queue served by a background thread, which passes the items to *take* in order.
+    """A queue whose items are passed to *take* in order, on a background thread.
 
-    *idle* is called whenever the queue runs empty. Items that arrive while *most* are already waiting are dropped,
-    and so is everything that follows an error raised by *take*; ``dropped`` counts them. ``error`` holds that error,
-    and ``failure`` its text, which is also passed to *failed*.
+    *idle* is called whenever the queue becomes empty. If *most* items are waiting, further items are dropped. If
+    *take* raises an error, everything that follows is dropped, and *failed* is called with the text of the error.
+    ``error`` holds the error, ``failure`` its text, and ``dropped`` the number of dropped items.
     """
 
     def __init__(
@@ -71,7 +69,7 @@ class Outbox(Generic[T]):
         return True
 
     def close(self, seconds: float | None = None) -> None:
-        """Wait for the queue to drain, for at most *seconds* if given, then drop whatever is left."""
+        """Wait until the queue is empty, for at most *seconds* if given. Then drop the remaining items."""
         self._waiting.put(None)
         self._thread.join(seconds)
         if self._thread.is_alive():
@@ -99,7 +97,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
-    """Yield the recording's lines for *answer*: the call itself, and the status that it returned, if any.
+    """Yield the lines for *answer* in the recording.
 
     >>> from fsm.runtimes.sockets.cri_pb2 import StopContainerRequest, StopContainerResponse
     >>> asked = StopContainerRequest(container_id="c1")
@@ -158,7 +156,8 @@ def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobu
 class CallRecording:
     """Appends calls to the file at *path*, which is compressed if its name ends in ``.gz``.
 
-    Calls are written immediately, so that a killed process loses at most the last one. Threads may share a recording.
+    Each call is written immediately, so that at most the last one is lost if the process is killed. Threads may share
+    a recording.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -202,8 +201,6 @@ def known(path: str) -> Method | None:
 def of_lifecycle(path: str) -> bool:
     """Tell whether the method at *path* acts on a container or pod, or asks for the version.
 
-    A recording keeps the messages of such calls.
-
     >>> of_lifecycle("/runtime.v1.RuntimeService/StopContainer"), of_lifecycle("/runtime.v1.ImageService/ListImages")
     (True, False)
     """
@@ -226,9 +223,10 @@ def identity(path: str, request: bytes) -> str:
 
 
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
-    """Return the recording's lines for *call*: none if it is not a CRI call, or a stream other than events.
+    """Return the lines for *call* in the recording.
 
-    Raise ``DecodeError`` if the messages of the call are not CRI messages.
+    There are none if it is not a CRI call, or if it is a stream other than the event stream. Raise ``DecodeError`` if
+    the messages of the call are not CRI messages.
     """
     times: dict[str, int | str] = {"start": call.start, "end": call.end}
     if not call.method:
@@ -240,7 +238,7 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
         return []
     if not call.reached:
         on = identity(call.method, call.request or b"")
-        # Record the code CANCELED, because this call does not show whether the runtime was running.
+        # Record the code CANCELED. The call does not show whether the runtime was running.
         return [{"op": "fault", "call": method.name, "id": on, **times, "code": "CANCELED", "injected": call.injected}]
     answered = call.code == "OK" and (call.reply is not None or not of_lifecycle(call.method))
     answer = CallAnswer(

@@ -1,8 +1,8 @@
 """Test one container or pod of a real runtime, making all calls through CRI.
 
 The container's process reads its exit code from a pipe and then exits. The pipe is in a directory that the test
-shares with the container, and that the test moves away to make a start fail. The process ignores SIGTERM, so that a
-stop with a grace period lasts until the call times out.
+shares with the container. To make a start fail, the test moves this directory away. The process ignores SIGTERM, so
+that a stop with a grace period times out.
 """
 
 import errno
@@ -61,11 +61,11 @@ _CERTAIN: Final[Mapping[tuple[str, str], str]] = {
     ("ReopenContainerLog", "reopened"): "",
     ("ReopenContainerLog", "failed"): "",
 }
-"""Maps each outcome that a client can arrange to the runtime that promises it, or to "" if all runtimes do."""
+"""Maps each outcome that a client can cause to the only runtime that promises it, or to "" if all do."""
 
 
 class RuntimeContainerSUT(EntitySUT):
-    """A container under test. *place* returns the configuration and id of its pod, by default a new one."""
+    """A container under test. *place* returns the configuration and id of its pod, which is a new pod by default."""
 
     states: ClassVar = cri.ContainerState
     key: ClassVar = "container_id"
@@ -223,7 +223,7 @@ class RuntimePodSUT(EntitySUT):
         return self._pod, self._id
 
     def renew(self) -> str:
-        """Choose a name for the next pod, because a failed run may have left the previous name in use."""
+        """Choose a new name for the next pod, because the previous name may still be in use after a failed run."""
         self._pod = self._session.pod()
         self._name = self._pod.metadata.name
         return self._name

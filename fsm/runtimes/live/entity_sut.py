@@ -1,7 +1,7 @@
 """Base classes for testing a container or pod of a real runtime, which may be killed during a call.
 
-All calls go through CRI. A crash point is a point in time: number *n* of :class:`~fsm.sut.Crashing` comes *n* time
-steps after number 0, which is shortly after the beginning of the call.
+All calls go through CRI. A crash point is a time after the beginning of the call. The points of
+:class:`~fsm.sut.Crashing` are a fixed time step apart.
 """
 
 import secrets
@@ -22,17 +22,17 @@ from fsm.sut import BrokenError, UnsupportedError
 from fsm.trace import ABSENT
 
 PATIENCE: Final = 20.0
-"""Number of seconds within which a runtime must show an exit or complete a removal. containerd may need ten."""
+"""Number of seconds within which an exit must become visible or a removal complete. containerd may need ten."""
 
 
 CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # resources that tests request in an update
 
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
-"""Restart outcomes in the shipped models that occur only if the stored data of an entity is damaged."""
+"""Restart outcomes in the shipped models that occur only if stored data is damaged."""
 
 
 class EntitySUT(ABC):
-    """A container or pod as a SUT.
+    """A container or pod of a real runtime as a SUT.
 
     Args:
         machine: The machine that the test checks the entity against.
@@ -41,8 +41,8 @@ class EntitySUT(ABC):
         damage: Damages the stored data of the entity with the given id, and restarts the runtime.
 
     Subclasses set ``states`` to the CRI enum of the entity's states, ``key`` to the request field for its id, and
-    ``calls`` to the CRI names of the calls that a client can make. ``certain`` maps a call and an outcome, as named
-    in the shipped models, to the runtime that promises the outcome, or to "" if every runtime does.
+    ``calls`` to the CRI names of the calls that a client can make. ``certain`` maps a call and an outcome of the
+    shipped models to the only runtime on which the outcome is certain, or to "" if it is certain on every runtime.
     """
 
     states: ClassVar[Any]
@@ -74,7 +74,7 @@ class EntitySUT(ABC):
 
     @abstractmethod
     def _call(self, op: str) -> CallAnswer:
-        """Make the call *op* in such a way that the arranged outcomes occur."""
+        """Make the call *op* so that the arranged outcomes occur."""
 
     @abstractmethod
     def _exit(self) -> None:
@@ -161,13 +161,13 @@ class EntitySUT(ABC):
 
 
 BEGINNING: Final = 0.003
-"""Number of seconds from the start of a call to the earliest kill. A call that takes less time completes."""
+"""Number of seconds from the start of a call to the earliest kill."""
 
 STEP: Final = 0.015  # number of seconds between successive kill times
 
 
 class KilledSUT(EntitySUT):
-    """An entity whose runtime is killed and restarted, by calling *kill*, in the middle of a call."""
+    """An entity whose runtime is killed and restarted during a call, with the function *kill*."""
 
     def __init__(
         self,
@@ -184,8 +184,7 @@ class KilledSUT(EntitySUT):
     def crash(self, event: str, point: int) -> bool:
         """Perform *event*, kill the runtime at the time given by *point*, and restart it.
 
-        Return False if the call completes before the kill. Unlike other :class:`~fsm.sut.Crashing` SUTs, this one
-        does not restart the runtime in that case.
+        If the call completes before the kill, return False without restarting the runtime.
         """
         if self._rpc[event] not in self.calls:
             raise UnsupportedError("only calls can be cut off")

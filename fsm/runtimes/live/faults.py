@@ -1,9 +1,9 @@
 """Inject faults into the calls that pass through a proxy, as selected by the rules in a file.
 
-A fault delays, drops or replaces frames. Frames from the client keep their order and their header blocks, because the
-runtime could not decode them otherwise; only the data of a call can be delayed. Frames from the runtime get new
-header blocks, so that any of them can be dropped. The proxy acknowledges dropped data to its sender. Otherwise, flow
-control would bring the whole connection to a halt.
+A fault delays, drops or replaces frames. Header blocks from the client are forwarded unchanged and in order, because
+the runtime could not decode them otherwise. Frames from the runtime get new header blocks, so that any of them can be
+dropped. The proxy acknowledges dropped data to its sender. Otherwise, flow control would bring the connection to a
+halt.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
 
 
 _UNDECIDED: Final = 16_384
-"""Maximum size in bytes of an incomplete request that the proxy holds back. Held data uses up the send window."""
+"""Maximum size in bytes of an incomplete request that the proxy holds back."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class _Held:
 
 @dataclass(slots=True, kw_only=True)
 class StreamFaults:
-    """Applies fault rules to the calls of one connection. *identity* extracts the id from a request."""
+    """Applies fault rules to the calls on one connection. *identity* extracts the id from a request."""
 
     calls: PassingCalls
     rules: FaultRules

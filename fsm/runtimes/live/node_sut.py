@@ -1,13 +1,12 @@
 """Test a pod and its container in a real runtime, together with a test plugin, as one system.
 
-Calls on the pod and the container go through CRI, as in the tests of a single pod or container. The outputs are the
-events that the runtime relays to the plugin. Because a runtime relays the exit of a container from a thread of its
-own, the exit may come before or after other events. The SUT therefore moves it behind the other outputs of its step,
-or before the removal of the container.
+The outputs of the system are the events that the runtime relays to the plugin. A runtime relays the exit of a
+container from a separate thread, so it may come before or after other events. The SUT therefore moves the exit behind
+the other outputs of its step, or before the removal of the container.
 
 Several threads may also call a second container of the pod. Such races are judged from a recording of the calls and
-of the events that the plugin received. :class:`ToldNodeSUT` judges that recording against one model after each step
-of a test that was planned with another machine.
+the events. :class:`ToldNodeSUT` judges that recording against one model after each step, even if the test was planned
+with another machine.
 """
 
 import time
@@ -40,7 +39,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
     **{f"{event}-container": (CONTAINER, event) for event in ("create", "start", "stop", "remove", "exit")},
     "update-container": (CONTAINER, "update-resources"),
 }
-"""Maps each event of the system to the part that performs it (pod or container) and the event's name in that part."""
+"""Maps each event of the system to the pod or the container, and to the event's name in that machine."""
 
 _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("run-pod", "failed"): "undone",
@@ -48,7 +47,7 @@ _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("start-container", "failed"): "failed",
     ("stop-container", "not-stopped"): "not-stopped",
 }
-"""Maps an event of the system and its outcome to the outcome that the pod or the container must arrange."""
+"""Maps an event of the system and its outcome to the outcome that the pod or the container must produce."""
 
 _REFUSED: Final[Mapping[str, str]] = {
     "run-pod": "RunPodSandbox",
@@ -70,7 +69,7 @@ _NEVER: Final = frozenset(
         ("remove-container", "not-removed"),
     }
 )
-"""Pairs of an event and an outcome that no client can arrange, because only a fault causes them."""
+"""Pairs of an event and an outcome that occur only after a fault, so that no client can cause them."""
 
 _FAULTS: Final = frozenset(
     {
@@ -78,7 +77,7 @@ _FAULTS: Final = frozenset(
         *(f"{POD} {each}" for each in ("failed", "not-stopped", "unmonitored", "forgotten", "unknown", "skipped")),
     }
 )
-"""Steps of the pod or container that only a fault causes, as they appear in the names of system outcomes."""
+"""Steps of the pod or container that occur only after a fault. They are part of the names of system outcomes."""
 
 _DAMAGED: Final = f"{CONTAINER} unknown"  # the step at a restart if the container's checkpoint is damaged
 _COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as other events
@@ -90,32 +89,32 @@ _STOPPED: Final = "StopContainer"
 _RELAYED: Final = 2.0  # number of seconds within which the runtime relays the exit of a container
 
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
-"""Calls that relay StopContainer themselves. During any other event, a relayed StopContainer means an exit."""
+"""Calls that relay StopContainer themselves. During other events, a relayed StopContainer means an exit."""
 
 
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
-"""Events after which the SUT knows again whether the runtime has relayed an exit."""
+"""Events that end any doubt about whether the runtime has relayed an exit."""
 
 _SECOND: Final = ".2"  # suffix of the events of the second container
 
 _CALLS: Final = tuple(event for event, (of, name) in _EVENTS.items() if of == CONTAINER and name != "exit")
 
-CONTRACT: Final = "nri-plugin-contract"  # name of the model of the guarantees for plugins. It judges races.
+CONTRACT: Final = "nri-plugin-contract"  # name of the model that judges races
 
 LAYER: Final = ("nri-container", "nri-pod")
 
 
 class RuntimeNodeSUT:
-    """A pod and its container in a runtime, together with a test plugin, as one SUT.
+    """A pod, its container and a test plugin in a real runtime, as one SUT.
 
     Args:
         session: The session with the runtime. The SUT closes it.
         nri: The address of the socket to which the plugin connects.
         restart: Restarts the runtime.
         damage: Damages the checkpoint of the container with the given id, and restarts the runtime.
-        model: Name of the model for the events relayed to the plugin, including those in races.
+        model: Name of the model that judges the events relayed to the plugin.
         profile: The profile of the model.
-        by_calls: Machines for judging the calls of a race without the relayed events.
+        by_calls: Machines that judge the calls of a race without the relayed events.
         seen: Called with the answer to each call.
     """
 
@@ -162,7 +161,7 @@ class RuntimeNodeSUT:
 
     def _record_call(self, answer: CallAnswer) -> None:
         self._calls.append(encoded(answer))
-        # Calls that are made after the plugin left are judged only once it has joined again, because until then the
+        # Calls made without the plugin are judged only when it has joined again, because until then the
         # runtime cannot relay their events to it.
         if self.plugin.joined:
             self._heard = len(self._calls)
@@ -333,7 +332,7 @@ def illegal(judged: Judged | None) -> Iterator[Violation]:
 
 
 class ToldNodeSUT(RuntimeNodeSUT):
-    """A node under test whose relayed events are judged against *model* after each step of a test."""
+    """A node under test whose relayed events are judged against *model* after each step."""
 
     def __init__(self, *runtime: Any, **options: Any) -> None:  # noqa: ANN401  (the parameters of the base class)
         self._last: Judged | None = None

@@ -1,8 +1,8 @@
-"""An NRI plugin that only watches: it records the events that it receives and requests no changes.
+"""An NRI plugin that records the events that it receives and requests no changes.
 
-Lines are written by a separate thread, so that the plugin's answers never wait for a disk. If writing falls too far
-behind, the plugin disconnects until everything is written, and is then synchronised again. That way, a recording
-shows wherever lines are missing.
+Lines are written by a separate thread, so that the plugin never waits for a disk. If writing falls too far behind,
+the plugin disconnects until everything is written, and is then synchronised again. The new connection in the
+recording shows that lines may be missing before it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ BEHIND: Final = 50_000  # maximum number of lines that may wait to be written
 
 
 class LineSink(Protocol):
-    """Whatever accepts the lines of a recording, such as a :class:`LineWriter`."""
+    """A receiver of the lines of a recording, such as a :class:`LineWriter`."""
 
     def put(self, line: bytes) -> bool:
-        """Take *line* and return True, or return False if it cannot be taken."""
+        """Accept *line*, or return False if it cannot be accepted."""
 
 
 class LineWriter(Outbox[bytes]):
@@ -53,8 +53,7 @@ class LineWriter(Outbox[bytes]):
 def opened(path: Path) -> BinaryIO | gzip.GzipFile:
     """Open *path* for appending to a recording, which is compressed if its name ends in ``.gz``.
 
-    A compressed file must not exist yet. If the last line of an uncompressed file is incomplete, because its writer
-    was killed, it is terminated first.
+    A compressed file must not exist yet. In an uncompressed file, an incomplete last line is terminated first.
     """
     if path.suffix == ".gz":
         return gzip.open(path, "xb")
@@ -68,7 +67,7 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """The recording plugin's request handlers. *full* is called when *writer* does not accept a line.
+    """Handles the requests to the recording plugin. *full* is called when *writer* does not accept a line.
 
     ``events`` and ``connections`` count what the plugin has received so far.
     """
@@ -81,7 +80,7 @@ class NriRecorder:
         self.connections = 0
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
-        self._open = True  # the synchronisation that follows lists everything
+        self._open = True  # the next synchronisation lists everything
         self.connections += 1
         self._record("Configure", runtime=request.runtime_name, version=request.runtime_version)
         return offered(request)
@@ -106,14 +105,14 @@ class NriRecorder:
         return None
 
     async def shut_down(self) -> None:
-        """Do nothing, because the plugin reacts only to the end of the connection."""
+        """Do nothing, because the plugin waits for the end of the connection."""
 
     def _record(self, event: str, **more: object) -> None:
         if not self._open:
             return
         line = msgspec.json.encode({"ts": time.time_ns(), "event": event, **more})
         if not self._writer.put(line):
-            self._open = False  # write no further lines on this connection, because this line is missing before them
+            self._open = False  # a line is missing now, so write no more lines on this connection
             self._full()
 
 
@@ -133,10 +132,11 @@ async def record(
     ended: asyncio.Event,
     told: Callable[[str], None],
 ) -> NriRecorder:
-    """Record the events of the runtime at the socket *address* until *ended* is set, even across its restarts.
+    """Record the events of the runtime at the socket *address* until *ended* is set.
 
-    *told* is called with messages for the user. Raise :class:`OSError` if the first attempt to connect fails or if
-    writing fails. Raise :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
+    If the runtime restarts, the plugin connects again. *told* is called with messages for the user. Raise
+    :class:`OSError` if the first attempt to connect fails or if writing fails. Raise
+    :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
     """
     full = asyncio.Event()
     recorder = NriRecorder(writer, full.set)
@@ -176,9 +176,9 @@ _T = TypeVar("_T")
 class ToldPlugin:
     """A test plugin that connects to the socket *address* and ignores pods whose name *mine* rejects.
 
-    ``recording`` holds the lines of all tests. ``told`` holds the events of the current test, each paired with the
-    step in ``doing`` when it arrived. Requests named in ``refused`` are answered with an error. Raise
-    :class:`InputError` if nothing listens at *address*.
+    ``recording`` holds the lines of all tests. ``told`` holds the events of the current test, each with the step
+    during which it arrived. Requests named in ``refused`` are answered with an error. Raise :class:`InputError` if
+    nothing listens at *address*.
     """
 
     def __init__(self, address: str, mine: Callable[[str], bool]) -> None:

@@ -22,19 +22,19 @@ from fsm.runtimes.sockets.http2 import (
 
 _UNITS: Final = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
 _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12: "PERMISSION_DENIED"}
-"""Maps each HTTP/2 error code in a stream reset to the gRPC code that clients report for it."""
+"""Maps each HTTP/2 error code of a stream reset to the gRPC code that clients report for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedCall:
     """A call as the runtime received and answered it.
 
-    ``request`` or ``reply`` is ``None`` if the message did not arrive or is not kept. ``start`` and ``end`` are in
-    nanoseconds since the epoch. ``injected`` describes a fault: the error code that the client received in place of
-    the answer, or the name of another fault. ``reached`` is false if the call never got to the runtime.
+    ``request`` or ``reply`` is ``None`` if the message did not arrive or was not kept. ``start`` and ``end`` are in
+    nanoseconds since the epoch. If a fault was injected, ``injected`` is its name or the error code that the client
+    received. ``reached`` is false if the call never reached the runtime.
 
-    The messages of an event stream are reported as such objects too, with an empty ``code``. There, ``start`` is when
-    the stream began, and ``end`` is when the message arrived.
+    Each message of an event stream is also reported as such an object, with an empty ``code``. Its ``start`` is the
+    beginning of the stream, and its ``end`` is the time of arrival.
     """
 
     method: str
@@ -65,9 +65,9 @@ class Stream:
 class PassingCalls:
     """Follows the calls on a connection by reading the frames of both directions.
 
-    *ended* is called with each call that has ended. *wanted* selects the methods whose messages are kept, and *each*
-    those for which every message of the answer is reported. ``goes`` becomes true when the runtime announces that it
-    is going to close the connection.
+    *ended* is called with each call that has ended. *wanted* selects the methods whose messages are kept. *each*
+    selects the methods whose every response message is reported. ``goes`` becomes true when the runtime announces
+    that it will close the connection.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class PassingCalls:
                 stream.start, stream.asked = now, True
             stream.request.add(part.payload())
         elif part.kind == RST_STREAM:
-            # The timeout that a client sends may be longer than the client's own timeout, because gRPC's C++ library
+            # The timeout on the wire may be longer than the client's own timeout, because gRPC's C++ library
             # rounds it up to three digits and to milliseconds.
             late = stream.timeout is not None and now - stream.start >= stream.timeout * 99 // 100 - 10**6
             self.end(part.stream, now, code="DEADLINE_EXCEEDED" if late else "CANCELED")

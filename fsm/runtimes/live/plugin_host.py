@@ -1,11 +1,10 @@
 """Run one NRI plugin under test against a simulated runtime, step by step.
 
-The plugin is either a command, started the way runtimes start plugins, or a program that connects to a socket by
-itself. Whatever it does wrong raises :class:`~fsm.sut.BrokenError` with a text such as *the plugin has closed its
-connection*.
+The plugin is either started as a command, in the way that runtimes start plugins, or connects to a socket by itself.
+Any violation by the plugin raises :class:`~fsm.sut.BrokenError`.
 
-Users may supply a check of their own, which receives each answer of the plugin and describes the error in it, if
-there is one. It sees pods, containers and answers as plain data with the field names of NRI messages.
+Users may supply a check of their own, which receives each answer of the plugin and describes any error in it. The
+check sees pods, containers and answers as plain data with the field names of NRI messages.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ from fsm.sut import BrokenError
 class Inventory:
     """The pods and containers of the simulated runtime, by id.
 
-    ``shown`` holds the ids that a plugin is told about when it is synchronised, and ``stopped`` those of stopped
-    pods. ``gone`` maps the ids of removed containers to their names. ``asked`` holds the updates that the plugin has
-    requested without an event. ``wrong`` describes its first invalid request, if any.
+    ``shown`` holds the ids that a plugin is told about when it is synchronised, and ``stopped`` holds the ids of
+    stopped pods. ``gone`` maps the ids of removed containers to their names. ``asked`` holds the updates that the
+    plugin has requested without an event. ``wrong`` describes its first invalid request, if any.
     """
 
     pods: dict[str, nri.PodSandbox] = field(default_factory=dict)
@@ -85,7 +84,8 @@ class Inventory:
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
         """Return the *updates* that are invalid, and describe the first of them in ``wrong``.
 
-        A container cannot be updated if it does not exist, nor while it is being created, as *creating* is.
+        Only an existing container can be updated. The container *creating* is still being created, so it cannot be
+        updated either.
         """
         failed = []
         for update in updates:
@@ -142,7 +142,7 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """A user's checker for the answers that a plugin gives on one connection.
+    """A user's checker for the answers of a plugin on one connection.
 
     The factory given as :option:`--answers` creates it from the pods and containers with which the plugin was
     synchronised.
@@ -203,12 +203,12 @@ os.execvp(command[0], command)
 """
 """Python program that replaces itself with the plugin.
 
-A shell script is not used, because some shells support only ten file descriptors.
+It is not a shell script, because some shells support only ten file descriptors.
 """
 
 
 class PluginHost:
-    """Hosts one plugin under test.
+    """Runs a plugin under test and connects it to a simulated runtime.
 
     Args:
         where: The command that starts the plugin, or the address of the socket to which the plugin connects.

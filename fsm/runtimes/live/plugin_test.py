@@ -1,8 +1,8 @@
 """Test an NRI plugin by sending it events in every order that the plugin contract allows.
 
-The machine plays the part of the runtime, whose outputs at each step are relayed to the plugin. Tests can therefore
-be planned and shrunk as for any other SUT, but only the plugin can fail. It does so by answering too late or with an
-error, by disconnecting, or by requesting an update of a container that does not exist.
+The machine plays the part of the runtime, and its outputs are relayed to the plugin. Tests can therefore be planned
+and shrunk as for any other SUT, but only the plugin can fail. A plugin fails if it answers too late or with an error,
+disconnects, or requests an update of a container that does not exist.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ STATES: Final = {
     "cut-short": nri.CONTAINER_STOPPED,
     "stopped": nri.CONTAINER_STOPPED,
 }
-"""Maps container states of the model to those of NRI messages. Any other state leaves the message unchanged."""
+"""Maps container states of the model to those of NRI messages. Other states do not change the message."""
 
 
 class PluginSUT:
-    """An NRI plugin under test. *where* is its command, or the address of the socket to which it connects.
+    """An NRI plugin as a SUT. *where* is its command, or the address of the socket to which it connects.
 
     *machine* models the events that a plugin receives. A reconnection takes place only when the next event is due.
     """
@@ -57,7 +57,7 @@ class PluginSUT:
         self._begin()
         try:
             self._host.connect()
-        except BaseException as error:  # including an interrupt
+        except BaseException as error:  # includes KeyboardInterrupt
             self._host.close()
             if not isinstance(error, BrokenError):
                 raise
@@ -83,7 +83,7 @@ class PluginSUT:
         self._pod: nri.PodSandbox | None = None
         self._containers: dict[str, nri.Container] = {}
         self._inventory_before: Inventory | None = None
-        """The inventory at the time when a new connection became due, or ``None`` if no connection is due."""
+        """The inventory at the time when a reconnection became due, or ``None`` if none is due."""
 
     def close(self) -> None:
         self._host.close()
@@ -188,7 +188,7 @@ class PluginSUT:
                 there.stopped.add(its_pod.id)
             elif name == "RemovePodSandbox":
                 there.pods.pop(its_pod.id, None)
-                for each in tuple(there.containers.values()):  # the runtime removes them with their pod
+                for each in tuple(there.containers.values()):  # the runtime removes containers with their pod
                     there.remove(each)
                 self._pod = None
             return
@@ -201,7 +201,7 @@ class PluginSUT:
 
 
 def _states(shown: str) -> dict[str, str]:
-    """Return the state of each part that has left its initial state.
+    """Return the states of all parts that have left their initial states.
 
     >>> _states("pod running, container.1 cut-short"), _states("the beginning")
     ({'pod': 'running', 'container.1': 'cut-short'}, {})

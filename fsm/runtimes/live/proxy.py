@@ -1,7 +1,7 @@
-"""A proxy between clients and a runtime, which forwards bytes unchanged and reports each call once it has ended.
+"""A proxy between clients and a runtime, which forwards bytes unchanged and reports each call when it has ended.
 
-Each client connection is paired with one to the runtime. When the runtime closes its end, the proxy closes the
-client's too, so a client notices that the runtime is gone just as it would without the proxy.
+Each client connection has its own connection to the runtime. When the runtime closes that connection, the proxy
+closes the client's too, so that the client notices the loss as it would without the proxy.
 """
 
 from __future__ import annotations
@@ -73,10 +73,9 @@ class _Side(asyncio.Protocol):
 
 
 class Relay:
-    """Forwards data between a client of *proxy* and the runtime, on a connection of its own.
+    """Forwards data between a client of *proxy* and the runtime, on a separate connection.
 
-    Data that cannot be decoded is still forwarded, unless there are fault *rules*; in that case, both connections are
-    closed.
+    Data that cannot be decoded is still forwarded. If there are fault *rules*, however, both connections are closed.
     """
 
     def __init__(self, proxy: Proxy, rules: FaultRules | None) -> None:
@@ -179,9 +178,9 @@ _STEPS: Final = 8  # event loop iterations for refusing a newly accepted connect
 class Proxy:
     """Forwards data between the clients of *listener* and the runtime at the socket *path*.
 
-    *ended* is called with each call that has ended. It must not block. It is also called, with a call that has no
+    *ended* is called with each call that has ended, and must not block. It is also called, with a call that has no
     method, whenever the runtime cannot be reached or closes a connection. *say* is called with messages for the user,
-    which are not repeated.
+    and never twice with the same message.
     """
 
     def __init__(
@@ -204,7 +203,7 @@ class Proxy:
         self._away = False
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
-        """Forward data until *stop* is set. Then accept no more connections, and end within about *grace* seconds."""
+        """Forward data until *stop* is set. After that, calls in progress have about *grace* seconds to end."""
         acceptor = Acceptor(self._listener, self._accept_client, self._say)
         try:
             await stop.wait()

@@ -1,9 +1,9 @@
-"""A test's session with a runtime: its connection, shared directory and events, and whatever it creates.
+"""A test's session with a runtime: its connection, its shared directory, its events, and everything that it creates.
 
 Everything that a session creates in the runtime has a label that identifies the test run. A session begins by
-removing what killed runs have left behind. It ends by removing everything that it has created itself, including
-entities whose ids were lost with a reply. It also looks for leftovers of killed runs once more, because a runtime may
-complete a creation long after its caller was killed.
+removing what killed runs have left behind, and ends by removing what it has created. The final removal includes
+entities whose ids were lost with a reply. It also repeats the search for leftovers, because a runtime may complete a
+creation long after its caller was killed.
 """
 
 import atexit
@@ -34,16 +34,16 @@ from fsm.sut import BrokenError
 from fsm.trace import Line, Observation
 
 KEY: Final = "io.container-fsm.run"
-"""Key of the label on everything that a test creates in a runtime. The value of the label is a :class:`RunLabel`."""
+"""Key of the label that identifies the test run. Its value is a :class:`RunLabel`."""
 
 NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
 _STARTED: Final = 19  # index of the start time in ``/proc/PID/stat``, counted from the field after the command name
 
 
 class RunLabel(NamedTuple):
-    """Identifies a test run, by the number and start time of its process, its PID namespace and the boot id.
+    """Identifies a test run by its process, PID namespace and boot.
 
-    ``started`` is in clock ticks since the boot.
+    ``started`` is the start time of the process, in clock ticks since the boot.
     """
 
     boot: str
@@ -77,7 +77,7 @@ def read(text: str) -> RunLabel | None:
 
 
 def ended(label: RunLabel) -> bool:
-    """Tell whether the run has certainly ended, because it began before this boot or its process is gone.
+    """Tell whether the run has certainly ended, because its boot or its process has ended.
 
     A process in another PID namespace cannot be seen, so its run does not count as ended.
     """
@@ -126,7 +126,7 @@ _ENDING: Final = 5.0  # number of seconds within which a closed stream ends
 class EventWatch:
     """Checks the container events of the runtime at *address*, if it supports GetContainerEvents.
 
-    Set *shared* for a runtime that sends each event to only one of its clients. Missing events are then not reported,
+    Set *shared* if the runtime sends each event to only one of its clients. Missing events are then not reported,
     because another client may have received them.
     """
 
@@ -185,12 +185,12 @@ class EventWatch:
 
 
 HOST: Final = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)
-"""Namespaces of test pods: the host network, which needs no setup, and separate PID namespaces, as in Kubernetes."""
+"""Namespaces of test pods. The host network needs no setup, and the PID namespaces are separate, as in Kubernetes."""
 
 LOOK: Final = 0.002  # number of seconds between two checks of a condition that a test waits for
 
 _IMAGES: Final = "localhost/container-fsm-run:"
-"""Prefix of the names of the images that test runs import. The label of the run follows it."""
+"""Prefix of the names of imported images. The label of the run follows it."""
 
 _LISTED: Final = 20.0  # number of seconds within which CRI lists an imported image
 _ROUNDS: Final = 5  # maximum number of attempts to remove leftovers
@@ -209,7 +209,7 @@ def wait(done: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
-    """Move *folder* away while the context lasts. With *blocked*, it cannot be recreated in the meantime."""
+    """Move *folder* away while the context lasts. If *blocked* is true, a new one cannot be created in its place."""
     elsewhere = folder.with_name(f"{folder.name}.away")
     folder.rename(elsewhere)
     try:
@@ -222,9 +222,9 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 
 
 class RuntimeSession:
-    """A test's session with the runtime at *address*, in which each call may take *timeout* seconds.
+    """A test's session with the runtime at *address*, with a limit of *timeout* seconds for each call.
 
-    Containers use *image*, which defaults to a busybox image that is imported if the runtime does not have one.
+    Containers use *image*. By default, this is a busybox image, which is imported if the runtime does not have one.
     *seen* is called with the answer to each call. Raise :class:`InputError` if there is no runtime or no image.
     """
 
@@ -253,7 +253,7 @@ class RuntimeSession:
         # containerd 1.x sends each event to only one client.
         shared = self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
         self.events = EventWatch(address, timeout=self.timeout, shared=shared)
-        atexit.register(self.close)  # in case the caller does not close the session
+        atexit.register(self.close)  # the caller may not close the session
 
     def _count_call(self, answer: CallAnswer) -> None:
         self.calls += 1
@@ -312,7 +312,7 @@ class RuntimeSession:
         return pod, answer.message.pod_sandbox_id
 
     def answered(self, answer: CallAnswer) -> CallAnswer:
-        """Pass on *answer*, but raise :class:`BrokenError` if the runtime was unavailable or timed out."""
+        """Return *answer*, or raise :class:`BrokenError` if the runtime was unavailable or timed out."""
         seconds = (answer.end - answer.start) / 1e9
         if answer.code == "UNAVAILABLE" or (answer.code == "DEADLINE_EXCEEDED" and seconds >= self.timeout):
             raise BrokenError(f"{answer.op} was answered {answer.code} after {seconds:.1f} s: {answer.detail}")

@@ -1,4 +1,7 @@
-"""Create the SUTs for real runtimes. There is a SUT for each shipped model whose calls a CRI client can make."""
+"""Create the SUTs for real runtimes.
+
+There is a SUT for each shipped model whose calls a CRI client can make.
+"""
 
 import shlex
 import subprocess
@@ -38,10 +41,10 @@ _SUTS: Final[Mapping[str, tuple[type[EntitySUT], type[KilledSUT]]]] = {
 
 
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
-    """Return a function that creates the SUT that *asked* describes, in the runtime at the address ``asked.rest``.
+    """Return a function that creates the SUT for *asked*, in the runtime at the address ``asked.rest``.
 
     *seen* is called with the answer to each call. Raise :class:`InputError` if a CRI client cannot make the calls of
-    the machine in *asked*.
+    the machine.
     """
     machine, options = asked.machine, asked.options
     if options.get("nri") and machine.name == NODE:
@@ -100,12 +103,12 @@ def confirmed(
     *,
     record: str | None = None,
 ) -> tuple[Failure, ...]:
-    """Repeat each of *failures* on a new SUT, and note in how many repetitions it occurs again.
+    """Repeat each failure on new SUTs, and note how often it occurs again.
 
     Failures without a trace are returned unchanged.
 
     Args:
-        make: Creates a SUT. The SUT calls the argument, unless it is ``None``, with the answer to each call.
+        make: Creates a SUT. If its argument is not ``None``, the SUT calls it with the answer to each call.
         machine: The machine of the test, with its profile applied.
         failures: The failures to repeat.
         record: A file for the calls of the first repetition. The events relayed to a plugin go to a second file,

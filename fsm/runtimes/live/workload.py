@@ -1,7 +1,7 @@
 """Build images for containers under test from a static binary, and import them into containerd.
 
-Nothing is downloaded, and the same binary yields exactly the same image on every machine. What a container runs is up
-to the caller.
+Nothing is downloaded, and the same binary yields the same image on every machine. The caller decides what a container
+runs.
 """
 
 import hashlib
@@ -21,14 +21,14 @@ from fsm.errors import InputError, reason, refused
 
 WORKLOAD: Final = "localhost/container-fsm-workload:1"
 PAUSE: Final = "localhost/container-fsm-pause:1"
-"""Name of the image that keeps a pod alive if containerd is configured to use it.
+"""Name of the image that containerd uses for keeping a pod alive, if it is configured to do so.
 
-The option of containerd is ``sandbox_image`` before version 2.0, and ``pinned_images.sandbox`` from 2.0 on.
+The option is ``sandbox_image`` before containerd 2.0, and ``pinned_images.sandbox`` from 2.0 on.
 """
 
 BINARY: Final = Path("/bin/busybox")
 APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch", "true")
-"""Commands in the folder ``/bin`` of an image. They are links to the binary, as busybox expects."""
+"""Commands in the folder ``/bin`` of an image, as links to the binary."""
 
 NAMESPACE: Final = "k8s.io"  # containerd namespace of CRI's images and containers
 
@@ -50,9 +50,9 @@ _CODE: Final = "FSM601"
 def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) -> bytes:
     """Return an OCI archive with one image for each of *names*.
 
-    Each image contains *binary* as ``/bin/busybox``, with links for its commands, and sleeps by default. Each image
-    has a different id, so that it can be removed without the others. Raise :class:`InputError` if *binary* cannot be
-    read, is not a static 64-bit ELF file, or is for an unknown architecture.
+    Each image contains *binary* as ``/bin/busybox``, with links for its commands, and sleeps by default. The images
+    have different ids, so that each can be removed separately. Raise :class:`InputError` if *binary* cannot be read,
+    is not a static 64-bit ELF file, or is for an unknown architecture.
     """
     try:
         data = binary.read_bytes()

@@ -31,6 +31,6 @@ SERVE: Final = DomainCommand(
 
 
 def say(command: str, what: str) -> None:
-    """Print *what* to standard error, prefixed with the name of the *command*. Failures to print are ignored."""
+    """Print *what* to standard error, after the name of the *command*. Errors in printing are ignored."""
     with suppress(OSError):
         click.echo(f"fsm {command}: {visible(what)}", err=True)

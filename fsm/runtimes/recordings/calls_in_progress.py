@@ -1,9 +1,8 @@
 """Track the calls in progress while a plugin receives events, and find events that no call can have caused.
 
-A call that its caller has given up may still relay each of its events once. Normally, a call relays only events about
-the entity that it names. A creation whose id never reached the caller is different: it relays events about one entity
-that is not known. Which ids were returned is clear only at the end of the recording, when each remaining creation is
-matched with an entity.
+If a caller gives up a call, the call may still relay each of its events once. A call relays only events about the
+entity that it names. The entity of a creation is unknown if its id never reached the caller. At the end of the
+recording, each such creation is therefore matched with an entity.
 """
 
 from collections import Counter, defaultdict
@@ -36,16 +35,15 @@ _CAUSES: Final = {
 }
 """Maps each event to the calls that may relay it.
 
-A creation or start that fails may also relay a stop and a removal.
+If a creation or start fails, it may also relay a stop and a removal.
 """
 
 
 class Asked(NamedTuple):
     """The request of a call.
 
-    ``order`` is the request's position among all recorded points. ``connection`` is the plugin's connection at that
-    time, counted from 1, or 0 if there was none. A creation that returned no id relays nothing after the time
-    ``until``.
+    ``order`` is the position of the request in the recording. ``connection`` is the number of the plugin's connection
+    at that time, or 0 if there was none. A creation that returned no id relays no events after the time ``until``.
     """
 
     at: int
@@ -56,7 +54,7 @@ class Asked(NamedTuple):
 
 
 class Received(NamedTuple):
-    """An event that the plugin received, caused by a call that names one of the entities in ``among``."""
+    """An event that the plugin received. Its call must have named one of the entities in ``among``."""
 
     at: int
     line: Line
@@ -66,16 +64,16 @@ class Received(NamedTuple):
 
 @dataclass(slots=True)
 class CallsInProgress:
-    """Keeps track of the calls in progress and those that their callers gave up, by name and entity.
+    """Keeps track of the calls in progress and of the calls that were given up.
 
     ``failed`` maps each event to the positions in the recording at which relaying it failed.
     """
 
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     over: defaultdict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
-    """Maps a call, by name and entity, to what it may still relay although it is over.
+    """Maps the name and entity of a call that is over to the events that it may still relay.
 
-    Each item has the position at which the call began and the event that may follow, or "" for any of its events.
+    Each item is the position at which the call began and the name of the event, or "" for any event.
     """
     _asked: dict[tuple[str, str], list[Asked]] = field(default_factory=dict)
     _spent: set[tuple[str, ...]] = field(default_factory=set)
@@ -93,9 +91,9 @@ class CallsInProgress:
             self._asked.setdefault((call, each), []).append(asked)
 
     def ended(self, seen: Observation, entity: str, *, at: int, line: Line) -> Asked | None:
-        """Record that *seen* ends a call on *entity*, and return the call's request if it was recorded.
+        """Record that *seen* ends a call on *entity*, and return the request of the call if it was recorded.
 
-        If several requests match, the one on *line* is preferred to the oldest one.
+        If several requests match, the request on *line* is preferred, and otherwise the oldest.
         """
         which = (seen.event, entity)
         asked = self._asked.get(which)
@@ -124,7 +122,7 @@ class CallsInProgress:
         return not any(entity in entities for _, entity in self._asked)
 
     def interrupted(self, at: int, *, gap: bool) -> None:
-        """Forget the calls in progress, because the runtime has restarted or (with *gap*) lines are missing."""
+        """Forget the calls in progress, after a restart or where lines are missing (*gap*)."""
         for which, creations in self._vain.items():
             self._vain[which] = [creation._replace(until=min(creation.until, at)) for creation in creations]
         self._asked.clear()
@@ -137,11 +135,10 @@ class CallsInProgress:
         self._gap = self._gap or gap
 
     def is_excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
-        """Tell whether there is an excuse for a successful call that did not relay *output*.
+        """Tell whether a call may have succeeded without relaying *output*.
 
-        The first excuse is a failed relay at a time when the call was in progress; each excuses only one call. The
-        second is a call that was given up: if it stopped or removed the entity without relaying that, no later call
-        relays it either.
+        This is possible if a relay failed while the call was in progress, which can excuse only one call. It is also
+        possible if a call that was given up has already stopped or removed the entity.
         """
         failed = next((each for each in self.failed[output] if asked.order < each), None)
         if failed is not None:
@@ -156,10 +153,10 @@ class CallsInProgress:
     def _late_relays(
         self, calls: Collection[tuple[str, str]], entity: str, output: str
     ) -> list[tuple[int, tuple[str, ...]]]:
-        """Return those of *calls* that are over but may still relay *output*.
+        """Return the calls that are over but may still relay *output*.
 
-        Each comes with the position at which it began, and with the key to add to ``_spent`` once the output has been
-        relayed.
+        Each is returned as the position at which it began and the key to add to ``_spent`` once it has relayed the
+        output.
         """
         late = [
             (began, (*which, str(number), what, entity, output))
@@ -172,8 +169,8 @@ class CallsInProgress:
     def relayed(self, event: Received, *, judged: bool, returned: bool) -> tuple[bool, int | None]:
         """Tell whether a call in progress may have caused *event*, and where the earliest possible cause began.
 
-        With *judged*, an event that no call can have caused is kept for :meth:`alone`. *returned* is true if a caller
-        received the id of the entity.
+        If *judged* is true, :meth:`alone` will report an event that no call can have caused. *returned* is true if a
+        caller received the id of the entity.
         """
         seen = event.seen
         which = [(cause, each) for cause in _CAUSES.get(seen.output, ()) for each in event.among if each]
@@ -193,9 +190,8 @@ class CallsInProgress:
     def alone(self, end: int, *, late: bool) -> Iterator[Received]:
         """Yield the events that no recorded call can have caused.
 
-        With *late*, calls are recorded only when they end. If such calls overlap, the causes of events near the *end*
-        of the recording may be missing from it. Events within twice the duration of the longest call are therefore
-        skipped.
+        *late* means that calls are recorded only when they end. The causes of events near the *end* of the recording
+        may then be missing. Events within twice the duration of the longest call are therefore skipped.
         """
         unended = late and self._overlap
         made, relayed = self._match_creations(), set[tuple[str, str]]()
@@ -208,9 +204,9 @@ class CallsInProgress:
                 yield event
 
     def _match_creations(self) -> dict[tuple[str, str], Asked]:
-        """Pair each entity whose id no caller received with a creation that was in progress at its first event.
+        """Match each entity whose id no caller received with a creation that was in progress at its first event.
 
-        Of several such creations, the one that ended first is chosen.
+        If there are several such creations, the one that ended first is chosen.
         """
         left = {which: sorted(creations, key=lambda each: each.until) for which, creations in self._vain.items()}
         found: dict[tuple[str, str], Asked] = {}

@@ -1,22 +1,21 @@
 """Combine the events that a plugin received and the calls of the same run into one recording.
 
-Before a call succeeds, a connected plugin receives all events that the call must relay. So the success of a call is
-an observation of its own: one of the signals in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. A success counts
-only if the plugin was connected during the whole call. Recordings do not show this directly, because disconnections
-are not recorded and events may arrive late. Therefore a success is kept until one of the following happens:
+Before a call succeeds, a connected plugin receives all events that the call must relay. The success is therefore an
+observation too: one of the signals in :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. It counts only if the
+plugin was connected during the whole call. Recordings do not show this directly, because disconnections are not
+recorded and events may arrive late. Therefore a success is kept until one of the following happens:
 
 - The plugin receives, on the same connection, an event of a call that began after the success. Then the plugin was
   connected, and the success counts. If no call was given up recently, an event of any call in progress is sufficient.
 - The plugin connects again. Then the success does not count.
 - The recording ends. Then the plugin is assumed to have been connected, unless it missed an event after its last one.
 
-containerd's log shows which relays failed because a caller had given up its call. Each such line explains one missing
-event of one call that was in progress at that time.
+If a caller gives up a call, the relay of its events may fail. containerd logs this, and each such line explains one
+missing event of one call in progress.
 
-Only calls relay events, except for the exits of containers. If an event was received while no call that relays it was
-in progress, it is reported at the end as :data:`fsm.runtimes.recordings.nri_events.UNASKED`. It is reported only if a
-recorded call names the entity or its pod, and if no call before the first line or after the last line can have caused
-it.
+Except for the exits of containers, only calls relay events. An event without a suitable call is reported at the end
+as :data:`fsm.runtimes.recordings.nri_events.UNASKED`. This requires that a recorded call names the entity or its pod,
+and that no call outside the recording can have caused the event.
 
 Files from different runs are rejected (see :mod:`fsm.runtimes.recordings.calls_in_progress`).
 """
@@ -50,7 +49,7 @@ _ENDS: Final = frozenset(call for _, call in SUCCEEDS)
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer", "removal-succeeds"})
 _MAY_END: Final = {POD: ("StopPodSandbox", "RemovePodSandbox"), CONTAINER: ("StopContainer", "RemoveContainer")}
 _QUIET: Final = 2_000_000_000
-"""Number of nanoseconds for which a call may continue, and close a plugin, after its caller gave it up."""
+"""Number of nanoseconds for which a call may continue after its caller gave it up."""
 
 
 class RecordedPoint(NamedTuple):
@@ -60,7 +59,7 @@ class RecordedPoint(NamedTuple):
 
 
 _Waiting: TypeAlias = tuple[Line, Observation, int]
-"""A line, its observation, and the position at which the plugin must have been connected, or 0."""
+"""A line, its observation, and the position at which the plugin must have been connected (0 if it need not be)."""
 
 
 class _Known(NamedTuple):
@@ -79,7 +78,7 @@ class _Known(NamedTuple):
 def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
     """Open the NRI events in *name* together with *calls*, the CRI calls or containerd log of the same run.
 
-    Raise :class:`InputError` if a file cannot be opened, or if *calls* does not contain calls.
+    Raise :class:`InputError` if a file cannot be opened, or if *calls* contains no calls.
     """
     check_calls(calls)
     notes = Notes()
@@ -146,7 +145,7 @@ def _batches(
 
 @dataclass(slots=True, kw_only=True)
 class CombinedReader:
-    """Turns points, sorted by time, into observations. ``late`` means that calls are recorded only when they end."""
+    """Converts points, sorted by time, to observations. ``late`` means that calls are recorded only when they end."""
 
     events: NriEventReader
     late: bool
@@ -156,7 +155,7 @@ class CombinedReader:
     _there: bool = False
     _connected: int = 0  # position of the latest point at which the plugin was certainly connected
     _given_up: int = -_QUIET
-    """When a caller last gave up a call. The runtime may close the plugin if the call waited for it."""
+    """The last time at which a caller gave up a call. The runtime may close the plugin afterwards."""
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -300,7 +299,7 @@ class CombinedReader:
         elif seen.reply == "ok":
             since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in lacks]
             if seen.event == "UpdateContainerResources":
-                # Each update relays its own events, so these events must not count for the next update.
+                # Every update relays its own events. These events must not count for the next update.
                 self._received[seen.entity] = [event for event in received if event not in since]
             lacks = [each for each, it in zip(lacks, since, strict=True) if it is None]
         if at - self._given_up <= _QUIET:
@@ -318,7 +317,7 @@ class CombinedReader:
                 yield from _maybe_observations(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """Yield the successes that are still held back, and then the events that no call has caused.
+        """Yield the remaining successes, and then the events that no call has caused.
 
         The successes are dropped if the plugin may have been disconnected.
         """

@@ -8,11 +8,10 @@ The rules are:
 - The exit event of a container is not sent by a call. It is sent at some time after the start of the container and
   before the end of its removal.
 
-The rules are not applied to a pod or container whose creation is not recorded, on which a call was given up, or whose
-id may abbreviate several ids. Missing events are not reported while more than one stream is open, or shortly
-afterwards. The reason is that containerd 1.7 sends each event to only one stream, possibly to a stream that has hung
-up. No event counts as missing after the last event of a stream. An event without a call is not reported near the end
-of the recording, if a call that sends it may still be in progress there.
+The rules do not apply to an entity whose creation is not recorded, whose id is ambiguous, or on which a call was
+given up. Missing events are not reported while more than one stream is open, or shortly afterwards, because
+containerd 1.7 sends each event to only one stream. No event counts as missing after the last event of a stream. Near
+the end of the recording, an event without a call is not reported, because its call may still be in progress.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ MISSING: Final = "event-is-missing"
 DISORDERED: Final = "event-out-of-order"
 
 KINDS: Final = {f"event of a {each}": each for each in (CONTAINER, POD)}
-"""Maps the kinds used in findings about events, which no machine has, to the kinds of entity."""
+"""Maps the kinds in findings about events to the kinds of entity. No machine has these kinds."""
 
 _SENDS: Final = {"StartContainer": STARTED, "RemoveContainer": DELETED, "RemovePodSandbox": DELETED}
 SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})  # calls that send events
@@ -47,17 +46,14 @@ _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
 _SURE: Final = 2
 """Number of consecutive events on one stream that prove that no other stream is open.
 
-If there were another stream, it would have received one of them.
+Another stream would have received one of them.
 """
 
 _EARLY: Final = 16  # maximum number of events to keep for an entity whose creation has not ended
-_EXIT: Final = 10 * 1_000_000_000  # maximum time in nanoseconds for handling an exit that a call waited for
+_EXIT: Final = 10 * 1_000_000_000  # maximum time in nanoseconds for handling an exit
 
 _MOST: Final = 8_192
-"""Number of pods and containers to keep before the oldest are forgotten.
-
-Removed ones may take up at most one eighth of this number.
-"""
+"""Maximum number of pods and containers to keep. At most one eighth of them are removed ones."""
 
 _LEAST: Final = 1_000_000_000  # assumed maximum duration of a call in nanoseconds, if all recorded calls are shorter
 
@@ -73,7 +69,10 @@ class ToldEvent(NamedTuple):
 
 
 class EventCall(NamedTuple):
-    """The beginning or end of a call. ``answer`` tells whether the call succeeds; ``None`` means unknown."""
+    """The beginning or end of a call.
+
+    ``answer`` tells whether the call succeeds. It is ``None`` if that is unknown.
+    """
 
     op: str
     id: str
@@ -109,10 +108,10 @@ class _Entity:
 
 @dataclass(slots=True, kw_only=True)
 class EventJudge:
-    """Checks events against calls, which must be passed to it in order of time.
+    """Checks events against calls. Both must be passed to it in order of time.
 
-    :meth:`told` takes an event, :meth:`asked` the beginning of a call, and :meth:`replied` its end. Among things with
-    the same time, events come first.
+    :meth:`told` takes an event, :meth:`asked` the beginning of a call, and :meth:`replied` its end. If the times are
+    equal, events come first.
     """
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
@@ -176,8 +175,8 @@ class EventJudge:
             entity.started = event.at
         if event.type == STOPPED:
             entity.stopped = True
-            # The event may come after the removal of the container, because a removal that waits for the exit
-            # continues while the runtime sends the event. So the event may already count as missing.
+            # The exit event may come after the removal of the container, because the removal
+            # continues while the runtime sends the event. The event may therefore already count as missing.
             come = (event.entity, STOPPED)
             self._lacking = [finding for finding in self._lacking if (finding[1].entity, finding[1].output) != come]
             began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost

@@ -1,9 +1,8 @@
 """Read a log of containerd as a trace of requests, replies, exits and restarts.
 
-containerd logs a request and its outcome on separate lines, both of which it writes during the call. The call
-therefore takes effect between the two. Some calls log their requests only at debug level; if such a call fails, it
-becomes an observation in phase *answered*, without a request. An exit is logged when containerd notices it, before
-the record of the container changes.
+containerd logs a request and its outcome on separate lines, and the call takes effect between the two. Some calls log
+their requests only at debug level. If such a call fails, the trace has an observation in phase *answered* without a
+request. An exit is logged before the state of the container changes.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ RELEVANT: Final = re.compile(
     rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot|"
     rb"panic: |fatal error: |\"MESSAGE\" ?: ?\["
 )
-"""Matches every line of a log that may be relevant, which most lines are not."""
+"""Matches every line of a log that may be relevant. Most lines are not."""
 _CALL: Final = re.compile(r'^(\w+) for "([^"]*)"(.*)', re.DOTALL)
 _REMOVED_POD: Final = re.compile(r'^RemovePodSandbox "([^"]*)" returns successfully')
 _RUN: Final = re.compile(r"^RunPod[Ss]andbox for ")
@@ -56,7 +55,7 @@ _UNRELAYED: Final = {
     "NRI sandbox stop notification failed": "StopPodSandbox",
     "NRI pod removal notification failed": "RemovePodSandbox",
 }
-"""Maps the log messages about failed relays, which do not make the call fail, to the events that were not relayed."""
+"""Maps the log messages about failed relays to the events that were not relayed. The calls need not fail."""
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
 CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
 _BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
@@ -70,13 +69,13 @@ _LOGGED: Final = frozenset(
         "UpdateContainerResources",
     }
 )
-"""Calls on existing entities that log their requests at the same level as their successes."""
+"""Calls on existing entities whose requests and successes are logged at the same level."""
 _UNLOGGED: Final = (POD_CALLS | CONTAINER_CALLS) - _LOGGED - MAKES
 _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
 _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |with |stats|status)")
 _FAILED: Final = re.compile(r"^ failed\b")
 DOUBTFUL: Final = 64
-"""Number of replies before a crash to doubt, because a handler that panics still logs a successful return."""
+"""Number of replies before a crash that are in doubt, because a handler that panics still logs success."""
 _CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
 _NAMED: Final = 65_536  # maximum number of containers and pods whose names are kept
 NO_EVENT: Final = "lines without a lifecycle event"
@@ -87,8 +86,8 @@ UNKNOWN_EXITS: Final = "exits of unknown containers or pods"
 class Log:
     """Converts the lines of one log to observations.
 
-    With ``as_called``, only the entities that a call names are observed, and a failed relay to a plugin becomes a
-    lost output without an entity. ``names`` maps ids to the names by which users may refer to an entity: ``NAME``
+    If ``as_called`` is true, only the entities that a call names are observed, and a failed relay to a plugin becomes
+    a lost output without an entity. ``names`` maps ids to the names by which users may refer to an entity: ``NAME``
     itself, and ``NAMESPACE/NAME`` for a pod or ``POD/NAME`` for a container. Only the most recent entities are kept.
     """
 
@@ -236,7 +235,7 @@ class Log:
     def _exit_observations(self, exit_event: re.Match[str], found: Entry) -> Sequence[Observation]:
         entity, process = exit_event["entity"], exit_event["process"]
         if process and process != entity:
-            return ()  # the process of an Exec call, not the main process of the container
+            return ()  # an Exec process, not the container's main process
         what = (exit_event["what"] or "").strip()
         pod = what.startswith("sandbox") or exit_event["pod"] is not None
         of = POD if pod else CONTAINER if what == "container" or self.as_called else self.joiner.kind(entity)

@@ -1,8 +1,7 @@
 """Parse log lines and error texts of containerd.
 
-containerd writes its log as logfmt or JSON, and journald, syslog and log collectors wrap each line in formats of
-their own. This module extracts the message, timestamp and error from such a line, and the code and state from the
-text of an error.
+containerd writes its log as logfmt or JSON. journald, syslog and log collectors wrap each line in their own formats.
+This module extracts the message, timestamp and error from such a line, and the code and state from an error text.
 """
 
 import re
@@ -85,12 +84,12 @@ def _with_fields(message: str, at: str, fields: str) -> Entry:
 
 
 def unescaped(text: str) -> str:
-    r"""Resolve the escapes in *text*, which is the content of a quoted Go string.
+    r"""Resolve the escape sequences in *text*, the content of a quoted Go string.
 
     >>> unescaped(r'StopContainer for \"c1\"\n')
     'StopContainer for "c1"\n'
     """
-    if text.count("\\") == text.count('\\"'):  # nearly all messages contain no other escape sequences
+    if text.count("\\") == text.count('\\"'):  # nearly all messages have no other escapes
         return text.replace('\\"', '"')
     return _ESCAPE.sub(_unescape, text)
 
@@ -143,7 +142,7 @@ def capitals(code: str) -> str:
 
 
 def meant(code: str, text: str) -> str:
-    """Return *code*, or the code of the context error in *text*, because a wrapped context error loses its code.
+    """Return *code*, or the code of the context error in *text* if *code* is ``UNKNOWN``.
 
     >>> meant("UNKNOWN", "failed to kill container: context canceled: unknown")
     'CANCELED'
@@ -155,7 +154,7 @@ def meant(code: str, text: str) -> str:
 
 
 def met(text: str, *, pod: bool) -> str:
-    """Return the state of the entity that an error *text* names, or an empty string if it names none.
+    """Return the state that an error *text* names, or an empty string if it names none.
 
     >>> met("failed to exec in container: container is in CONTAINER_EXITED state", pod=False)
     'CONTAINER_EXITED'
@@ -169,8 +168,8 @@ def met(text: str, *, pod: bool) -> str:
 def unresolved(text: str) -> bool:
     """Tell whether the error *text* means that the call reached no container or pod.
 
-    The id may have been ambiguous or empty, the runtime may not have been ready, or the client may not have been able
-    to connect. The texts for the last case are from the gRPC libraries for C++ and Go.
+    The id may have been ambiguous or empty, the runtime may not have been ready, or the client may have failed to
+    connect.
 
     >>> unresolved("an error occurred when try to find container: Prefix can't be empty")
     True

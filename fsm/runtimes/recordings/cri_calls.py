@@ -14,9 +14,9 @@ A line whose ``op`` is ``status`` has the state that the preceding ContainerStat
 ``start`` (the time of arrival) and ``stream``, whose value is the same for all messages of one call. If it has no
 ``id``, it marks the end of the stream.
 
-Lines are in the order in which the calls ended. Each call becomes two observations, its request and its reply, which
-are sorted by time. A client does not see whether the runtime restarted. If there is a time at which no answered call
-was in progress, an observation says that the runtime may have restarted (see :mod:`fsm.recordings.time_order`).
+Lines are in the order in which the calls ended. Each call becomes two observations, its request and its reply, and
+all observations are sorted by time. A client does not see restarts of the runtime. Whenever no answered call was in
+progress, an observation says that the runtime may have restarted (see :mod:`fsm.recordings.time_order`).
 """
 
 from collections import deque
@@ -37,7 +37,7 @@ from fsm.runtimes.recordings.pod_calls import Joiner
 from fsm.trace import Line, Nanoseconds, Observation
 
 LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
-"""Codes after which a call may still be running, because the client gave it up or lost the connection."""
+"""Codes of calls that may still be running, because the client gave them up or lost the connection."""
 
 _READS: Final = 1_024  # maximum number of status calls to keep until the lines with their results are read
 
@@ -76,7 +76,7 @@ class CriCallLine(
 
 
 class _Point(msgspec.Struct, gc=False):
-    """The request of a call if ``asks`` is true, else its reply. Without an ``op``, it only marks a time."""
+    """A request or a reply, depending on ``asks``. If ``op`` is empty, the point only marks a time."""
 
     at: int
     call: CriCallLine
@@ -91,9 +91,9 @@ DECODER: Final = msgspec.json.Decoder(CriCallLine)
 class CriCallReader:
     """Converts the lines of one recording to observations in order of time.
 
-    With ``as_called``, only the entities that a call names are observed. When a growing file is followed, a call's
-    line has to arrive within ``settle`` nanoseconds of the beginning of the call. If it comes later, the call's
-    entities have already been judged without it, and their state is unknown from then on.
+    If ``as_called`` is true, only the entities that a call names are observed. In a growing file, the line of a call
+    must arrive within ``settle`` nanoseconds of the beginning of the call. Otherwise, the call's entities have
+    already been judged without it, and their state is unknown from then on.
     """
 
     notes: Notes = field(default_factory=Notes)
@@ -113,7 +113,7 @@ class CriCallReader:
         self._stretches = Stretches(restarts=self.restarts)
 
     def observations(self, line: bytes, number: int | Line) -> Numbered:
-        """Read *line*, and yield the observations whose order is now settled, with their line numbers."""
+        """Read *line*, and yield the observations whose order is now final, with their line numbers."""
         if not line.strip():
             return
         call = decoded(line, DECODER)
@@ -145,7 +145,7 @@ class CriCallReader:
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
         if self.settle is not None and start < self._points.final:
-            self.notes["calls told too late"] += 1  # overlapping calls have already been judged without this call
+            self.notes["calls told too late"] += 1  # overlapping calls have already been judged
             for each, kind in self._joiner.concerned(*_named_entity(call)) if call.op else ():
                 yield number, Observation(entity=each, of=kind, phase="gap")
         self._points.add(start, _Point(start, call, number, asks=True))
@@ -154,7 +154,7 @@ class CriCallReader:
             yield from self._observe_points(self._points.settled())
 
     def _add_event(self, call: CriCallLine, number: int | Line) -> Numbered:
-        """Add an event at its timestamp from the runtime.
+        """Add an event at the time of its timestamp.
 
         Its ``end`` is set to its position among all events.
         """

@@ -1,6 +1,6 @@
 """Edit a recording of a container runtime in ways that make the recording certainly illegal.
 
-An edit makes a recording illegal if the edited recording has one of these errors, and the original does not have it:
+The edited recording must have one of the following errors, which the original does not have:
 
 - An entity in the edited lines contradicts its contract in the strict reading (:mod:`fsm.mutation.strict_reading`).
 - A container is started in a pod that has been stopped.
@@ -167,9 +167,9 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
 
 
 def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
-    """Return the lines of a call with the times of the call *of*, or *of* itself if it has no times.
+    """Return *lines* with the times of the call *of*, or return *of* itself if it has no times.
 
-    Every line after the first is a status, which gets the time at which the call *of* ended.
+    Every line after the first is a status, and gets the time at which the call ended.
     """
     starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
     if not starts or not ends:

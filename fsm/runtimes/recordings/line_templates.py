@@ -1,4 +1,4 @@
-"""Number the templates of log lines, and find out how to read the lines of each template.
+"""Find the templates of log lines and the meaning of each template.
 
 Lines have the same template if they differ only in variable parts such as ids and times.
 """
@@ -31,8 +31,8 @@ class Scanned(NamedTuple):
         times: The first few timestamps in each line, as nanoseconds, start and end in the text.
         places: The offset of each id in the text. Ids are numbered in this order, from 1.
         spans: The kind, start and end of each variable part of the last line.
-        known: How many templates there are so far.
-        anew: How many times the templates have been renumbered.
+        known: The number of templates so far.
+        anew: How often the templates have been renumbered.
     """
 
     data: bytes
@@ -50,9 +50,9 @@ class Scanned(NamedTuple):
 
 
 class Templates:
-    """The templates of all lines so far, of which at most *most* are kept. *most* must be a power of two.
+    """The templates of all lines so far. At most *most* are kept, which must be a power of two.
 
-    Once half of the space is used up, all templates are forgotten and numbering starts again.
+    When half of the space is used up, all templates are forgotten and numbering starts again.
     """
 
     def __init__(self, most: int) -> None:
@@ -96,14 +96,14 @@ class Templates:
 NOTHING, BESIDE, QUIET, SAYS, SLOW = range(5)
 """The effect of a line on the observations.
 
-``NOTHING``: It is not a lifecycle event. ``BESIDE``: It is not a lifecycle event, but it has a time. ``QUIET``: It is
-a lifecycle event of which only the time matters. ``SAYS``: It is exactly one observation. ``SLOW``: Only the log
-itself can tell, so it has to read the line.
+``NOTHING`` and ``BESIDE`` lines are not lifecycle events, but a ``BESIDE`` line has a time. A ``QUIET`` line is a
+lifecycle event of which only the time matters. A ``SAYS`` line is exactly one observation. A ``SLOW`` line must be
+read by the log itself.
 """
 
 AT: Final = "time of the line"
 ERROR: Final = "error of the line"
-"""Placeholders in an observation that stands for many lines, each of which has its own time and error."""
+"""Placeholders for the time and the error of a line, in an observation that represents many lines."""
 
 EITHER: Final = "pod or container"
 
@@ -115,7 +115,7 @@ class Span(NamedTuple):
 
 
 class LineForm(NamedTuple):
-    """The common properties of all lines of a template.
+    """The properties that all lines of a template have in common.
 
     Attributes:
         does: The effect of a line, such as ``SAYS``.
@@ -222,10 +222,10 @@ T = TypeVar("T")
 
 
 class Variants:
-    """Numbers the observations that occur again and again.
+    """Numbers the observations that occur repeatedly.
 
-    A kind is an observation without its entity, time and detail, as in :class:`Columns`. A variant adds a time and a
-    detail to a kind, both of which may be placeholders.
+    A kind is an observation without its entity, time and detail, as in :class:`Columns`. A variant is a kind together
+    with a time and a detail, both of which may be placeholders.
     """
 
     def __init__(self) -> None:
@@ -252,8 +252,9 @@ class Variants:
 class Found:
     """The observations in some lines, as parallel lists of variants, ids and rows.
 
-    Variants and ids are given by number; id 0 is the empty id. Variant -1 stands for an observation in ``own``, which
-    the log itself has made. Replies among the first ``replied`` observations have already been reported to the log.
+    Variants and ids are given by number, and id 0 is the empty id. Variant -1 means that the observation is in
+    ``own``, because the log itself has made it. Replies among the first ``replied`` observations have already been
+    reported to the log.
     """
 
     ids: list[str]
@@ -281,8 +282,8 @@ class Found:
 class ScannedLines(NamedTuple):
     """Scanned lines with the effect, entity and time of each line.
 
-    ``entities`` holds indices into ``ids``. A row of ``moments`` holds the time in nanoseconds, and where in ``text``
-    it starts and ends.
+    ``entities`` holds indices into ``ids``. A row of ``moments`` holds the time in nanoseconds, and its start and end
+    in ``text``.
     """
 
     cut: Scanned

@@ -1,9 +1,9 @@
-"""Read a log in bulk, with the help of line templates and with the same result as reading it line by line.
+"""Read a log in bulk, with the same result as reading it line by line.
 
-Compiled code scans the lines and finds their templates. The lines of most templates mean nothing, and for any other
-template, the observation is known except for its id. If all containers of a pod are known, the effects of a call on
-them are looked up in the table of :mod:`fsm.runtimes.recordings.pod_shapes`; otherwise, the joiner works them out.
-Where lines with the same template differ in meaning, the log itself reads them.
+Compiled code scans the lines and finds their templates. Most templates are irrelevant, and for most others, the
+observation is known except for its id. If all containers of a pod are known, the effects of a call on them come from
+the table of :mod:`fsm.runtimes.recordings.pod_shapes`. Otherwise, the joiner determines them. If lines with the same
+template differ in meaning, the log itself reads them.
 """
 
 from collections.abc import Container, Sequence
@@ -42,15 +42,14 @@ from fsm.trace import LATEST, Batch, Observation
 
 _TEMPLATES: Final = 8_192
 
-_SLOW: Final = 0.1  # maximum share of lines that the log itself may have to read in bulk reading
+_SLOW: Final = 0.1  # maximum share of lines that the log itself may have to read
 _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Saying(NamedTuple):
-    """The meaning of the lines of a template: the observation ``seen``, whose number is ``symbol``.
+    """The meaning of the lines of a template: the observation ``seen`` and its number, ``symbol``.
 
-    For calls on a container, ``removed`` is the variant to use once the container has been removed. Otherwise it is
-    -1.
+    For calls on a container, ``removed`` is the variant to use if the container has been removed. Otherwise it is -1.
     """
 
     symbol: int
@@ -64,10 +63,10 @@ def _other_entities(joiner: Joiner) -> tuple[Container[str], ...]:
 
 
 class _Plain(NamedTuple):
-    """The meaning of the lines of a template, if that depends on nothing but the entity's id.
+    """The meaning of the lines of a template, if it depends only on the entity's id.
 
-    ``pod`` and ``container`` are the symbols to use for a pod and for a container, or -1 if more than the id matters.
-    ``removed`` is the variant for a removed container, or -1 if the joiner has to work it out.
+    ``pod`` and ``container`` are the symbols for a pod and for a container, or -1 if more than the id matters.
+    ``removed`` is the variant for a removed container, or -1 if the joiner has to determine it.
     """
 
     pod: int
@@ -102,13 +101,13 @@ class Bulk:
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)
 
     def scan(self, lines: Sequence[bytes]) -> Scanned | None:
-        """Scan *lines*, or return ``None`` if there are too few to be worth it. Safe to call from another thread."""
+        """Scan *lines*, or return ``None`` if there are too few. This method may be called from another thread."""
         if len(lines) < _FEW:
             return None
         return self._templates.scan(lines.data if isinstance(lines, LineSequence) else b"\n".join(lines), len(lines))
 
     def batch(self, cut: Scanned | None, first: int, file: str = "") -> Batch | None:
-        """Return the observations in the scanned lines *cut*, or ``None`` if the log itself should read each line."""
+        """Return the observations in the scanned lines *cut*, or ``None`` if the lines must be read one by one."""
         if cut is None:
             self.give_back()
             return None
@@ -186,7 +185,7 @@ class Bulk:
         return late if joiner.began is not None else late[:1]
 
     def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901, PLR0912  (run for every line)
-        """Read lines from row *start* on until the joiner changes its state. Return the row to continue at."""
+        """Read lines, beginning with row *start*, until the joiner changes its state. Return the next row."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
         beginning, asked, late = joiner.beginning, bool(log.asked), self._late_rows(scanned, start)
         concern = scanned.does >= SAYS
@@ -316,7 +315,7 @@ class Bulk:
             self._give_back(ids[0])
 
     def _make_room(self) -> None:
-        """Give back the pod that the joiner will forget next, since calls on it may continue even after its removal."""
+        """Give the pod that the joiner will forget next back to it, because calls on the pod may continue."""
         removed = self.log.joiner.removed[POD]
         if len(removed) >= pod_calls.UNRECORDED:
             self._give_back(next(iter(removed)))

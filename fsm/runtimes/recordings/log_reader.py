@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 from fsm.runtimes.recordings.containerd_log import Log
 
 ENOUGH: Final = 12 << 20
-"""Logs up to this size, in bytes, are read line by line, because loading the libraries would take longer."""
+"""Maximum size in bytes of a log that is read line by line, because loading the libraries would take longer."""
 UNCOMPILED: Final = 64 << 20
-"""Replaces :data:`ENOUGH` if the code has yet to be compiled, which takes as long as reading 50 MiB."""
+"""Replaces :data:`ENOUGH` if the code must first be compiled, which takes as long as reading 50 MiB."""
 AHEAD: Final = 2  # number of pieces to scan in advance
 
 
 @dataclass(slots=True, kw_only=True)
 class LogReader:
-    """Reads ``log`` line by line or in bulk, depending on its ``size`` in bytes, which is 0 if unknown."""
+    """Reads ``log`` line by line or in bulk, depending on its ``size`` in bytes. The size is 0 if it is unknown."""
 
     log: Log
     size: int = 0
@@ -42,7 +42,7 @@ class LogReader:
         return zip(repeat(number), self.log.observations(line))
 
     def scanned(self, pieces: Iterable[Piece], ahead: int = AHEAD) -> Iterator[Piece]:
-        """Yield *pieces*, ready for :meth:`whole`, while a thread scans up to *ahead* pieces in advance."""
+        """Yield *pieces* for use with :meth:`whole`, while a thread scans up to *ahead* pieces in advance."""
         waiting: deque[tuple[Piece, Future[Scanned | None] | None]] = deque()
         with ThreadPoolExecutor(1) as thread:
             for piece in pieces:
@@ -71,7 +71,7 @@ class LogReader:
     def whole(self, piece: Piece) -> Batch | None:
         """Return the observations in *piece*, or ``None`` if its lines must be read one by one.
 
-        Only the piece that :meth:`scanned` has yielded last may be passed.
+        Only the last piece from :meth:`scanned` may be passed.
         """
         return self._bulk.batch(self._cut, piece.first, piece.file) if self._bulk else None
 

@@ -1,8 +1,8 @@
 """A compiled scanner for log lines, which reduces a line to its template by cutting out the variable parts.
 
 Variable parts are timestamps, 64-digit ids, numbers, names of pods and containers, and words that mix digits with
-lowercase letters. A line that is too long, has too many variable parts, or contains control characters or numeric
-escapes is *unfit* and has no template.
+lowercase letters. A line is *unfit* for a template if it is too long, has too many variable parts, or contains
+control characters or numeric escapes.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fsm.compiled import Bytes, Number, Numbers, compiled_nogil, inner
 
-UNFIT: Final = -1  # number that a line without a template has instead of a template number
+UNFIT: Final = -1  # template number of a line without a template
 MOMENTS: Final = 2  # maximum number of timestamps in a line whose positions are recorded
 IDS: Final = 4  # maximum number of distinct ids in a line
 SPANS: Final = 128  # maximum number of variable parts in a line
@@ -56,7 +56,7 @@ _NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b
 
 @inner
 def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
-    """Parse the *size* digits at *at*. Return -1 if they are not all digits or the number exceeds *most*."""
+    """Parse a number of *size* digits at *at*. Return -1 if they are not all digits or the number exceeds *most*."""
     found = np.int64(0)
     for index in range(at, at + size):
         digit = np.int64(data[index]) - _ZERO
@@ -137,8 +137,9 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
 ) -> tuple[Number, Number, Number]:
     """Copy the line at *start* to *text*, with a one-byte placeholder for each variable part.
 
-    Return the length of the text, the number of spans, and where scanning stopped. A span holds the kind, start and
-    end of a part and, for a time, its nanoseconds since the epoch. A length of -1 means that the line is unfit.
+    Return the length of the text, the number of spans, and the position where scanning stopped. A span holds the
+    kind, start and end of a part and, for a time, its nanoseconds since the epoch. A length of -1 means that the line
+    is unfit.
     """
     at, size, count, end, last = start, 0, 0, len(data), start + LONGEST
     while at < end:
@@ -235,7 +236,7 @@ def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
 def _id_number(
     words: NDArray[np.uint64], at: Number, known: NDArray[np.uint64], places: Numbers, table: Numbers
 ) -> Number:
-    """Return the number of the id *words*, adding it to *known* if it is new, or -1 if there is no room."""
+    """Return the number of the id *words*, or -1 if there is no room for a new id."""
     mask = len(table) - 1
     slot = np.int64((words[0] ^ (words[1] >> np.uint64(7))) & np.uint64(mask))
     while table[slot]:
@@ -261,7 +262,7 @@ def _id_number(
 
 @inner
 def _template(text: NDArray[np.uint64], size: Number, forms: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Number:
-    """Return the number of the template text[:size], adding it if it is new, or ``UNFIT`` if there is no room."""
+    """Return the number of the template text[:size], or ``UNFIT`` if there is no room for a new template."""
     seen = np.uint64(0xCBF29CE484222325)
     for index in range(size):
         seen = (seen ^ text[index]) * np.uint64(0x9E3779B97F4A7C15)
@@ -309,9 +310,8 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     """Find the start, template, ids and first timestamps of each line of *data*.
 
     A timestamp is stored as its nanoseconds, start and end. ``forms`` and ``pool`` hold the templates of all lines so
-    far, ``table``, ``known`` and ``places`` the ids in *data*, and ``spans`` the variable parts of the last line. The
-    rest are buffers: ``words`` and ``text`` are the same memory for a line, as words and as bytes, and ``digits`` is
-    for an id.
+    far. ``table``, ``known`` and ``places`` hold the ids in *data*, and ``spans`` the variable parts of the last
+    line. The other arguments are buffers. ``words`` and ``text`` share the same memory.
     """
     end, line = len(data), 0
     start: Number = 0
@@ -338,8 +338,8 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
                 if which == ids:
                     found[line, 1 + ids] = number
                     ids += 1
-                # The template also contains the position of each id among the ids of the line. So lines that repeat
-                # an id have another template. Spans are in the order of their placeholders.
+                # The template also contains the position of each id among the ids of the line. Lines that repeat
+                # an id therefore have another template. Spans are in the order of their placeholders.
                 spans[index, 3] = which
         if size >= 0:
             order = np.uint64(1)

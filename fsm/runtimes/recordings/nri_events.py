@@ -1,8 +1,8 @@
 """Read recordings of the events that an NRI plugin received, which are outputs of the runtime.
 
 A recording has one JSON line for each event, with the keys ``event``, ``pod`` and ``container``. ``event`` is the
-name of the RPC, or the enum name of an event that was sent as StateChange. ``Configure`` begins a connection, before
-which the plugin may have missed events. ``Synchronize`` lists the pods and containers that exist.
+name of the RPC, or the enum name of an event that was sent as StateChange. ``Configure`` begins a connection, and
+events may be missing before it. ``Synchronize`` lists the pods and containers that exist.
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ CONNECTS: Final = "connects"  # signal for the beginning of a new connection of 
 UNASKED: Final = "unasked"  # signal for an event that was relayed while no call that relays it was in progress
 
 UNRELAYED: Final = "success-unrelayed"
-"""Signals that a call succeeded although some of its events had not been relayed."""
+"""Signals that a call succeeded before all of its events had been relayed."""
 
 SUCCEEDS: Final = {
     (POD, "StopPodSandbox"): "stop-succeeds",
@@ -28,13 +28,13 @@ SUCCEEDS: Final = {
     (CONTAINER, "StopContainer"): "stop-succeeds",
     (CONTAINER, "RemoveContainer"): "removal-succeeds",
 }
-"""Maps a kind of entity and a call to the signal for its success, which a plugin itself cannot observe."""
+"""Maps a kind of entity and a call to the signal for its success. A plugin cannot observe these signals."""
 
 SHOWN: Final = frozenset(
     {CONNECTS, UNASKED, UNRELAYED, *SUCCEEDS.values(), "listed", "listed-running"}
     | {"sync-created", "sync-running", "sync-stopped", "sync-gone"}
 )
-"""Signals that a recording shows, provided that the recorded plugin is the only one."""
+"""Signals that a recording shows if the recorded plugin is the only one."""
 
 REMEMBERED: Final = 65_536
 """Number of removed containers to keep in ``pods``, because events are judged some time after they are read."""
@@ -45,7 +45,7 @@ LISTED: Final = {
     "CONTAINER_PAUSED": "sync-running",
     "CONTAINER_STOPPED": "sync-stopped",
 }
-"""Maps container states in Synchronize to signals. The signal for any other state is ``sync-gone``."""
+"""Maps container states in Synchronize to signals. The signal for every other state is ``sync-gone``."""
 
 
 class NriEvent(msgspec.Struct, gc=False):
@@ -67,7 +67,10 @@ DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 @dataclass(slots=True, kw_only=True)
 class NriEventReader:
-    """Converts lines to observations. ``pods`` maps containers to pods, even after some of them have been removed."""
+    """Converts lines to observations.
+
+    ``pods`` maps containers to their pods, even after some of the containers have been removed.
+    """
 
     notes: Notes = field(default_factory=Notes)
     pods: dict[str, str] = field(default_factory=dict)
@@ -76,10 +79,10 @@ class NriEventReader:
     _there: dict[str, None] = field(default_factory=dict)
     _over: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _new: dict[str, set[str]] = field(default_factory=dict)
-    """Maps pods started on this connection to their containers so far. Any other container in them must be new."""
+    """Maps each pod started on this connection to the containers created in it so far."""
 
     def observations(self, line: bytes, number: int | Line) -> Iterator[Observation]:
-        """Yield the observations in *line*. A new connection is a gap, because events may have been missed before."""
+        """Yield the observations in *line*. A new connection is a gap, because events may be missing before it."""
         event = self.read(line, number)
         if event is None:
             return
@@ -99,9 +102,9 @@ class NriEventReader:
         yield 0, Observation(phase="gap")
 
     def read(self, line: bytes, number: int | Line) -> NriEvent | None:
-        """Return the event in *line*, or ``None`` for a blank or invalid line.
+        """Return the event in *line*, or ``None`` if the line is blank or invalid.
 
-        Invalid lines are added to the notes with their *number*.
+        Invalid lines are noted with their *number*.
         """
         if not line.strip():
             return None

@@ -1,9 +1,9 @@
 """Deal with calls that were already in progress when a recording began.
 
-The requests of such calls were not recorded, and some of their replies may be missing too. Until all of them must
-have ended, any of them may act on an entity that is older than the recording. Each such entity is therefore assumed
-to have calls in progress whose replies are lost. If recorded calls overlap on it as well, each reply is judged on its
-own, because trying every order would be slow and would find hardly any further violations.
+The requests of such calls were not recorded, and some replies may be missing too. For a while, these calls may
+therefore act on any entity that is older than the recording. Each such entity is assumed to have calls in progress
+whose replies are lost. If recorded calls on it overlap as well, each reply is judged separately, because trying every
+order would be slow and would find hardly any further violations.
 """
 
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ import msgspec
 from fsm.trace import Observation, Phase
 
 MOVING: Final = {"container": ("StartContainer", "RemoveContainer"), "pod": ("RemovePodSandbox",)}
-"""Maps each kind of entity to the calls that can change its state, apart from stops.
+"""Maps each kind of entity to the calls that can change its state.
 
-A stop has the same effect as an exit, which may go unrecorded anyway.
+Stops are left out, because a stop has the same effect as an exit, and exits may be unrecorded anyway.
 """
 
 _PHASES: Final[tuple[Phase, ...]] = ("request", "lost")
 
 
 class OpenCalls(NamedTuple):
-    """The recorded calls in progress on an entity. ``mixed`` is true once one of them has overlapped another."""
+    """The recorded calls in progress on an entity. ``mixed`` is true once any of them have overlapped."""
 
     names: tuple[str, ...] = ()
     mixed: bool = False
@@ -33,8 +33,8 @@ class OpenCalls(NamedTuple):
 class Beginning:
     """Reduces observations to what is certain while unrecorded calls may be in progress.
 
-    ``calls`` maps entities that may be older than the recording, by kind and id, to the recorded calls in progress on
-    them.
+    ``calls`` maps the kind and id of each entity that may be older than the recording to its recorded calls in
+    progress.
     """
 
     calls: dict[tuple[str, str], OpenCalls] = field(default_factory=dict)
@@ -50,8 +50,8 @@ class Beginning:
     def over(self) -> list[Observation]:
         """Assume that all unrecorded calls have ended by now.
 
-        Their effects are unknown, so the result has a gap for each entity, followed by a request for each recorded
-        call that is still in progress.
+        Their effects are unknown. For each entity, the result is therefore a gap, followed by the requests of the
+        recorded calls that are still in progress.
         """
         found = [Observation(entity=entity, of=of, phase="gap") for of, entity in self.calls]
         for (of, entity), calls in self.calls.items():
@@ -61,7 +61,7 @@ class Beginning:
 
 
 def certain_part(seen: Observation, calls: OpenCalls | None) -> tuple[list[Observation], OpenCalls]:
-    """Return what is certain about an entity after *seen*, and the calls in progress on it.
+    """Return the certain part of the observation *seen*, and the calls in progress afterwards.
 
     *calls* are those that were in progress before *seen*, or ``None`` if the entity has not been observed until now.
     """

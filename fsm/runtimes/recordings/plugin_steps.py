@@ -1,4 +1,4 @@
-"""Read the events that a plugin received, and the calls of the same run, without inferring anything from them."""
+"""Read the events that a plugin received and the calls of the same run, without drawing conclusions from them."""
 
 import heapq
 from collections.abc import Iterator

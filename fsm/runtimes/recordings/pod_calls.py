@@ -3,8 +3,9 @@
 StopPodSandbox stops the containers of a pod, and RemovePodSandbox removes them, but the log has no line for each
 container. This module therefore converts calls on pods and containers to observations of each entity, in order.
 
-A container whose creation was not recorded may belong to any pod whose start was not recorded, so calls on such a pod
-*may* have reached it. Likewise, a call on a pod may have reached a container whose creation it overlaps.
+Some effects are only possible. If neither the creation of a container nor the start of a pod was recorded, the
+container may belong to the pod. If a call on a pod overlaps the creation of a container, the call may have reached
+it.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from fsm.runtimes.recordings.open_calls import Beginning
 from fsm.trace import ABSENT, Observation, Phase, nanoseconds
 
 UNRECORDED: Final = 65_536
-"""Number of containers, and of pods, to keep without a recorded creation before the oldest are dropped."""
+"""Maximum number of containers, and of pods, to keep without a recorded creation."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
-    """A call in progress on a pod. It reaches the containers in ``certain``, and may reach those in ``perhaps``."""
+    """A call in progress on a pod, with the containers that it reaches or may reach."""
 
     call: str
     certain: tuple[str, ...]
@@ -35,7 +36,7 @@ class Reached:
 
 @dataclass(slots=True, kw_only=True)
 class Joiner:
-    """Keeps track of the containers in each pod, and spreads calls on a pod over its containers.
+    """Keeps track of the containers in each pod, and applies calls on a pod to its containers.
 
     ``beginning`` is set while calls from before the recording may still be in progress.
     """
@@ -67,10 +68,10 @@ class Joiner:
         return CONTAINER if identity in self.pod_of or identity in self.unrecorded[CONTAINER] else ""
 
     def _possible_ids(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
-        """Return the full ids that *identity* may stand for, and whether there is certainly only one.
+        """Return the full ids that *identity* may abbreviate, and whether there is certainly only one.
 
-        Calls accept any prefix of an id that is unambiguous. A prefix may be unambiguous to the runtime but not in a
-        recording, which can lack some of the runtime's entities and contain others that are long gone.
+        Calls accept any unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be ambiguous in
+        a recording, which contains entities that no longer exist and may lack others.
         """
         if FULL_ID.fullmatch(identity):
             return (identity,), True
@@ -85,7 +86,7 @@ class Joiner:
         return [*((each, of) for each in meant), *inner]
 
     def joined(self, seen: Observation) -> list[Observation]:
-        """Return all observations that *seen* implies. The id of its entity may be abbreviated."""
+        """Return all observations that follow from *seen*. The id in *seen* may be abbreviated."""
         match seen.event:
             case "" | "exit" | "oom":
                 return [seen]
@@ -110,7 +111,7 @@ class Joiner:
         found = self._track_short_id(what, meant)
         if certain:
             return [*found, *self._join_entity_call(structs.replace(call, entity=meant[0]))]
-        # The id is ambiguous or unknown. Judge the reply separately, because the call may concern any of these ids.
+        # The call may concern any of these ids, so judge the reply separately.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
@@ -148,7 +149,7 @@ class Joiner:
             return []
         if seen.phase != "reply" or not starts:
             return []
-        # If several starts are in progress or were given up, the reply may belong to any of them. So report it only
+        # If several starts are in progress or were given up, the reply may belong to any of them. Report it only
         # if all of them were requested too late.
         late = seen.reply == "ok" and all(starts)
         starts.remove(max(starts))
@@ -252,7 +253,10 @@ class Joiner:
         self.not_ready.clear()
 
     def begun(self, at: str) -> list[Observation]:
-        """Return what follows if all unrecorded calls must have ended before *at*, and stop expecting such calls."""
+        """Return the observations that follow if all unrecorded calls must have ended before *at*.
+
+        From then on, no such calls are expected.
+        """
         now = nanoseconds(at) if self.beginning else None
         if self.beginning is None or now is None:
             return []

@@ -1,9 +1,9 @@
 """A table of what calls do to a pod and its containers, which is filled on demand.
 
-A :class:`Shape` is what the joiner knows about a pod that was removed, or whose containers are all known. Pods about
-which it knows the same have the same shape. The step that a call causes in a shape is found by running the joiner
-once, on a sample pod with invented ids, and then serves for all pods of that shape. Observations that concern more
-than one pod have no step.
+A :class:`Shape` is everything that the joiner knows about a pod, apart from the ids. Pods that do not differ in this
+have the same shape. There are shapes for removed pods, and for pods whose containers are all known. The step that a
+call causes is found by running the joiner once on a sample pod, and is then used for all pods of that shape.
+Observations that concern more than one pod have no step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fsm.runtimes.recordings.pod_calls import Joiner, Reached
 from fsm.trace import Observation
 
 _MOST: Final = 32
-"""Pods with more ids and calls in progress than this are left out of the table, to limit the combinations."""
+"""Maximum number of ids and calls in progress of a pod in the table, to limit the combinations."""
 
 _SHAPES: Final = 16_384  # maximum number of shapes to keep
 
@@ -27,9 +27,9 @@ _NAMES: Final = tuple(f"{number:064x}" for number in range(3 * _MOST))
 
 
 class _Known(NamedTuple):
-    """The state of a pod as the joiner knows it, with places in place of ids.
+    """The state of a pod as the joiner knows it, with numbered places instead of ids.
 
-    Place 0 is the pod itself. Its containers come next, and removed containers last.
+    The pod itself has place 0. Its containers come next, and removed containers last.
     """
 
     containers: int
@@ -72,7 +72,7 @@ class Shape:
     """The state of a pod as the joiner knows it, and the steps found for it so far.
 
     ``steps`` maps the symbol of an observation and the place of its entity to a step. ``rests`` is true for a removed
-    pod on which no call is in progress.
+    pod without calls in progress.
     """
 
     known: _Known
@@ -93,7 +93,7 @@ class Shapes:
     _known: dict[_Known, Shape] = field(default_factory=dict)
 
     def take(self, joiner: Joiner, identity: str) -> Pod | None:
-        """Take the pod that *identity* is or belongs to away from *joiner*, or return ``None`` if it has no shape."""
+        """Remove the pod to which *identity* belongs from *joiner*, or return ``None`` if it has no shape."""
         is_pod = identity in joiner.containers or identity in joiner.removed[POD]
         name = identity if is_pod else joiner.pod_of.get(identity, "")
         pod = self._freeze(joiner, name)
@@ -109,7 +109,7 @@ class Shapes:
     def step(self, pod: Pod, seen: Observation, place: int, *, made: bool) -> Step | None:
         """Return the step for *seen* at *place*, or ``None`` if *seen* concerns entities outside the pod.
 
-        *made* tells whether *seen* is the creation of a container in the pod.
+        *made* is true if *seen* is the creation of a container in the pod.
         """
         if (seen.of == POD) != (place == 0):
             # If a container call names a pod, or a pod call names a container, the call concerns an unknown entity.

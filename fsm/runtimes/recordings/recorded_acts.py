@@ -1,7 +1,7 @@
 """Extract the acts on each entity from a recording, for :mod:`fsm.mutation.strict_reading`.
 
-The acts are read straight from the lines, independently of the code for observations. An act is uncertain if its id
-is abbreviated, the pod of the container is unknown, or the client gave up the call.
+The acts are read independently of the code for observations. An act is uncertain if its id is abbreviated, if the pod
+of the container is unknown, or if the client gave up the call.
 """
 
 import re
@@ -35,7 +35,8 @@ _TOLD: Final = RELAYED | {
 class RecordedActs:
     """The acts on each entity, and the intervals ``rooms`` in which the runtime may have restarted.
 
-    ``fresh`` holds the entities that did not exist before the recording. ``pods`` maps containers to their pods.
+    ``fresh`` holds the entities that were created after the beginning of the recording. ``pods`` maps containers to
+    their pods.
     """
 
     acts: dict[Entity, list[RecordedAct]] = field(default_factory=lambda: defaultdict(list))
@@ -53,8 +54,8 @@ class RecordedActs:
     def starts_after_stop(self) -> Iterator[RecordedAct]:
         """Yield the successful starts of containers whose pod had been stopped before.
 
-        A start is skipped if one from before the stop may have been in progress still, to which the success may
-        belong.
+        A start is skipped if an earlier start may have been in progress during the stop, because the success may
+        belong to that.
         """
         for (of, identity), acts in self.acts.items():
             pod = self.acts.get((POD, self.pods.get(identity, "")), [])
@@ -104,8 +105,8 @@ def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
 def acts_of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
     """Return the acts in a recording of CRI calls.
 
-    Depending on *restarts*, the runtime counts as possibly restarted between two answered calls if there is a long
-    time between them, or a call that found no runtime.
+    *restarts* decides whether the runtime counts as possibly restarted between two answered calls, if a long time or
+    a call that found no runtime lies between them.
     """
     found = RecordedActs()
     busy: list[tuple[int, int]] = []
@@ -136,7 +137,7 @@ def acts_of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
 
 
 def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str]]:
-    """Return the container id and field of each value that changed between two statuses without a restart."""
+    """Return the container id and the field of each value that differs between two statuses without a restart."""
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], tuple[int, int | str]] = {}
     for _, call, start, _ in timed(lines):
@@ -179,7 +180,7 @@ def _restart_windows(busy: Sequence[tuple[int, int]], down: Sequence[int], resta
 def acts_of_log(lines: Sequence[bytes]) -> RecordedActs:
     """Return the acts of the calls in a log, with line numbers for times.
 
-    If equal calls on an entity overlap, the log does not tell which reply belongs to which request. Any of them may
+    If equal calls on an entity overlap, the log does not show which reply belongs to which request. Each call may
     then have acted at any time between the first request and the last reply.
     """
     found = RecordedActs()
@@ -222,10 +223,10 @@ def _end_calls(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAc
 
 
 def of_events(lines: Sequence[bytes]) -> RecordedActs:
-    """Return the acts behind the events that a plugin received, with line numbers for times.
+    """Return the acts that caused the events that a plugin received, with line numbers for times.
 
-    Only the events on the first connection that mentions an entity are used. A pod is fresh if the plugin was told of
-    its start, and so are containers in it that are first mentioned on the same connection.
+    Only the events on the first connection that mentions an entity are used. A pod is fresh if the plugin received
+    its start. Containers in it are fresh if they are first mentioned on the same connection.
     """
     found = RecordedActs()
     connection: dict[Entity, int] = {}
@@ -251,8 +252,8 @@ def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, 
     """Tell for each call, by name, id and start, whether the plugin received its events before the reply.
 
     Only calls that succeeded between a synchronisation of the plugin and its last event on that connection are
-    included. A stop or removal must meet two more conditions: the creation of the entity was relayed on that
-    connection, and the client has given up no call that may have stopped or removed the entity without an event.
+    included. Stops and removals are included only if the creation of the entity was relayed on that connection, and
+    if no call that was given up may have stopped or removed the entity without an event.
     """
     spans: list[tuple[int, int]] = []
     times: dict[tuple[str, str], list[int]] = defaultdict(list)

@@ -64,9 +64,10 @@ def files(name: str) -> list[Path]:
 
 
 def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
-    """Yield the state in each checkpoint of *found* as an observation. A path contains the container's name.
+    """Yield the state in each checkpoint of *found* as an observation.
 
-    Raise :class:`InputError` listing all files that containerd could not read.
+    The path of a checkpoint contains the container's name. Raise :class:`InputError` listing all files that
+    containerd could not read.
     """
     problems = []
     for path in found:
@@ -146,7 +147,7 @@ def _time(line: bytes) -> int | None:
 
 
 def _split_at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
-    """Split *pieces* before each line with *mark*, from which on another version may have written the log."""
+    """Split *pieces* before each line with *mark*, because another version may have written what follows."""
     for piece in pieces:
         if isinstance(piece.lines, LineSequence) and mark not in piece.lines.data:
             yield piece

@@ -32,13 +32,13 @@ class Clock:
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
         """Block until *ready()* is true or the clock reaches *until*, and return the last result of *ready()*.
 
-        The caller must hold *changed*. Whoever may have changed the result of *ready()* must notify it.
+        The caller must hold *changed*, which must be notified whenever the result of *ready()* may have changed.
         """
         return changed.wait_for(ready, max(0.0, until - self.now()))
 
 
 class TurnedClock(Clock):
-    """A clock for tests, which stands still until :meth:`turn` advances it.
+    """A clock for tests, which advances only when :meth:`turn` is called.
 
     If ``hurried`` is true, waiting does not block, but advances the clock to the end of the wait.
 
@@ -124,7 +124,7 @@ class Tasks(set[asyncio.Task[Any]]):
 
 
 class LoopThread:
-    """An event loop in a thread of its own, on which other threads can run coroutines.
+    """An event loop that runs in its own thread. Other threads can run coroutines on it.
 
     >>> thread = LoopThread("example")
     >>> thread.run(asyncio.sleep(0, 7))

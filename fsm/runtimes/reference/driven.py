@@ -1,4 +1,4 @@
-"""The base classes of code that a machine drives, and of the SUTs that test this code."""
+"""Base classes for code that a machine drives, and for the SUTs that test this code."""
 
 import asyncio
 import sys
@@ -40,7 +40,7 @@ class CallError(ReplyError):
 
 
 class WorldError(Exception):
-    """The environment refused or failed to perform a request, or did not answer."""
+    """A request to the environment was refused, failed or was not answered."""
 
 
 @cache
@@ -49,7 +49,7 @@ def driver(name: str, profile: str = "") -> Driver:
 
 
 class Driven:
-    """Base class of objects whose state is kept by a machine, at ``position``.
+    """Base class of objects whose state is kept by a machine.
 
     >>> exited = Driven(driver("container-status", "containerd-1.6").position("exited"))
     >>> exited.state, exited.offered("stop"), exited.is_noop("stop"), exited.take("stop").reply
@@ -70,10 +70,11 @@ class Driven:
         return self.position.shows
 
     def choices(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-        """Return the outcomes of *event*, or of its end if *ends* is true, among which the code can choose.
+        """Return the outcomes of *event* from which the code may choose.
 
-        The environment decides whether an entity deviates, so deviations are not included. An absent entity has no
-        environment. If it can deviate, only its deviations are returned.
+        If *ends* is true, these are the outcomes of the end of the event. Deviations are left out, because the
+        environment decides whether they occur. An absent entity has no environment, so if it can deviate, only its
+        deviations are returned.
         """
         ways = self.position.outcomes(event, ends=ends)
         deviating = self.position.shows == ABSENT and any(way.deviation for way in ways)
@@ -83,12 +84,14 @@ class Driven:
         return {way.name for way in self.choices(event)}
 
     def is_noop(self, event: str) -> bool:
-        """Check whether *event* cannot change the entity's state. Such an event has no effect on data either."""
+        """Check whether *event* leaves the entity's state unchanged. Such an event does not change its data either."""
         ways = self.choices(event)
         return len(ways) == 1 and ways[0].to == self.state
 
     def refusal(self, event: str) -> Outcome | None:
-        """Return a deviation that refuses *event*, or ``None`` if there is none. An absent entity has none.
+        """Return a deviation that refuses *event*, or ``None`` if there is none.
+
+        For an absent entity, the result is always ``None``.
 
         >>> refused = Driven(driver("container-status", "containerd-1.6").position("exited")).refusal("stop")
         >>> refused and refused.reply
@@ -107,7 +110,7 @@ class Driven:
 
 
 def first_of(names: Collection[str], *wanted: str) -> str:
-    """Return the first of the *wanted* outcomes that is in *names*, or an empty string.
+    """Return the first outcome in *wanted* that is also in *names*, or an empty string if there is none.
 
     >>> first_of({"created", "failed"}, "started", "failed")
     'failed'
@@ -116,7 +119,7 @@ def first_of(names: Collection[str], *wanted: str) -> str:
 
 
 def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None:
-    """Raise :class:`CallError` if the reply of *way* is an error. *code* is used if the reply is "any error".
+    """Raise :class:`CallError` if the reply of *way* is an error. If any error is allowed, its code is *code*.
 
     >>> raise_reply("create", driver("container-status").position().take("create", "failed"), "disk full")
     Traceback (most recent call last):
@@ -131,19 +134,18 @@ Damage: TypeAlias = Callable[[bytes], bytes | None]
 EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
 
 DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
-"""Effects of a crash on a file: it is cut in half, deleted or emptied."""
+"""Functions that damage the content of a file as a crash may do. ``None`` means that the file is deleted."""
 
 
 class CrashedError(BaseException):
-    """Raised where the process crashes. It is not an :class:`Exception`, so that no error handler catches it."""
+    """A simulated crash of the process. It is not an :class:`Exception`, so that no error handler catches it."""
 
 
 class Faults(set[str]):
-    """The names of the steps that fail, and optionally a crash of the process under test.
+    """Failures to inject, which are failing steps and optionally a crash of the process under test.
 
-    The process crashes before one of its effects, that is, before a change of its environment or of the disk below
-    *home*. From then on, ``crashed`` is true and every further effect fails too, so that cleanup code cannot hide the
-    crash.
+    The process crashes just before an effect, which is a change to its environment or to the directory *home*. After
+    the crash, ``crashed`` is true and every further effect fails, so that cleanup code cannot hide the crash.
     """
 
     def __init__(self, home: Path | None = None) -> None:
@@ -153,7 +155,7 @@ class Faults(set[str]):
         self.crashed = False
 
     def point(self, name: str, *, effect: bool = True) -> None:
-        """Raise :class:`WorldError` if *name* is among the faults. If not, the step may count as an effect."""
+        """Raise :class:`WorldError` if the step *name* is among the faults. Otherwise, it may count as an effect."""
         if name in self:
             raise WorldError(f"cannot {name}")
         if effect:
@@ -161,7 +163,7 @@ class Faults(set[str]):
 
     @contextmanager
     def crash_at(self, effect: int) -> Iterator[None]:
-        """Crash this thread before its effect number *effect* within the context. Effects are counted from 0."""
+        """Crash this thread within the context, just before the effect with the index *effect*."""
         _audit()
         self._left, self.crashed = effect, False
         _THREAD.faults = self
@@ -221,7 +223,7 @@ def restore(folder: Path) -> None:
         away.rename(folder)
 
 
-MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
+MEMORY: Final = "/dev/shm"  # noqa: S108  (the file names are random)
 """An in-memory file system, where syncing is free. Like a disk, it survives a crash of the process."""
 
 Action = Callable[[], object]
@@ -273,7 +275,7 @@ class ReferenceSUT(Generic[K]):
         return actions[event]()
 
     def _actions(self) -> Mapping[str, Action]:
-        """Map events to the functions that make them happen. On an event loop, these may be coroutine functions."""
+        """Map events to the functions that make them happen. A :class:`LoopSUT` may use coroutine functions."""
         raise NotImplementedError
 
     def _reply(self, event: str, act: Action) -> str:
@@ -307,9 +309,10 @@ class ReferenceSUT(Generic[K]):
 
 
 class LoopSUT(ReferenceSUT[K]):
-    """A SUT whose events happen on one event loop, which runs ``turns`` more times after each event.
+    """Base class of SUTs whose events happen on an event loop.
 
-    The resources in ``_lasting`` are released only when the SUT is closed.
+    The loop runs ``turns`` more times after each event. The resources in ``_lasting`` are released only when the SUT is
+    closed.
     """
 
     turns: ClassVar[int] = 0
@@ -336,7 +339,7 @@ class LoopSUT(ReferenceSUT[K]):
 
 
 def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -> dict[str, Action]:
-    """Map each event in *events* to a function that calls the method of *subject* with that name and *arguments*.
+    """Map each event in *events* to the method of *subject* with the same name. It is called with *arguments*.
 
     >>> methods([3, 4], "count", arguments=(4,))["count"]()
     1

@@ -1,7 +1,6 @@
-"""The runtime features that the CRI service lists, as containerd's CRI plugin determines them when it starts.
+"""The list of runtime features that containerd's CRI plugin determines when it starts.
 
-The machine ``runtime-handlers`` drives the stages between a configured runtime and its entry in the list. In one of
-them, the features document of the OCI runtime is decoded.
+The machine ``runtime-handlers`` drives the stages from a configured runtime to its entry in the list.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -96,7 +95,7 @@ class RuntimeHandlerFeatures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeHandler:
-    """An entry in the list of runtime handlers, without a name if it is the default one.
+    """An entry in the list of runtime handlers. The default handler has no name.
 
     ``features`` is ``None`` if they are unknown.
     """
@@ -287,9 +286,9 @@ def _linux(namespace: str = USER, *, idmap: bool = True) -> Linux:
 
 
 LINUX: Final = {"supported": _linux(), "no-namespace": _linux("network"), "no-idmap": _linux(idmap=False)}
-"""The Linux part of a features document that leads to each outcome for user namespaces.
+"""The Linux part of a features document for each outcome for user namespaces.
 
-All other outcomes are reached without a Linux part.
+All other outcomes need no Linux part.
 """
 
 NOT_UPSTREAM: Final = frozenset(

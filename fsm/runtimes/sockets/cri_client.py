@@ -1,7 +1,7 @@
 """A CRI client on a Unix socket, and the methods of CRI by name.
 
-A failed call does not raise an error. Instead, its :class:`CallAnswer` has the status code and the text as they
-appear in recordings. Only the lack of a runtime at the address is an error.
+A failed call does not raise an error. Instead, its :class:`CallAnswer` has the status code and the text of the
+failure. An error is raised only if there is no runtime at the address.
 """
 
 import time
@@ -55,7 +55,7 @@ TIMEOUT: Final = 10.0  # default timeout of a call in seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswer:
-    """The result of one call of *op*.
+    """The result of a call of the method *op*.
 
     ``code`` is the gRPC code in capitals, and is ``OK`` if there is a ``message``. ``start`` and ``end`` are in
     nanoseconds since the epoch.
@@ -75,7 +75,7 @@ class CallAnswer:
 
 
 class CriClient:
-    """A connection to the runtime at *address*, on which each call may take *timeout* seconds.
+    """A connection to the runtime at *address*, with a limit of *timeout* seconds for each call.
 
     *seen* is called with the answer to each unary call. Threads may share a client.
     """
@@ -106,7 +106,7 @@ class CriClient:
         self._channel.close()
 
     def call(self, op: str, request: Message | None = None, *, timeout: float | None = None) -> CallAnswer:
-        """Call *op*, by default with an empty request. A gRPC error is returned as an answer, too."""
+        """Call *op* and return the answer, even if it is a gRPC error. By default, the request is empty."""
         asked = METHODS[op].request() if request is None else request
         start = time.time_ns()
         code, detail, message = "OK", "", None
@@ -191,9 +191,9 @@ class EventStream:
 def connected(
     address: str, *, timeout: float = TIMEOUT, seen: Callable[[CallAnswer], object] | None = None
 ) -> tuple[CriClient, VersionResponse]:
-    """Connect to the runtime at *address*, and return a client together with the answer to Version.
+    """Connect to the runtime at *address*, and return the client and the answer to Version.
 
-    Raise :class:`InputError` if nothing listens there, or something that does not support CRI v1.
+    Raise :class:`InputError` if nothing listens there, or if the listener does not support CRI v1.
     """
     reached(address)
     client = CriClient(address, timeout=timeout, seen=seen)

@@ -1,4 +1,4 @@
-"""A CRI server on a Unix socket that answers calls by means of the reference node.
+"""A CRI server on a Unix socket that answers calls with the reference node.
 
 Errors have the codes that the models prescribe and the messages of containerd. Methods that the node does not support
 are answered with ``UNIMPLEMENTED``.
@@ -42,7 +42,7 @@ CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for eac
 
 
 class CriServer:
-    """Answers CRI calls by calling *node*. A method that returns ``None`` stands for an empty answer."""
+    """Answers CRI calls by calling *node*. If a method returns ``None``, the answer is empty."""
 
     def __init__(self, node: ServedNode) -> None:
         self.node = node
@@ -306,7 +306,7 @@ def _expand_id(given: str, known: Mapping[str, object]) -> str:
 
 @asynccontextmanager
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
-    """Serve *node* at the socket *address* while the context lasts, and then stop everything on the node.
+    """Serve *node* at the socket *address* while the context lasts. At the end, stop everything on the node.
 
     Only the current user may use the socket. Raise :class:`InputError` if the socket cannot be created (see
     :func:`~fsm.runtimes.sockets.unix_sockets.listening`).

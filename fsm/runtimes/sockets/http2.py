@@ -1,6 +1,6 @@
-"""Parse HTTP/2 frames, header blocks and gRPC messages, as far as a proxy needs them.
+"""Parse the parts of HTTP/2 frames, header blocks and gRPC messages that a proxy needs.
 
-A proxy only reads what two endpoints exchange, whereas HTTP/2 libraries implement endpoints.
+HTTP/2 libraries implement endpoints, whereas a proxy only reads what two endpoints exchange.
 """
 
 import struct
@@ -38,7 +38,7 @@ Headers: TypeAlias = "Sequence[tuple[bytes, bytes]]"
 
 
 class UnreadableError(Exception):
-    """The data is not HTTP/2, or its headers cannot be decoded. Nothing that follows it can be read either."""
+    """The data is not HTTP/2, or its headers cannot be decoded. All later data is unreadable too."""
 
 
 class Frame(NamedTuple):
@@ -106,7 +106,7 @@ class FrameSplitter:
         return not self._rest and not self._preface
 
     def frames(self, data: bytes) -> list[Frame]:
-        """Add *data* and return the frames that it completes. Raise :class:`UnreadableError` for a wrong preface."""
+        """Return the frames that *data* completes. Raise :class:`UnreadableError` if the preface is wrong."""
         data = self._rest + data if self._rest else data
         at = 0
         if self._preface:
@@ -136,7 +136,7 @@ class HeaderBlocks:
         self._ends = False
 
     def add(self, part: Frame) -> tuple[Headers, bool] | None:
-        """Add *part*. If that completes a header block, return the headers and whether they end the stream.
+        """Add *part*. If it completes a header block, return the headers and whether they end the stream.
 
         Return ``None`` if the block is incomplete. Raise :class:`UnreadableError` if it cannot be decoded.
         """
@@ -154,7 +154,7 @@ class HeaderBlocks:
 
 
 class HeaderWriter:
-    """Writes header blocks that do not refer to earlier ones, so that any of them may be left out."""
+    """Writes header blocks that do not refer to earlier ones, so that any of them can be dropped."""
 
     def __init__(self) -> None:
         self._encoder = Encoder()
@@ -178,7 +178,8 @@ class HeaderWriter:
 class Messages:
     """Collects the gRPC messages in one direction of a stream.
 
-    Only the first message is collected, or all of them if *each* is true, or none if *keep* is false.
+    By default, only the first message is collected. If *each* is true, all messages are. If *keep* is false, none
+    are.
     """
 
     __slots__ = ("_data", "_each", "_keep", "complete")
@@ -206,7 +207,7 @@ class Messages:
             self._measure()
 
     def first(self) -> bytes | None:
-        """Return the first message, decompressed, or ``None`` if it is incomplete, too long or not valid gzip."""
+        """Return the decompressed first message, or ``None`` if it is incomplete, too long or not valid gzip."""
         if not self.complete or not self._keep:
             return None
         size = int.from_bytes(self._data[1:5], "big")

@@ -1,4 +1,4 @@
-"""The connection between a runtime and a plugin, for use by both sides, and the numbers of NRI events."""
+"""The connection between a runtime and a plugin, for both sides, and the numbers of NRI events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fsm.runtimes.sockets.ttrpc import Client, Handler, ProtocolError, Server
 LONGEST: Final = 10 + (4 << 20)  # maximum size of a frame's payload in bytes: the longest ttrpc message with its header
 
 FIRST: Final = 4_096
-"""Size in bytes of the first frame of a long message, for which NRI's Go library has a buffer of this size."""
+"""Size in bytes of the first frame of a long message. NRI's Go library has a buffer of this size for it."""
 
 LINGER: Final = 1.0  # number of seconds that a peer has for reading the last data before the connection is closed
 RESERVED: Final = 0  # reserved number, which no connection may have
@@ -27,15 +27,15 @@ _HEADER: Final = struct.Struct(">II")
 _CHUNK: Final = 65_536
 
 Taker: TypeAlias = "Callable[[bytes], Awaitable[None]]"
-"""A callback for the next bytes of a connection, which is not called again before it has returned."""
+"""A callback for the next bytes of a connection. It is not called again before it has returned."""
 
 
 class FrameError(Exception):
-    """The peer has sent an invalid frame, and nothing that follows it can be read."""
+    """The peer has sent an invalid frame, so all later data is unreadable."""
 
 
 def frames(connection: int, data: bytes) -> bytes:
-    """Split *data* into frames of *connection*. If there are several, the first carries :data:`FIRST` bytes.
+    """Split *data* into frames of *connection*. If there are several, the first has :data:`FIRST` bytes.
 
     >>> frames(1, b"abc").hex(" ")
     '00 00 00 01 00 00 00 03 61 62 63'
@@ -59,7 +59,7 @@ class FrameDecoder:
         self._left = 0
 
     def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield the number of a connection and data for it, frame by frame.
+        """Yield the connection number and the data of each frame.
 
         Raise :class:`FrameError` if a frame is invalid.
         """
@@ -102,8 +102,8 @@ class Multiplexer:
     def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
         """Open *connection*, passing incoming bytes to *received*, and return a function that sends bytes on it.
 
-        *received* is not called again before it has returned. The returned function waits for a peer that does not
-        read, and raises :class:`ConnectionError` if the peer has disconnected.
+        *received* is not called again before it has returned. The returned function waits if the peer does not read,
+        and raises :class:`ConnectionError` if it has disconnected.
         """
         if connection == RESERVED or connection in self._opened:
             raise ValueError(f"connection {connection} is {'in use' if connection else 'reserved'}")
@@ -130,7 +130,7 @@ class Multiplexer:
             raise FrameError("the connection ended in the middle of a frame")
 
     async def close(self) -> None:
-        """Close the stream, after giving the peer some time to read the last data. Safe to call more than once."""
+        """Close the stream, after giving the peer some time to read the last data. Repeated calls have no effect."""
         self._writer.close()
         try:
             async with asyncio.timeout(LINGER):
@@ -151,13 +151,13 @@ BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.
 ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
 """Events that a plugin may answer with changes. They are never relayed as StateChange."""
 ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
-"""The events of the first version of NRI, which refuses plugins that subscribe to any other event."""
+"""The events of the first version of NRI, which refuses plugins that subscribe to any others."""
 
 Answer = TypeVar("Answer", bound=Message)
 
 
 class NriError(Exception):
-    """The other side has violated NRI. The message begins in lower case and describes the violation."""
+    """The other side has violated NRI. The message describes the violation and begins in lower case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ class RelayedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginChanges:
-    """The changes that a plugin requests in an answer. ``adjustment`` is for the container that is being created."""
+    """The changes that a plugin requests in an answer. ``adjustment`` applies to the container being created."""
 
     adjustment: ContainerAdjustment | None = None
     updates: tuple[ContainerUpdate, ...] = ()
@@ -194,7 +194,7 @@ def mask(events: Collection[str]) -> int:
 class NriLink:
     """A connection between a runtime and a plugin.
 
-    This side provides the service *served* and calls that of the other side.
+    This side provides the service *served* and calls the service of the other side.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class NriLink:
         self._mux = Multiplexer(reader, writer)
         self._called = RUNTIME if served == PLUGIN else PLUGIN
         # `open` needs a receiver, but the receiving object can be created only with the sender that `open` returns.
-        # So the receivers are lambdas.
+        # Therefore, the receivers are lambdas.
         send = self._mux.open(CONNECTIONS[served], lambda data: self._server.received(data))  # noqa: PLW0108
         self._server = Server(send, {served: methods})
         send = self._mux.open(CONNECTIONS[self._called], lambda data: self._client.received(data))  # noqa: PLW0108

@@ -1,7 +1,6 @@
 """The plugin side of NRI: a plugin registers, is configured and synchronised, and then receives events.
 
-:class:`NriPlugin` handles the protocol, and passes requests to an :class:`NriHandlers` object with the plugin's
-logic.
+:class:`NriPlugin` handles the protocol, and passes requests to an :class:`NriHandlers` object.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from fsm.runtimes.sockets.nri_link import (
 from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
 AGAIN: Final = (0.01, 0.5)
-"""The shortest and longest wait between attempts to connect, in seconds. It doubles with each attempt."""
+"""The minimum and maximum time between attempts to connect, in seconds. It doubles with each attempt."""
 LISTED: Final = 100_000  # maximum number of pods and containers that a plugin accepts when it is synchronised
 
 
@@ -39,12 +38,12 @@ class NriHandlers(Protocol):
     """Handles the requests that a plugin receives. A handler must return within the runtime's time limit."""
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
-        """Return the names of the events to subscribe to. This is the first request on every connection."""
+        """Return the names of the events to subscribe to. This is the first request on a connection."""
 
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        """Handle the list of pods and containers that exist on connecting. Return the updates to request."""
+        """Handle the list of existing pods and containers on connecting. Return the updates to request."""
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
         """Handle *event*, and return the changes to request if it allows any."""
@@ -82,8 +81,8 @@ class NriPlugin:
         """Connect to the runtime at the socket *address*, and reconnect after each disconnection until :meth:`leave`.
 
         *lost* is called after each disconnection, with the error, or with ``None`` if the runtime simply closed the
-        connection. Raise :class:`NriError` if the runtime refuses the plugin and, unless *patient*, :class:`OSError`
-        if the first attempt to connect fails.
+        connection. Raise :class:`NriError` if the runtime refuses the plugin. Raise :class:`OSError` if the first
+        attempt to connect fails, unless *patient* is true.
         """
         path = unix_sockets.path(address)
         wait, most = AGAIN
@@ -143,7 +142,7 @@ class NriPlugin:
         except RpcError as error:
             raise RefusedError(f"the runtime has not registered the plugin: {error.message}") from error
         except ClosedError:
-            return  # the runtime has already disconnected, and the task that reads reports it
+            return  # the runtime has disconnected, which the reading task reports
 
     async def update_containers(
         self, updates: Sequence[nri.ContainerUpdate], *, seconds: float = REQUEST
@@ -162,14 +161,14 @@ class NriPlugin:
         return tuple(answer.failed)
 
     async def leave(self) -> None:
-        """Finish the answers in progress and disconnect for good. Any task may call this."""
+        """Finish the answers in progress and disconnect permanently. Any task may call this method."""
         self._left.set()
         if self._link is not None:
             await self._link.leave()
 
 
 class RefusedError(NriError):
-    """The runtime has refused to register the plugin, which does not try again."""
+    """The runtime has refused to register the plugin. The plugin does not try again."""
 
 
 class _Session:

@@ -1,4 +1,4 @@
-"""Relay the events of the served reference node to NRI plugins, and apply the changes that the plugins request."""
+"""Relay the events of the served reference node to NRI plugins, and apply the changes that they request."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class NodePlugins:
-    """The plugins of a served node. With *older*, events are relayed as by runtimes before NRI v0.11."""
+    """The plugins of a served node. If *older* is true, events are relayed as before NRI v0.11."""
 
     def __init__(self, *, older: bool = False) -> None:
         self.node: ServedNode | None = None
@@ -50,7 +50,7 @@ class NodePlugins:
         return relayed
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
-        """Return the pods and containers for synchronising a plugin, after which their states count as relayed."""
+        """Return the pods and containers for synchronising a plugin. Their states count as relayed from then on."""
         node = self._node()
         told = node.containers_for_plugins()
         node.relays.synchronise(told)
@@ -147,7 +147,7 @@ async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> 
 
 
 def limits(resources: nri.LinuxResources) -> dict[str, int]:
-    """Return the value of each limit that *resources* sets, by its CRI name.
+    """Return the limits in *resources*, by CRI name.
 
     >>> limits(nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=512))))
     {'cpu_shares': 512}

@@ -1,7 +1,7 @@
 """The runtime side of NRI, which accepts and synchronises plugins and relays events to their subscribers.
 
 The caller provides an :class:`NriDomain` that lists the pods and containers, and applies the updates that plugins
-request. The plugins' answers are passed on as they are, without merging them or checking for conflicts.
+request. The plugins' answers are not merged or checked for conflicts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams, bound
 M = TypeVar("M", bound=Message)
 
 BATCH: Final = LONGEST - (64 << 10)
-"""Number of bytes of pods and containers that fit into a Synchronize message, which has other fields as well."""
+"""Maximum number of bytes of pods and containers in a Synchronize message, which has other fields as well."""
 
 _NOBODY: Final = "-"  # name used for a plugin that has not registered
 _REPLIES: Final[Mapping[str, type[Message]]] = {
@@ -58,14 +58,14 @@ class NriDomain(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginLost:
-    """A plugin that is no longer connected. ``why`` is the error, or empty if the plugin just disconnected."""
+    """A plugin that has disconnected. ``why`` is the error, or empty if there was none."""
 
     plugin: str
     why: str
 
 
 class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest, Sequence[nri.ContainerUpdate]]):
-    """The session of a plugin with *runtime* on *stream*. ``why`` says what the plugin did wrong, if anything."""
+    """A plugin's session with *runtime* on *stream*. If the plugin did something wrong, ``why`` describes it."""
 
     def __init__(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], runtime: NriRuntime) -> None:
         super().__init__(runtime.terms)
@@ -178,8 +178,8 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 class NriRuntime:
     """A runtime called *name*, to which plugins connect. It relays each event to them in the order of ``plugins``.
 
-    Plugins are synchronised within the context manager that *joining* returns. With *state_changes*, the runtime
-    behaves like those before NRI v0.11 and uses StateChange for every event whose answer cannot contain changes.
+    Plugins are synchronised within the context manager that *joining* returns. If *state_changes* is true, the
+    runtime behaves as before NRI v0.11 and uses StateChange for every event whose answer cannot contain changes.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class NriRuntime:
     async def serve(
         self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], launched_as: tuple[str, str] | None = None
     ) -> None:
-        """Serve one plugin until it disconnects. *launched_as* is its name and index if the runtime started it."""
+        """Serve one plugin until it disconnects. If the runtime started it, *launched_as* is its name and index."""
         plugin = PluginSession(stream, self)
         if launched_as:
             plugin.launch(launched_as)
@@ -258,9 +258,9 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait up to *seconds* for *plugins* plugins to be connected, and return whether they are.
+        """Wait up to *seconds* until *plugins* plugins are connected, and return whether they are.
 
-        Give up early if a registered plugin disconnects.
+        Stop waiting if a registered plugin disconnects.
         """
         before = len(self._lost)
         with suppress(TimeoutError):
@@ -273,11 +273,10 @@ class NriRuntime:
     async def relay(
         self, event: RelayedEvent, add: Callable[[str, PluginChanges], object] = lambda _plugin, _changes: None
     ) -> bool:
-        """Relay *event* to its subscribers, and call *add* with the name and the changes of each of them.
+        """Relay *event* to its subscribers, and call *add* with the name and the changes of each.
 
-        Return true if a plugin was lost, because it disconnected or did not answer in time. The other plugins receive
-        the event all the same. Raise :class:`NRIError` if a plugin refuses the event, or *add* the changes of a
-        plugin.
+        Return true if a plugin was lost because it disconnected or did not answer in time. The other plugins still
+        receive the event. Raise :class:`NRIError` if a plugin refuses the event, or if *add* refuses the changes.
         """
         async with self._turn:
             return await self.plugin_list.relay(event.name, lambda: event, add)

@@ -1,8 +1,7 @@
 """Encode and decode the parts of SPDY/3.1 that Kubernetes uses for streams, without doing any I/O.
 
-A control frame has a type, flags and a length before its body. A data frame has the number of its stream in place of
-the type. Headers are compressed, with separate state for each direction. As in the library that Kubernetes uses,
-there is no flow control.
+A control frame begins with a type, flags and a length. A data frame has a stream number instead of the type. Headers
+are compressed separately for each direction. As in the library that Kubernetes uses, there is no flow control.
 """
 
 import zlib
@@ -36,7 +35,7 @@ NAMES: Final = (
     "user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
     "keep-alive origin"
 )
-"""The words at the beginning of the dictionary for header compression, where each follows its length."""
+"""The words at the beginning of the dictionary for header compression. In the dictionary, each follows its length."""
 TEXT: Final = (
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
     "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
@@ -57,7 +56,7 @@ class SpdyError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The other side has opened or accepted a stream. If ``over`` is true, it is not going to send data on it."""
+    """The other side has opened or accepted a stream. If ``over`` is true, it will send no data on it."""
 
     stream: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +74,7 @@ class StreamData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinged:
-    """The other side has sent a ping to be returned, or returned one from this side."""
+    """The other side has sent a ping to be returned, or has returned a ping."""
 
     number: int
 
@@ -107,7 +106,7 @@ class Spdy:
         self._expand = zlib.decompressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[SpdyEvent]:
-        """Add *data*, and yield the events that it completes. Raise :class:`SpdyError` if it is invalid."""
+        """Yield the events that *data* completes. Raise :class:`SpdyError` if it is invalid."""
         self._held += data
         while len(self._held) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._held)
@@ -128,7 +127,7 @@ class Spdy:
                 yield from self._control(first & 0xFFFF, body, over=over)
 
     def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
-        """Return a frame that opens *stream*. The streams of a client have odd numbers."""
+        """Return a frame that opens *stream*. A client must use odd numbers."""
         return self._frame(SYN_STREAM, _SYN.pack(stream, 0, 0) + self._compress_headers(headers))
 
     def reply(self, stream: int) -> bytes:

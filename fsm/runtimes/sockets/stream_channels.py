@@ -65,10 +65,10 @@ class SocketLink:
 
 
 class WebSocketLink:
-    """A link over WebSocket, which itself runs over *link*. *headers* and *path* are from the client's request.
+    """A link over WebSocket, which uses *link* for its bytes.
 
-    ``protocol`` is the first of *protocols* that the client supports, or empty if it supports none. Raise
-    :class:`wsproto.utilities.ProtocolError` if the request is invalid.
+    *headers* and *path* are from the client's request. ``protocol`` is the first of *protocols* that the client
+    supports, or empty if it supports none. Raise :class:`wsproto.utilities.ProtocolError` if the request is invalid.
     """
 
     def __init__(self, link: SocketLink, headers: Headers, path: str, protocols: Sequence[str]) -> None:
@@ -110,7 +110,7 @@ class WebSocketLink:
 
 INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
 NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
-"""The channels in the order of their numbers in WebSocket messages. Number 4 is for terminal sizes."""
+"""The channels in the order of their numbers in WebSocket messages. Channel 4 is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
 """A function that connects a stream to a port, or raises :class:`OSError`.
 
@@ -129,14 +129,14 @@ class Channels(Protocol):
         """Read what the client sends until it closes the connection."""
 
     def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (its callers pass it by position)
-        """Send output of the command, which went to its standard error if *error* is true."""
+        """Send output of the command. If *error* is true, it is from standard error."""
 
     def finish(self, result: bytes) -> None:
         """Send *result*, which tells how the command ended, and close all channels."""
 
 
 class MessageChannels:
-    """The channels of a command over WebSocket, where the first byte of a message is the number of the channel."""
+    """The channels of a command over WebSocket. The first byte of each message is the number of the channel."""
 
     def __init__(self, link: Link) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -160,7 +160,7 @@ class MessageChannels:
 
 
 class SpdyChannels:
-    """The channels of a command over SPDY, where the client opens a stream for each of the *wanted* channels."""
+    """The channels of a command over SPDY. The client opens a stream for each of the *wanted* channels."""
 
     def __init__(self, link: Link, wanted: Collection[str]) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()

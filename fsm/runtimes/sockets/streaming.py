@@ -46,7 +46,7 @@ from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams
 HOST: Final = "127.0.0.1"
 SPDY: Final = "SPDY/3.1"
 COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""The protocols for command streams, newest first. Both of them send the result as JSON."""
+"""The protocols for command streams, newest first. Both send the result as JSON."""
 PORTS: Final = "portforward.k8s.io"
 TUNNELLED: Final = f"{SPDY}+{PORTS}"  # protocol for port forwarding over WebSocket. The messages carry SPDY frames.
 PATIENCE: Final = 30.0  # number of seconds that a client has for sending its request and for opening its channels
@@ -61,7 +61,7 @@ Its arguments are a callback for the output and a reader for the input.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedCommand:
-    """A command whose streams are on offer. The flags tell which standard streams the client has asked for."""
+    """A command whose streams are on offer, with the standard streams that the client has asked for."""
 
     run: CommandRun
     input: bool = False
@@ -126,7 +126,7 @@ class StreamServer:
     async def _upgrade_connection(
         self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Link:
-        """Serve or refuse the stream that *asked* requests. The caller must close the link that is returned."""
+        """Serve or refuse the stream that *asked* requests, and return the link, which the caller must close."""
         socket = SocketLink(reader, writer, http.trailing_data[0])
         path = asked.target.decode()
         offered = self._offers.pop(path.partition("?")[0], None)
@@ -243,7 +243,7 @@ async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write:
 async def run_in(
     containers: NodeContainers, identity: str, words: tuple[str, ...], write: Write, given: asyncio.StreamReader | None
 ) -> int:
-    """Run a command in the container *identity*, with its standard streams connected, and return its exit code.
+    """Run a command in the container *identity* with connected standard streams, and return its exit code.
 
     Raise :class:`~fsm.runtimes.reference.driven.CallError` if the container is not running, or
     :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
@@ -258,8 +258,8 @@ async def run_in(
 async def attach(containers: NodeContainers, identity: str, write: Write, given: asyncio.StreamReader | None) -> int:
     """Connect to the streams of the container's main process until it exits, and return 0.
 
-    The end of the client's input is passed on to the process only if the container was created with ``stdin_once``.
-    Raise the same errors as :func:`run_in`.
+    The end of the client's input reaches the process only if the container was created with ``stdin_once``. Raise the
+    same errors as :func:`run_in`.
     """
     found = containers.find(identity, "attach")
     workload = found.world.workload
@@ -300,7 +300,7 @@ class NodeStreams(StreamServer):
     async def ports(self) -> str:
         """Offer a stream for port forwarding, and return its URL.
 
-        It leads to ports of this machine if the node runs real processes. If they are simulated, connections are
+        If the node runs real processes, the stream leads to ports of this machine. Otherwise, connections are
         refused.
         """
         return await self.offer(

@@ -1,11 +1,10 @@
 """Both sides of ttrpc over a byte stream: a :class:`Server` answers calls, and a :class:`Client` makes them.
 
-A message has a ten-byte header (length, stream, kind and flags, big-endian), which is followed by *length* bytes of
-data.
+A message has a ten-byte big-endian header (length, stream, kind and flags), followed by the data.
 
-Each side is created with a function for sending bytes, and its ``received`` method has to be called with the bytes
-that arrive. Neither side trusts its peer: constants in this module limit the memory for the peer's data, and invalid
-data either raises :class:`ProtocolError` or is answered with an error.
+Each side is created with a function for sending bytes. The caller passes the bytes that arrive to ``received``.
+Neither side trusts its peer: the memory for the peer's data is limited, and invalid data either raises
+:class:`ProtocolError` or is answered with an error.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _HEADER: Final = struct.Struct(">IIBB")
 
 
 class MessageKind(IntEnum):
-    """The kind of a message. NRI makes do with requests and responses."""
+    """The kind of a message. NRI uses only requests and responses."""
 
     REQUEST = 1
     RESPONSE = 2
@@ -55,7 +54,7 @@ def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
 
 
 class MessageDecoder:
-    """Decodes messages from a stream of bytes, storing no more than one message at a time.
+    """Decodes messages from a stream of bytes, with memory for only one message at a time.
 
     >>> decoder = MessageDecoder()
     >>> [each.data for byte in encoded(3, MessageKind.RESPONSE, b"yes") for each in decoder.messages(bytes([byte]))]
@@ -99,13 +98,13 @@ TEXT: Final = 1_000  # maximum number of characters that an error message quotes
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
-"""A function that maps the payload of a request to the payload of the response, or raises :class:`RpcError`."""
+"""A function that converts the payload of a request to that of the response, or raises :class:`RpcError`."""
 Ask = TypeVar("Ask", bound=Message)
 Answer = TypeVar("Answer", bound=Message)
 
 
 class RpcError(Exception):
-    """A call has failed with the gRPC error *code*, for example because it missed its deadline."""
+    """A call has failed with the gRPC error *code*."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -133,7 +132,7 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 
 
 class Server:
-    """Answers calls with the handlers in *services*, by name of the service and of the method.
+    """Answers calls with the handlers in *services*, which are sorted by service and method.
 
     Calls start in the order in which they arrive, but may end in any order. ``held`` is the total size in bytes of
     the requests in progress.
@@ -223,7 +222,7 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Process received bytes. Late responses are dropped, and other messages raise :class:`ProtocolError`."""
+        """Process received bytes. Late responses are ignored, and other messages raise :class:`ProtocolError`."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
                 raise ProtocolError(f"a message of kind {message.kind}, but responses are expected")

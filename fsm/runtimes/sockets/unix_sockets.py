@@ -1,4 +1,4 @@
-"""Parse the addresses of Unix sockets, create sockets, and accept connections on them."""
+"""Parse the addresses of Unix sockets, create sockets, and accept connections."""
 
 import asyncio
 import errno
@@ -22,7 +22,7 @@ CODE: Final = "FSM603"
 _LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
 
 _PATIENCE: Final = 5.0
-"""Number of seconds that a socket may take to accept a connection. After that, its queue counts as full."""
+"""Number of seconds to wait for a socket to accept a connection. After that, its queue counts as full."""
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
@@ -46,9 +46,9 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 """gRPC options for channels to Unix sockets.
 
 Proxies from the environment are ignored, since they are for networks. The authority is set because gRPC otherwise
-sends the path of the socket, which Go servers refuse. Every channel has a connection of its own, and reconnects soon
-after the runtime has restarted. The minimum time between attempts to connect is left alone: it also limits how long
-the runtime may take to answer a connection, and a starting runtime would not make a shorter limit.
+sends the path of the socket, which Go servers refuse. Every channel has its own connection, and reconnects soon after
+the runtime has restarted. The minimum time between attempts to connect is not changed, because a runtime that is
+starting could not keep a shorter limit.
 """
 
 
@@ -140,10 +140,10 @@ def unreachable(address: str, error: OSError) -> InputError:
 
 @contextmanager
 def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
-    """Have *bind* create the socket at *address*, with mode 0600, and remove it at the end of the context.
+    """Create a socket at *address* by calling *bind*, and remove it at the end of the context.
 
-    A socket on which no process listens is replaced. Raise :class:`InputError` if a process listens on it, if the
-    path is anything but a socket, or if the socket cannot be created.
+    Only the current user may use the socket. An existing socket on which no process listens is replaced. Raise
+    :class:`InputError` if a process listens on it, if the path is not a socket, or if the socket cannot be created.
     """
     at = Path(path(address))
     try:
@@ -158,15 +158,15 @@ def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            if at.stat().st_ino == made:  # no other process has replaced the socket
+            if at.stat().st_ino == made:  # still the same socket
                 at.unlink()
 
 
 def bound(name: str) -> socket.socket:
     """Create a socket at the path *name* that only this user may use.
 
-    A socket on which no process listens is replaced. Otherwise, raise :class:`OSError` with ``EADDRINUSE`` if a
-    process listens on it, or :class:`FileExistsError` if the path is anything but a socket.
+    An existing socket is replaced if no process listens on it. Otherwise, raise :class:`OSError` with ``EADDRINUSE``.
+    Raise :class:`FileExistsError` if the path is not a socket.
     """
     _vacate(Path(name))
     made = socket.socket(socket.AF_UNIX)
@@ -234,11 +234,11 @@ def unusable(address: str, error: Exception) -> InputError:
 class Acceptor:
     """Accepts connections on the socket *listening* in the running event loop, and passes them to *take*.
 
-    An eighth of the process's file descriptors is set aside for files and for modules imported later. When the others
-    are used up, clients wait in the socket's queue, and *say* is called with a message the first time.
+    An eighth of the process's file descriptors is reserved for files and for modules imported later. When the others
+    are used up, clients wait in the socket's queue. The first time that this happens, *say* is called with a message.
     """
 
-    # This class is used instead of an asyncio server. An asyncio server would use the last file descriptor, and then
+    # An asyncio server is not used here. It would use the last file descriptor, and then
     # print a hundred tracebacks per second.
 
     def __init__(

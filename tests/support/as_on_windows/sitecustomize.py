@@ -1,7 +1,7 @@
-"""Hide from fsm the features that Python lacks on Windows.
+"""Hide the features of Python that are missing on Windows.
 
-Python imports this file if its folder is in PYTHONPATH. Nothing is hidden from the standard library and other
-packages, because they have code of their own for Windows.
+Python imports this file at start-up if its folder is in PYTHONPATH. The standard library and other packages still see
+the features, because they have code of their own for Windows.
 """
 
 import builtins
@@ -23,7 +23,6 @@ SHORT: Final = {
     | {"O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "WNOHANG"},
     select: {"poll", "epoll", "POLLIN", "POLLOUT"},
 }
-"""The names that Python lacks on Windows, by module."""
 
 
 def _without(module: ModuleType, names: set[str]) -> ModuleType:

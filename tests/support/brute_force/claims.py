@@ -1,8 +1,8 @@
-"""Decide claims: find the verdict, and the number of steps of a shortest run that breaks the claim.
+"""Decide claims by breadth-first search.
 
-Each kind of claim is decided by a single breadth-first search over configurations, each paired with whatever the
-claim has to remember about the run so far. Because a model may leave the end of a call unspecified, the search is
-made both without and with such ends. If only the second search breaks the claim, the verdict is unknown.
+The search goes over configurations, each paired with what the claim has to remember about the run so far. A model may
+leave the end of a call unspecified, so the search is made both without and with such ends. If only the second search
+breaks the claim, the verdict is unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Verdict: TypeAlias = Literal["holds", "fails", "unknown", "vacuous"]
 Run: TypeAlias = tuple[Step, ...]
 
 MOST = 50_000
-"""A search raises :class:`OverflowError` once it has visited more configurations than this."""
+"""The maximum number of configurations that a search may visit."""
 
 T = TypeVar("T", bound=Hashable)
 Levels: TypeAlias = frozenset[int]
@@ -40,8 +40,8 @@ Levels: TypeAlias = frozenset[int]
 class Answer:
     """The verdict on a claim and, if a finite run breaks it, that run and its number of steps.
 
-    ``witnesses`` has the lengths of the runs that an existential claim asks for. ``cut`` is true if another call
-    could have begun somewhere but the search did not follow it.
+    ``witnesses`` has the lengths of the runs that an existential claim asks for. ``cut`` is true if the search did
+    not follow every call that could have begun.
     """
 
     verdict: Verdict
@@ -53,7 +53,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Decider:
-    """Decides claims about *model*, enumerating its runs only once for each set of error codes."""
+    """Decides claims about a model, and enumerates its runs only once for each set of error codes."""
 
     model: Model
     _runs: dict[frozenset[str], Runs] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Decider:
     def decide(self, claim: Claim) -> Answer:
         """Return the answer to *claim*.
 
-        A claim that only an unspecified end breaks or exercises is unknown, not vacuous.
+        The verdict is unknown, not vacuous, if only unspecified ends break or exercise the claim.
         """
         runs = self.runs(codes_named([each.means for each in conditions_of(claim)]))
         cut = bool(self.runs().cut)
@@ -84,7 +84,7 @@ class Decider:
         return Answer(verdict="vacuous" if vacuous(every, claim) else "holds", cut=cut)
 
     def size(self) -> tuple[int, int, int]:
-        """Return three numbers: the states, the outcomes in them, and the steps to the farthest state."""
+        """Return the number of states, the number of their outcomes, and the distance of the farthest state."""
         runs = self.runs()
         depth: dict[tuple[str, ...], int] = {}
         outcomes: set[Hashable] = set()
@@ -112,13 +112,16 @@ def _states(here: Configuration) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search through the *runs* of a model; with *unwritten*, calls may also end in ways that it leaves open."""
+    """A search through the runs of a model, with or without the ends that the model leaves unspecified."""
 
     runs: Runs
     unwritten: bool
 
     def test(self, written: WrittenCondition | None, *, missing: bool = False) -> Test:
-        """Compile a condition into a test of an instant; the test for ``None`` always returns *missing*."""
+        """Compile a condition into a test of an instant.
+
+        The test for ``None`` always returns *missing*.
+        """
         return (lambda _: missing) if written is None else test_of(written.means, self.runs.model)
 
     def steps(self, here: Configuration) -> Iterator[Step]:
@@ -127,8 +130,8 @@ class Search:
     def shortest(self, first: T, after: Callable[[T, Step], T], bad: Callable[[T], bool]) -> Run | None:
         """Return the shortest run whose final record is *bad*, or ``None``.
 
-        A record is what the search remembers about a run: it starts as *first*, and *after* computes the next one at
-        each step.
+        A record is the memory of the search about a run. It starts as *first*, and *after* computes the next record
+        at each step.
         """
         for run, _, seen in self.explored(first, after):
             if bad(seen):
@@ -136,7 +139,7 @@ class Search:
         return None
 
     def explored(self, first: T, after: Callable[[T, Step], T]) -> Iterator[tuple[Run, Configuration, T]]:
-        """Yield every reachable configuration and record, nearest first, each with a shortest run to it."""
+        """Yield each reachable configuration and record with a shortest run to it, nearest first."""
         start = (self.runs.model.initial, first)
         came: dict[tuple[Configuration, T], tuple[tuple[Configuration, T], Step] | None] = {start: None}
         going = [start]
@@ -274,15 +277,15 @@ Others: TypeAlias = frozenset[Configuration]
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """The other machine of a :class:`Follows` claim, stepped along with the observations of a run.
+    """The other machine of a :class:`Follows` claim, which consumes the observations of a run.
 
-    Once this machine is in a situation about which its model is silent, anything may follow.
+    Anything may follow once the model of this machine is silent.
     """
 
     claim: Follows
 
     def seen(self, step: Step) -> list[str]:
-        """Return the other machine's names for what it sees of *step*: a shared signal, or outputs it consumes."""
+        """Return the events that the other machine consumes at *step*."""
         events = self.claim.other.events.values()
         named = {name: event.name for event in events for name in (event.name, event.rpc) if name}
         seen = [each for each, digit in step.emitted if each in named and digit in (self.claim.of or {digit})]
@@ -295,7 +298,7 @@ class Followed:
         return self._settled(frozenset({MachineModel(self.claim.other).initial}))
 
     def after(self, others: Others, step: Step) -> Others:
-        """Return where the other machine may be after *step*; nothing if it forbids the step."""
+        """Return the possible states of the other machine after *step*, or nothing if it forbids the step."""
         for event in self.seen(step):
             others = self._settled(self._on(others, event))
         return others
@@ -319,7 +322,7 @@ class Followed:
 
 
 def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
-    """Return the beginning of a fair run in which the source holds at some point and the target never again."""
+    """Return the start of a fair run in which the source holds at some point and the target never holds afterwards."""
     source, target = search.test(claim.source), search.test(claim.target)
 
     def after(waits: bool, instants: Iterable[Instant]) -> bool:  # noqa: FBT001  (what was seen so far)
@@ -330,7 +333,7 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
     first = after(False, [Instant(search.runs.model.initial)])  # noqa: FBT003  (the same)
     explored = search.explored(first, lambda waits, step: after(waits, step.instants))
     begun = {here: run for run, here, waits in explored if waits}
-    # Steps after the source has held; the target holds at none of their instants.
+    # The steps since the source held, without an instant at which the target held.
     going = list(begun)
     for here in going:  # the list grows during the loop
         for step in search.steps(here):
@@ -346,7 +349,10 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
 
 
 def enabled(search: Search, fair: Fair, here: Configuration) -> bool:
-    """Check whether the *fair* event can happen here, counting unspecified ends and calls that the search cut off."""
+    """Check whether the *fair* event can happen here.
+
+    Unspecified ends count, and so do calls that the search did not follow.
+    """
     if any(takes(step, fair) for step in search.runs.steps[here]):
         return True
     cut = search.runs.cut.get(here, ())

@@ -1,4 +1,4 @@
-"""Conditions at an instant, as the reference of the property language defines them."""
+"""Evaluate conditions at an instant, as defined in the reference of the property language."""
 
 from __future__ import annotations
 

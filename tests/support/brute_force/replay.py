@@ -1,4 +1,4 @@
-"""Check from the definitions, without a search, that a run shown by an engine is a run and breaks the claim."""
+"""Check a run that an engine shows against the definitions, without a search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from fsm.machine.conditions import Sequence, WrittenCondition
 from fsm.machine.table import UNSPECIFIED
 
 MOST = 2_000
-"""The most model runs that one shown run may stand for; it can be several if calls in progress are not shown."""
+"""The maximum number of model runs that match one shown run.
+
+There can be several if calls in progress are not shown.
+"""
 
 
 def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
@@ -65,7 +68,10 @@ def _unnamed(reply: str, codes: frozenset[str]) -> bool:
 
 
 def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
-    """Check whether *here* matches *shown*: a state, or a list of the copies that left their initial states."""
+    """Check whether *here* matches the shown state.
+
+    The state of a system is a list of the copies that have left their initial states.
+    """
     if not isinstance(runs.model, SystemModel):
         return here[0][0] == shown
     states = {copy.name: here[copy.digit][0] for copy in runs.model.system.copies}
@@ -74,7 +80,7 @@ def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
 
 
 def breaks(search: Search, claim: Claim, run: Run, cycle: int, *, stopped: bool) -> bool:
-    """Check whether *run* breaks *claim* if its last *cycle* steps repeat for ever."""
+    """Check whether *run* breaks *claim* if the last *cycle* steps repeat for ever."""
     instants = [Instant(search.runs.model.initial), *(at for step in run for at in step.instants)]
     match claim:
         case Always(conditions=conditions, when=when):

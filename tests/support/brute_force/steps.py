@@ -1,7 +1,7 @@
 """Configurations of machines and systems, and the steps between them.
 
-A configuration has the state of every copy of every part, and the calls that each copy has begun and not ended; a
-machine counts as a single copy. Nothing here is clever: every step of every configuration is listed.
+A configuration holds the state of every copy of every part, and the calls that each copy has in progress. A machine
+counts as a single copy. The code favours simplicity: it lists every step of every configuration.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.product.system import JointEvent, JointWay, PartStep, System
 
 Copy: TypeAlias = tuple[str, tuple[str, ...]]
-"""The state of one copy, and the sorted events of the calls that it has begun; an event may occur repeatedly."""
+"""The state of a copy, and a sorted list of the events of its calls in progress."""
 
 Configuration: TypeAlias = tuple[Copy, ...]
 
@@ -25,17 +25,17 @@ Stage: TypeAlias = Literal["acts", "begins", "ends", "continues"]
 UNLIMITED = 1_000_000
 
 OTHER = "ANY_OTHER_ERROR"
-"""Stands for every error code that no model or claim names."""
+"""The stand-in for all error codes that no model or claim names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A step of a run; ``reply`` is empty unless a call replies.
+    """A step of a run.
 
-    ``unwritten`` is true if the step ends a call in a way that the model does not specify, and ``unspecified`` if the
-    model is silent about the event in this state. ``among`` has the replies as written in the model, one of which led
-    to ``reply``; ``emitted`` pairs each output with the copy that emits it. A ``signal`` is an observable event that
-    is not a call.
+    ``reply`` is empty unless a call replies. ``unwritten`` is true if a call ends in a way that the model does not
+    specify, and ``unspecified`` if the model is silent about the event in this state. ``among`` lists the written
+    replies from which ``reply`` was chosen. ``emitted`` pairs each output with the copy that emits it. A ``signal``
+    is an observable event that is not a call.
     """
 
     event: str
@@ -53,13 +53,16 @@ class Step:
 
     @cached_property
     def instants(self) -> tuple[Instant, ...]:
-        """The points at which a condition can be evaluated: one for each output, or a single one without outputs."""
+        """Return the points at which a condition can be evaluated.
+
+        There is one for each output, or a single one if the step has no outputs.
+        """
         return tuple(Instant(self.target, self, output) for output in self.emits or ("",))
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A point in a run: a step and the configuration after it, or no step at the very start."""
+    """A point in a run: a step and the configuration after it. At the start of the run, there is no step."""
 
     after: Configuration
     step: Step | None = None
@@ -67,7 +70,10 @@ class Instant:
 
 
 class Model(Protocol):
-    """A machine or system, of which each copy may have several calls of one event in progress."""
+    """A machine or a system.
+
+    Each copy may have several calls of one event in progress.
+    """
 
     @property
     def initial(self) -> Configuration: ...
@@ -75,17 +81,16 @@ class Model(Protocol):
     def steps(self, here: Configuration, codes: frozenset[str] = frozenset()) -> list[Step]:
         """Return every step that is possible next.
 
-        Where a call may reply any error, there is one step for each of *codes* and one for all other codes together.
+        A call that may reply with any error has one step for each of *codes*, and one for all other codes together.
         """
 
     def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
-        """Return the event and outcome of every call that could begin here if the limit ``overlap`` were higher."""
+        """Return the event and outcome of each call that only the limit ``overlap`` prevents from beginning here."""
 
     def silent(self, here: Configuration, event: str) -> bool:
         """Check whether the model is silent about *event* in this configuration."""
 
-    def shows(self, here: Configuration) -> str:
-        """Return the state that an observer reads."""
+    def shows(self, here: Configuration) -> str: ...
 
 
 def possible_replies(reply: tuple[str, ...], codes: frozenset[str]) -> tuple[str, ...]:
@@ -217,10 +222,10 @@ def state_condition(condition: Condition, here: Configuration) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Partly:
-    """A joint event of which some steps have been taken.
+    """A joint event that some of the parts have already taken.
 
-    ``error`` is the reply of the part that ended the event with an error, if one did; ``among`` has the errors that
-    it could have replied.
+    ``error`` is the reply of the part that ended the event with an error, if any. ``among`` lists the errors that
+    this part could have replied.
     """
 
     here: Configuration
@@ -293,7 +298,7 @@ class SystemModel:
         return list(dict.fromkeys(steps))
 
     def _part_step(self, before: _Partly, part_step: PartStep, codes: frozenset[str], *, ends: bool) -> list[_Partly]:
-        """Return the possible results of one part's step; nothing if the step is impossible.
+        """Return the possible results of a step of one part, or nothing if the step is impossible.
 
         If *ends* is true, an error ends the joint event.
         """
@@ -337,10 +342,10 @@ def _with(here: Configuration, digit: int, copy: Copy) -> Configuration:
 
 @dataclass(frozen=True)
 class Runs:
-    """Every reachable configuration with every step from it, in order of distance.
+    """All reachable configurations with all steps from them, in order of distance.
 
-    Only the error codes in *codes* are distinguished. Raises :class:`OverflowError` if there are more than *most*
-    configurations.
+    Error codes that are not in *codes* are not distinguished. Raises :class:`OverflowError` if there are more than
+    *most* configurations.
     """
 
     model: Model

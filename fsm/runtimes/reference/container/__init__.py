@@ -1,6 +1,6 @@
-"""A container as containerd keeps it, driven by the machine ``container-status``.
+"""A container that is driven by the machine ``container-status``.
 
-The state that follows from the container's record must always be the state that the machine shows.
+The machine and the container's record must always show the same state.
 """
 
 import threading
@@ -33,12 +33,11 @@ OOM_KILLED: Final = "OOMKilled"
 
 
 class Effects:
-    """Effects of the events of a container on its record in the directory *root* and on its environment *world*.
+    """The effects of events on a container's record and on its environment.
 
     ``beginnings`` maps events to the methods that carry them out, and ``endings`` maps calls that take time to the
-    methods that complete them. An event that is missing from ``beginnings`` only needs :meth:`use`. Each of these
-    methods gets the names of the possible outcomes and returns the one that occurred. If that is a failure, it stores
-    the reason in ``why``.
+    methods that complete them. All other events only need :meth:`use`. Each method gets the names of the possible
+    outcomes and returns the one that occurred. After a failure, the reason is in ``why``.
 
     ``storage`` is ``None`` while there is no record. ``resources`` and ``exit`` are the arguments of the current event.
     """
@@ -238,7 +237,7 @@ class Container(Effects, Driven):
 
     @classmethod
     def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
-        """Return the container as a restart finds it.
+        """Return the container after a restart.
 
         If containerd has no record of the container, its directory is deleted. If containerd's record cannot be read,
         the container is left out until a later restart can read it. In both cases, the container is absent.
@@ -289,7 +288,7 @@ class Container(Effects, Driven):
             return self._begin(event)
 
     def end(self, event: str) -> bool:
-        """Take the call *event*, which has begun, one stage further. Return whether it is still in progress."""
+        """Perform the next stage of the call *event*. Return whether the call is still in progress."""
         with self._step():
             try:
                 names = {way.name for way in self.choices(event, ends=True)}
@@ -364,7 +363,7 @@ def _read_remains(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Tas
 
 
 def _reconcile(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
-    """Return *status* with changes that make it match *task*, or ``None`` if the two contradict each other."""
+    """Return a record that matches *task*, or ``None`` if *status* and *task* contradict each other."""
     if task and (not task.started or task.exit):
         try:
             world.drop()

@@ -22,8 +22,8 @@ class UnknownContentError(OSError):
 def write(path: Path, data: bytes) -> None:
     """Replace the content of *path* with *data*.
 
-    If this raises :class:`OSError`, the file still has its old content. The exception is :class:`UnknownContentError`,
-    after which it may have either content and should be read again.
+    After an :class:`OSError`, the file still has its old content. Only after an :class:`UnknownContentError`, it may
+    have either content and should be read again.
     """
     before = path.read_bytes() if path.exists() else None
     with _folder(path) as folder:
@@ -54,7 +54,7 @@ def make_folder(path: Path, *, exist_ok: bool = False) -> None:
 def remove(path: Path, *others: Path) -> None:
     """Delete *path*, its temporary files and *others*, as far as they exist. Raise :class:`OSError` on failure.
 
-    *path* goes last, so that after a crash the remaining files can still be found through it.
+    *path* is deleted last, so that the remaining files can still be found after a crash.
     """
     for file in (*leftovers(path), *others, path):
         file.unlink(missing_ok=True)

@@ -43,9 +43,10 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_like_go(cls, data: object, info: ValidationInfo) -> object:
-        """Match keys to fields as Go does when it reads a file, which is indicated by a validation context.
+        """Match the keys of a file to fields as Go does.
 
-        Go ignores case, unknown keys, and keys whose value is ``null``.
+        Go ignores case, unknown keys, and keys whose value is ``null``. A validation context indicates that a file is
+        read.
         """
         if info.context is None or not isinstance(data, dict):
             return data
@@ -245,7 +246,7 @@ def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     members: dict[str, Json] = {}
     for name, value in pairs:
         key = _without_surrogates(name)
-        members.pop(key, None)  # so that the last value wins and keeps its position
+        members.pop(key, None)  # the last value wins and keeps its position
         members[key] = _without_surrogates(value) if isinstance(value, str) else value
     return members
 

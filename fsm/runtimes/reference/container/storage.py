@@ -60,7 +60,7 @@ class StatusStorage:
         return self.peek().state()
 
     def peek(self) -> Status:
-        """Return the record itself, which callers must not change. An update does not change it, but replaces it."""
+        """Return the record itself, which callers must not change. An update replaces it."""
         if not self.known:
             with self._lock:
                 if not self.known:  # no other reader has read the file in the meantime

@@ -1,4 +1,4 @@
-"""The environment of a container or pod: real processes, or a simulation that can fail on request."""
+"""The environment of a container or pod, which is either real or a simulation that can fail on request."""
 
 import asyncio
 import os
@@ -120,7 +120,7 @@ class SimulatedWorld:
 
 
 PAUSE: Final = ("cat",)
-"""A command that does nothing, like a pause process. It ends when its parent exits and closes its input."""
+"""A command that does nothing, like a pause process. It ends when its parent exits."""
 
 POD: Final = "FSM_POD"
 
@@ -128,7 +128,9 @@ SIGNALLED: Final = 128
 
 
 def shell_code(code: int) -> int:
-    """Convert the return *code* of a process, which is negative after a signal, to the exit code that a shell reports.
+    """Convert the return code of a process to the exit code that a shell reports.
+
+    The return code is negative if a signal has killed the process.
 
     >>> shell_code(3), shell_code(-9)
     (3, 137)
@@ -137,7 +139,7 @@ def shell_code(code: int) -> int:
 
 
 class WatchError(WorldError):
-    """The stream that should report an exit was broken, or ended without an exit."""
+    """The stream that reports exits was broken, or ended without reporting one."""
 
 
 async def process_end(process: subprocess.Popen[bytes]) -> int:
@@ -156,11 +158,11 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
 
 @dataclass(eq=False)
 class Processes:
-    """The environment of one pod sandbox on Linux: the directory *root* and a real process.
+    """The environment of one pod sandbox on Linux, with a real process.
 
-    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`, and the steps that are named in *faults*
-    do. *hook* is called after the sandbox's task was deleted, which is when containerd notifies NRI 0.1 plugins. Exits
-    are reported only while ``gate`` is open. If ``breaks`` is true, the next report fails.
+    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`, and the steps in *faults* always do.
+    *hook* is called after the sandbox's task was deleted, which is when containerd notifies NRI 0.1 plugins. Exits are
+    reported only while ``gate`` is open. If ``breaks`` is true, the next report fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -213,7 +215,7 @@ class Processes:
         return self._require_process().pid
 
     def task(self) -> bool:
-        """Check whether there is a task: a process or its remains. The fault ``no task`` deletes it first."""
+        """Check whether there is a task, even if its process has ended. The fault ``no task`` deletes it first."""
         self.faults.point("task", effect=False)
         if "no task" in self.faults and self._process is not None:
             self.delete()

@@ -1,11 +1,11 @@
-"""containerd's CRI service as asyncio tasks: its construction, Run and Close.
+"""containerd's CRI service as asyncio tasks, from its construction to Close.
 
 The service is constructed step by step, and if a step fails, nothing is left running. Run starts the ``components``,
 which are the event monitor, a syncer for each CNI directory, the streaming server, the NRI registration and the queue
 of container events. It then signals readiness and waits until the first component ends.
 
-Three machines are involved: ``service-construction`` for the construction, ``service-run`` for the progress of Run, and
-``service-flag``, which tells whether the service counts as initialised.
+The machine ``service-construction`` drives the construction, and ``service-run`` drives Run. ``service-flag`` tells
+whether the service counts as initialised.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ DRAIN_TIMEOUT: Final = 10.0
 
 
 class RunError(Exception):
-    """The error with which Run ends. ``what`` names the part that failed, and ``errors`` begins with the reason."""
+    """Run has failed. ``what`` names the part that failed, and ``errors`` begins with the reason."""
 
     def __init__(self, what: str, *errors: Exception) -> None:
         reasons = "; ".join(str(error) or type(error).__name__ for error in errors)
@@ -76,11 +76,10 @@ def exit_process(error: Exception) -> NoReturn:
 
 
 class CRIService:
-    """The CRI service, which consists of *parts*. It belongs to one event loop.
+    """The CRI service. It belongs to one event loop.
 
-    *recover* restores the pods and containers. *pause* is called before Run enters one of the phases ``register``,
-    ``shut-down`` and ``return``, with the name of the phase. *clock* limits how long Run waits for an event handler at
-    its end.
+    *recover* restores the pods and containers. Before Run enters the phase ``register``, ``shut-down`` or ``return``,
+    *pause* is called with the name of the phase. *clock* limits how long Run waits at its end for an event handler.
     """
 
     syncer: type[Syncer] = Syncer
@@ -153,7 +152,7 @@ class CRIService:
         raise RunError(what, error) from error
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Notify NRI of the exit of *container*, now or once the service is registered."""
+        """Notify NRI of the exit of *container* as soon as the service is registered."""
         if self.parts.registration.state == "on":
             self.parts.registration.nri.notify_container_exit(pod, container)
         else:
@@ -218,7 +217,7 @@ class CRIService:
 
 
 class ConstructionError(Exception):
-    """A step of the construction has failed, so the service cannot be constructed."""
+    """A step in the construction of the service has failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +239,7 @@ class Makers:
 
 
 class Construction:
-    """The construction of a service with *makers*. Each step has a method, and :meth:`make` takes them all."""
+    """The construction of a service. Each step has a method, and :meth:`make` takes all steps."""
 
     profile = ""
 

@@ -101,7 +101,7 @@ class Component(Driven):
             self._task.cancel()
 
     def discard(self) -> None:
-        """End the component as the end of the process would, and return to the initial state."""
+        """End the component as if the process had ended, and return to the initial state."""
         self.release()
         self.position = driver(MACHINE).position()
 
@@ -199,7 +199,7 @@ class EventMonitor(Component):
 
 
 class Registration(Component):
-    """The registration of the service with NRI, as the domain *domain*. It also starts NRI and its plugins."""
+    """The registration of the service with NRI, which also starts NRI and its plugins."""
 
     def __init__(self, nri: NRI, domain: Domain) -> None:
         super().__init__()
@@ -230,9 +230,9 @@ class Registration(Component):
 
 
 class Watches:
-    """The directory watches of the event loop *loop*.
+    """The directory watches of one event loop.
 
-    They share one inotify instance, because a user may have only 128 of them.
+    They share one inotify instance, because a user may have only 128 instances.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -317,7 +317,7 @@ class Syncer(Component):
 
 
 class StreamingServer(Component):
-    """A server that listens at *address* but has no streams to serve, so it hangs up on every client.
+    """A streaming server without streams, which hangs up on every client.
 
     If the port in *address* is 0, the server listens at any free port.
     """
@@ -345,7 +345,7 @@ class StreamingServer(Component):
 
 
 class Queue(Component):
-    """The queue of container events as a component, which runs from its creation. Discarded events are lost."""
+    """The queue of container events as a component. It runs as soon as it is created."""
 
     ends_by_itself = True
 

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 FAILS: Final = ("failed", "missing")
 LEAKS: Final = ("leaked", "panic")
-"""Behaviour when a step fails: ``FAILS`` is intended, and ``LEAKS`` is what containerd does instead."""
+"""Behaviour when a step fails. ``FAILS`` is intended, but containerd shows ``LEAKS``."""
 
 SHOWS: Final = {"off": "idle", "on": "running", "closed": "stopped", "ended": "stopped", "failed": "failed"}
 

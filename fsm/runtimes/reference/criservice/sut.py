@@ -1,6 +1,6 @@
 """The reference CRI service as a system under test. A gate stops Run before each phase.
 
-Directories, sockets and tasks are real, and so are all failures but one: a server that cannot be closed.
+Directories, sockets and tasks are real. All failures are real too, except that the server cannot be closed.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class ImmediateRegistration(Registration):
 
 
 class CRIServiceSUT(ServiceSUT[CRIService]):
-    """A :class:`~fsm.runtimes.reference.criservice.CRIService` under test: containerd's, unless ``mended``.
+    """The CRI service under test. Except under ``mended``, it is containerd's service.
 
     >>> sut = CRIServiceSUT("mended")
     >>> [sut.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]

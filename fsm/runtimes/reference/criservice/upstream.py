@@ -1,4 +1,4 @@
-"""containerd's own CRI service and its construction, which deviate from what the machines intend."""
+"""containerd's own CRI service and its construction, which deviate from the intended behaviour."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -20,9 +20,9 @@ class UpstreamSyncer(Syncer):
 
 
 class UpstreamService(CRIService):
-    """A service as containerd implements it: Run returns early and leaves components running.
+    """containerd's own service, in which Run returns early and leaves components running.
 
-    Once initialised, such a service counts as initialised forever.
+    Once initialised, the service counts as initialised forever.
     """
 
     syncer = UpstreamSyncer
@@ -49,13 +49,13 @@ class UpstreamService(CRIService):
         self._return_first(errors)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Notify NRI. Before the registration, exit the process instead, as NRI is still a nil pointer."""
+        """Notify NRI of an exit. Before the registration, the process exits instead, because NRI is a nil pointer."""
         if self.parts.registration.state != "on":
             self._exit(RuntimeError("invalid memory address or nil pointer dereference"))
         super().exited(pod, container)
 
     def close(self) -> None:
-        """Stop the syncers, the monitor and the server, in this order, up to the first that cannot be closed.
+        """Stop the syncers, the monitor and the server in this order, until one of them cannot be closed.
 
         NRI and the queue keep running.
         """
@@ -67,7 +67,10 @@ class UpstreamService(CRIService):
             raise CloseError(f"failed to stop stream server: {error}") from error
 
     async def _run_again(self) -> None:
-        """Fail like a second Run in containerd, in the recovery or because the domain is already registered."""
+        """Fail like a second Run in containerd.
+
+        Either the recovery fails, or the domain is already registered.
+        """
         try:
             await self._recover()
         except Exception as error:
@@ -111,7 +114,7 @@ class UpstreamService(CRIService):
 
 
 class UpstreamConstruction(Construction):
-    """A construction that ends at the first error, and leaves running whatever it has made so far."""
+    """containerd's own construction, which stops at the first error and leaves the finished parts running."""
 
     profile = "upstream"
 

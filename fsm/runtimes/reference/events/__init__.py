@@ -1,4 +1,4 @@
-"""Handling of the CRI service's events, one after the other, with retries after a growing delay.
+"""A back-off that handles events of the CRI service and retries failures after a growing delay.
 
 The machine ``event-backoff`` drives each key, such as a container id. While an event of a key waits for its retry,
 later events of that key queue up behind it. Clients read container events from a ``queue``.
@@ -34,7 +34,7 @@ class HandlerError(Exception):
 class Backlog(Generic[E]):
     """The events of one key, which wait for the handler.
 
-    The handler may already be handling the first event in ``events``. Whatever arrives in the meantime is put into
+    The handler may already be handling the first event in ``events``. Events that arrive in the meantime are put into
     ``incoming``. ``delay`` is the length of the current wait, or 0 before the first wait, and ``due`` is the time of
     the next try.
     """
@@ -96,7 +96,7 @@ class Backoff(Generic[E]):
         return {FIRST: "waits-1s", LONGEST: "waits-300s"}.get(backlog.delay, "waits-longer")
 
     def delay(self, key: str) -> float:
-        """Return how many seconds after its last failure *key* is retried, or 0 if it has no waiting event."""
+        """Return the current retry delay of *key* in seconds, or 0 if it has no waiting event."""
         backlog = self._keys.get(key)
         return backlog.delay if backlog and not backlog.at_handler else 0.0
 
@@ -106,7 +106,7 @@ class Backoff(Generic[E]):
             await self.tick()
 
     async def handle(self, key: str, event: E) -> None:
-        """Handle *event* of *key*, or queue it behind waiting events. Either way, return when that is done."""
+        """Handle *event*, or queue it if earlier events of *key* are waiting."""
         async with self._lock:
             backlog = self._get(key)
             before = backlog.position.state
@@ -117,7 +117,7 @@ class Backoff(Generic[E]):
                 await self._try(key, backlog)
 
     def defer(self, key: str, event: E) -> None:
-        """Queue an *event* that could not be handled elsewhere for a retry. After a stop, drop it."""
+        """Queue *event* for a retry after it could not be handled elsewhere. After a stop, drop it."""
         if self._stopped:
             self._drop(key, event)
             return
@@ -190,9 +190,10 @@ class Backoff(Generic[E]):
 
 
 class UpstreamBackoff(Backoff[E]):
-    """containerd's back-off, which treats events differently if they are deferred while the handler fails.
+    """containerd's back-off, which mishandles events that are deferred while the handler fails.
 
-    If the failure was a retry, such events are dropped. If it was the first try, they are put before the failed event.
+    If the failed try was a retry, such events are dropped. If it was the first try, they are put before the failed
+    event.
     """
 
     def _fail(self, key: str, backlog: Backlog[E]) -> None:

@@ -1,7 +1,7 @@
 """The queue of container events behind GetContainerEvents. Sending never waits for a subscriber.
 
-The machine ``container-events`` drives each subscriber. While there is none, it already drives the next one, for which
-events are retained.
+The machine ``container-events`` drives each subscriber. While there is no subscriber, events are retained for the next
+one, which the machine already drives.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class QueueShutError(Exception):
 class Subscription(Driven, AsyncIterator[E]):
     """A stream of events for one reader, who uses ``async for event in subscription``.
 
-    ``ended`` becomes true when the queue was shut down and all events were read. containerd's queue uses ``waiting``
-    for the events for which there is no room in ``unread``.
+    ``ended`` becomes true when the queue was shut down and all events were read. Only containerd's queue uses
+    ``waiting``, for events that do not fit into ``unread``.
     """
 
     def __init__(self, queue: EventQueue[E], position: Position) -> None:
@@ -218,13 +218,13 @@ class EventQueue(Generic[E]):
 class UpstreamEventQueue(EventQueue[E]):
     """containerd's queue, whose single loop waits while the buffer of any subscriber is full.
 
-    Only when it sends the next event can the queue notice that a subscriber has left. If there is room in the
+    The queue can notice that a subscriber has left only when it sends another event. While there is room in the
     subscriber's buffer, ``chance`` decides whether it does.
     """
 
     profile = "upstream"
 
-    chance: Callable[[], bool] = staticmethod(lambda: random.choice((True, False)))  # noqa: S311  (like in Go)
+    chance: Callable[[], bool] = staticmethod(lambda: random.choice((True, False)))  # noqa: S311  (as in Go)
 
     @cached_property
     def _unnoticed_ends(self) -> list[Subscription[E]]:
@@ -243,7 +243,7 @@ class UpstreamEventQueue(EventQueue[E]):
     def subscribe(self) -> Subscription[E]:
         """Return a new subscription.
 
-        Retained events that do not fit into its buffer have to wait, and delay all events that are sent later.
+        Retained events that do not fit into its buffer delay all events that are sent later.
         """
         subscription = super().subscribe()
         while len(subscription.unread) > self.capacity:

@@ -123,8 +123,8 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
 class EventsSUT(ReferenceSUT[EventQueue[int]]):
     """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test, with one subscriber and a small buffer.
 
-    Events are numbered, so that duplicates and events out of order are noticed. If an outcome requires a certain number
-    of unread or retained events, the SUT first sends, reads or discards some, which does not change the state.
+    Events are numbered, so that duplicates and events out of order are noticed. To arrange an outcome, the SUT may
+    first send, read or discard some events. This does not change the state.
     """
 
     machine = "container-events"

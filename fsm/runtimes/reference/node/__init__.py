@@ -1,9 +1,8 @@
-"""A node: the lifecycle of all its pods and containers, as a CRI client sees it.
+"""A node with its pods and containers, as a CRI client sees it.
 
 The machines of :class:`~fsm.runtimes.reference.pods.Pods` and :class:`~fsm.runtimes.reference.container.Container`
-decide which events are possible. This package combines them and adds what else a client needs: names, shortened ids,
-images, events and error messages. Containers run either simulated ``commands`` or processes of this machine (see
-``workloads``). This module has the calls on a node.
+decide which events are possible. This package combines them and adds names, shortened ids, images, events and error
+messages. Containers run either simulated ``commands`` or processes of this machine.
 """
 
 import asyncio
@@ -49,7 +48,7 @@ HANDLERS: Final = frozenset({"", "runc"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEvent:
-    """Something that happened to a container or pod: it was ``created``, ``started``, ``stopped`` or ``deleted``.
+    """A change of a container or pod, which was ``created``, ``started``, ``stopped`` or ``deleted``.
 
     ``pod`` describes the pod at that time, or is ``None`` if the pod did not exist or had no status. ``containers`` are
     the containers of the pod.
@@ -65,10 +64,9 @@ class NodeEvent:
 class ServedNode(PodObserver):
     """A node that keeps its state in the directory *folder*. It belongs to one event loop.
 
-    Its containers are simulated unless *processes* is true. Where *profile* allows a call to be refused, *deviates()*
-    decides whether it is. If *kept* is true, the node restores the pods and containers that an earlier node left in
-    *folder*, and leaves its own there. Simulated containers count as running in between, whereas real processes end
-    with their node.
+    Containers are simulated unless *processes* is true. If *profile* allows a call to be refused, *deviates* is called
+    to decide. If *kept* is true, pods and containers stay in *folder* until another node restores them. Simulated
+    containers count as running in the meantime, whereas real processes end with their node.
 
     >>> import tempfile
     >>> async def example(folder: str) -> None:
@@ -153,7 +151,7 @@ class ServedNode(PodObserver):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop everything that is running. The kept records still say that it runs."""
+        """Stop everything, but leave the kept records as they are."""
         self.events.shutdown()
         await self.containers.close()
         for pod in () if self.kept else self.pods():
@@ -231,7 +229,7 @@ class ServedNode(PodObserver):
     async def create_container(self, request: cri.CreateContainerRequest) -> str:
         """Create the container that *request* describes, and return its id.
 
-        Whatever *request* says about the configuration of the pod is replaced with the actual configuration.
+        The pod configuration in *request* is replaced with the actual configuration of the pod.
         """
         given, config = request.pod_sandbox_id, request.config
         pod = self.find_pod(given, "create-container")
@@ -269,7 +267,7 @@ class ServedNode(PodObserver):
 
     async def removed(self, _pod: str) -> None:
         if _pod in self.plans:
-            if _pod in self.pods():  # not left over from a failed run
+            if _pod in self.pods():  # otherwise, the pod is left over from a failed run
                 await self._notice(_pod, _pod, "deleted")
             await self.relays.notify("remove-pod-sandbox", self._plugin_pod(_pod))
             del self.plans[_pod]
@@ -321,9 +319,10 @@ def _full_name(pod: cri.PodSandboxMetadata) -> str:
 
 
 def applicable(profile: str, machine: str) -> str:
-    """Return the part of *profile* that applies to *machine*, which is a list of names joined by ``+``.
+    """Return the part of *profile* that applies to *machine*.
 
-    A name applies if it is a profile of *machine*, or a version of one.
+    A profile consists of names that are joined by ``+``. A name applies if it is a profile of *machine* or a version of
+    one.
 
     >>> applicable("upstream+containerd-1.6", "container-status")
     'containerd-1.6'

@@ -1,4 +1,4 @@
-"""The behaviour of commands in simulated containers: their duration, their output and their exit code.
+"""Simulated commands with a duration, an output and an exit code.
 
 Only a few commands are known, either alone or in a shell command line. Any other command is treated as missing.
 """
@@ -37,9 +37,9 @@ ERRORS: Final = re.compile(r"(?<!\S)2>(&1|\s*[^\s;&|]+)")
 NOWHERE: Final = Command(config=cri.ContainerConfig())
 
 Step: TypeAlias = tuple[str, list[str], str, str]
-"""A command in a shell line: the operator before it, its words, its input file and its output file.
+"""A command in a shell line, with the operator before it, its words, its input file and its output file.
 
-``&2`` as the output file stands for standard error.
+The output file ``&2`` means standard error.
 """
 
 
@@ -56,13 +56,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """The behaviour of a command, which runs for ``seconds``, writes what is in ``said``, and exits with ``code``.
+    """The behaviour of a command that runs for ``seconds``, writes ``said`` and exits with ``code``.
 
-    If ``reads`` is not empty, the command first reads a line of that file, and if ``as_read`` is true, the number in
+    If ``reads`` is not empty, the command first reads a line from that file. If ``as_read`` is also true, the number in
     the line is the exit code. ``on_term`` is the exit code after SIGTERM, or ``None`` if the command ignores SIGTERM.
-    ``kills`` is the signal that the command sends to the first process of its container, or 0. After ``loop_at``
-    seconds, the command repeats ``loop`` forever. ``listens`` is ``shell`` or ``cat`` if the command reads its standard
-    input like that program, and empty if it does not read it.
+    ``kills`` is the signal that the command sends to the first process of its container, or 0 if it sends none. After
+    ``loop_at`` seconds, the command repeats ``loop`` forever. ``listens`` is ``shell`` or ``cat`` if the command reads
+    its standard input like that program, and empty if it does not read it.
     """
 
     seconds: float = 0.0
@@ -77,7 +77,7 @@ class Script:
     listens: str = ""
 
     def speech(self) -> Iterator[Said]:
-        """Yield the command's output in order. The output is endless if the command has a loop that writes.
+        """Yield the output of the command in order. If the command writes in a loop, the output never ends.
 
         >>> spoken = script(["sh", "-c", "echo a; while true; do sleep 2; echo b; done"]).speech()
         >>> [(said.at, said.data) for said, _ in zip(spoken, range(3))]
@@ -91,7 +91,7 @@ class Script:
 
 
 def script(words: Sequence[str], inside: Command = NOWHERE) -> Script:
-    """Return the behaviour of the command *words* in the container *inside*. A command without words runs forever.
+    """Return the behaviour of the command *words*. A command without words runs forever.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
 

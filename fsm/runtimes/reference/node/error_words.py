@@ -16,8 +16,8 @@ from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, Driven, ra
 def full_id(given: str, known: Collection[str], event: str, kind: str) -> str:
     """Return the id in *known* that begins with *given*, or *given* itself if there is none.
 
-    If *given* is empty or ambiguous, raise :class:`~fsm.runtimes.reference.driven.CallError` for the call *event*, with
-    containerd's name *kind* for such objects in the message.
+    Raise :class:`~fsm.runtimes.reference.driven.CallError` if *given* is empty or ambiguous. The message contains
+    *kind*, which is containerd's word for such objects.
 
     >>> full_id("ab", ["abc", "b"], "stop", "container"), full_id("x", ["abc"], "stop", "container")
     ('abc', 'x')
@@ -40,10 +40,10 @@ def _messages() -> dict[str, Any]:
 
 
 def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "") -> str:
-    """Return containerd's message for the refusal of *event* by the container or pod *given*.
+    """Return the message with which containerd refuses a call.
 
-    *shows* is the state that clients see. *doing* is ``starting`` or ``removing`` while such a call is in progress, and
-    ``deviation`` if the refusal is a deviation.
+    *given* is the id of the container or pod, and *shows* is the state that clients see. *doing* is ``starting`` or
+    ``removing`` while such a call is in progress, and ``deviation`` if the refusal is a deviation.
 
     >>> refusal_text("container", "start", "c1", "CONTAINER_EXITED")
     'failed to set starting state for container "c1": container is in CONTAINER_EXITED state'
@@ -57,10 +57,10 @@ def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "")
 
 @contextmanager
 def use_containerd_errors(kind: str, entity: Driven, event: str, given: str, *, deviates: bool) -> Iterator[None]:
-    """Give containerd's error message to a refusal of the call *event* on *entity*.
+    """Replace the message of a refused call with containerd's message.
 
-    *given* is the id that the caller has used. If *deviates* is true and the profile allows a refusal, refuse the call
-    instead of entering the context.
+    *given* is the id that the caller has used. If *deviates* is true and the profile allows a refusal, the call is
+    refused before the context is entered.
     """
     state, shows = entity.state, entity.shows
     if deviates and (way := entity.refusal(event)):

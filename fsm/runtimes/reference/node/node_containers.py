@@ -1,4 +1,4 @@
-"""Containers of a node's pods, each driven by :class:`~fsm.runtimes.reference.container.Container`."""
+"""The containers of a node, each driven by :class:`~fsm.runtimes.reference.container.Container`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -42,7 +42,7 @@ LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
 
 @dataclass(kw_only=True, eq=False)
 class NodeContainer:
-    """A container of ``pod``, which may be absent from the store.
+    """A container on a node, which may be absent from the store.
 
     ``watch`` is the task that waits until the container's workload exits.
     """
@@ -94,8 +94,8 @@ class NodeContainers(Containers):
 
     Calls continue even if their caller gives up, except for a stop during its grace period. *launch* starts the
     workload of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready* tells whether a pod
-    is ready. *notice* is called with a container and what has happened to it: ``created``, ``started``, ``stopped`` or
-    ``deleted``. Where *profile* allows a call to be refused, *deviates()* decides whether it is.
+    is ready. *notice* is called with a container and the change, which is ``created``, ``started``, ``stopped`` or
+    ``deleted``. If *profile* allows a call to be refused, *deviates* is called to decide.
 
     After a restart, the containers are recovered from *kept*, and *resume* returns the workloads of those that are
     still running.
@@ -186,7 +186,7 @@ class NodeContainers(Containers):
         await self._run_shielded(self._update(given, wanted))
 
     def change(self, identity: str, wanted: Mapping[str, object]) -> None:
-        """Change the limits of the container *identity* for a plugin. This may be called from any thread."""
+        """Change the limits of a container for a plugin. This may be called from any thread."""
         container = self.store[identity]
         container.reference.call("update-resources", _resources({**container.limits(), **_simple_limits(wanted)}))
 
@@ -196,7 +196,7 @@ class NodeContainers(Containers):
             return container, container.reference.status()
 
     def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
-        """Make the call *event*, which leaves the container unchanged. A *refusal* is the reason why it must fail."""
+        """Make the call *event*, which does not change the container. It fails if there is a reason in *refusal*."""
         container = self.find(given, event)
         container.world.refusal = refusal
         try:

@@ -23,9 +23,10 @@ CODE: Final = "FSM607"
 
 
 class Records(Generic[T]):
-    """Records of the type *kind*, each in a file in the directory *root* that is named after the record's id.
+    """Files in the directory *root*, each with a record of the type *kind*.
 
-    Records may contain protobuf messages. If *root* is ``None``, nothing is kept.
+    A file is named after the id of its record. Records may contain protobuf messages. If *root* is ``None``, nothing is
+    kept.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

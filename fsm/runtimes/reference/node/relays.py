@@ -1,4 +1,4 @@
-"""Relaying of a node's events to plugins, through a :class:`PluginSender`.
+"""Relays that pass the events of a node to plugins.
 
 The machines ``nri-pod`` and ``nri-container`` decide which requests are relayed.
 """
@@ -18,11 +18,14 @@ class PluginSender(Protocol):
     """Sends requests to the plugins whose connections it owns."""
 
     async def send(self, request: Request) -> Relayed:
-        """Send *request* to the plugins that subscribe to it, up to the first error. Return the merged answers."""
+        """Send *request* to the subscribed plugins, and return the merged answers. Stop at the first error."""
 
 
 class Relays(RelayedEntities):
-    """Relays events to the plugins of *sender*, or to nobody if it is ``None``. Belongs to one event loop."""
+    """Relays the events of a node to plugins. It belongs to one event loop.
+
+    If *sender* is ``None``, there are no plugins.
+    """
 
     def __init__(self, sender: PluginSender | None = None, release: str = "") -> None:
         super().__init__(release)
@@ -47,7 +50,7 @@ class Relays(RelayedEntities):
 
     @asynccontextmanager
     async def joining(self) -> AsyncIterator[None]:
-        """Wait until no call blocks joining. Within the context, a plugin may join, and new calls have to wait."""
+        """Wait until a plugin may join. Calls that block joining cannot begin within the context."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._blocks and not self._joining)
             self._joining = True
@@ -58,10 +61,11 @@ class Relays(RelayedEntities):
             await self._wake()
 
     async def ask(self, event: str, pod: Pod, container: Container | None = None, fields: Fields = NOTHING) -> Fields:
-        """Let *event* happen to *container*, or to *pod* if *container* is ``None``, and relay it to plugins.
+        """Relay *event* to plugins, and return the changes that they request.
 
-        Return what the plugins want for the container, which is adjustments if it is new, and otherwise resources that
-        replace *fields*. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
+        The event happens to *container*, or to *pod* if *container* is ``None``. The changes are adjustments if the
+        container is new, and otherwise resources that replace *fields*. Raise
+        :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
         """
         if self.sender is None:
             return {}
@@ -80,7 +84,7 @@ class Relays(RelayedEntities):
             await self.ask(event, pod, container)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Relay the end of *container* in a separate task, in no fixed order relative to other calls."""
+        """Relay the exit of *container* in a separate task. Other calls may be relayed before or after it."""
         self._exits.start(self.notify("notify-exit", pod, container))
 
     def synchronise(self, containers: Iterable[Container]) -> None:

@@ -1,4 +1,4 @@
-"""Processes of containers: either real processes of this machine, or simulated processes without side effects."""
+"""Processes of containers, which are either real or simulated without side effects."""
 
 import asyncio
 import os
@@ -25,15 +25,15 @@ TERM_GRACE: Final = "0"
 """The reaper kills without a grace period, because the process was already asked to end."""
 
 FLUSH: Final = 2.0
-"""Number of seconds to read the remaining output of a process after its exit."""
+"""Time limit in seconds for reading the remaining output of a process that has exited."""
 
 BUFFER: Final = 1 << 16
 
 
 class ChildProcess:
-    """A process of this machine that runs *command* under a reaper, so that no descendant outlives fsm.
+    """A process that runs *command* under a reaper, so that no descendant outlives fsm.
 
-    Creating it raises :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+    Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
     def __init__(self, command: Command) -> None:
@@ -187,10 +187,10 @@ OPEN_INPUT: Final = 1 << 20
 
 
 class SimulatedProcess:
-    """A simulated process that behaves like *command*, with its running time measured by *clock*.
+    """A simulated process that behaves like *command*.
 
-    If the process continues after a restart of the server, *started_at* is its start time in nanoseconds since the
-    epoch. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+    If the process continues after a restart of the server, *started_at* is its original start time in nanoseconds since
+    the epoch. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
     def __init__(self, command: Command, pid: int, clock: Clock, started_at: int = 0) -> None:

@@ -1,7 +1,6 @@
-"""The workloads of a node's containers, which are simulated commands or processes of this machine.
+"""Workloads of containers, which are simulated commands or processes of this machine.
 
-A workload executes a command as clients request it in CRI: with variables, host directories, the files of the pod, a
-log and limits.
+A workload executes the command that a client has requested, including its variables, mounts, log and limits.
 """
 
 import asyncio
@@ -32,10 +31,10 @@ Limits: TypeAlias = Mapping[str, int | str]
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command in the container *config* of the pod *pod*, which may be the container's own or another one.
+    """A command to run in a container, which may be the container's own command or another one.
 
-    ``log`` is the path of the log, or empty if there is no log. ``files`` maps paths in the container to those file
-    contents that the pod determines.
+    ``log`` is the path of the log, or empty if there is no log. ``files`` maps paths in the container to the contents
+    of files that depend on the pod.
     """
 
     config: cri.ContainerConfig
@@ -61,7 +60,7 @@ class Command:
         return dict(_files(self.pod))
 
     def here(self, inside: str) -> str:
-        """Replace the container's paths in the text *inside* with the paths of the same files on this machine.
+        """Replace the container's paths in *inside* with the corresponding paths on this machine.
 
         >>> mounts = [cri.Mount(container_path="/in", host_path="/tmp/out")]
         >>> Command(config=cri.ContainerConfig(mounts=mounts)).here("read a < /in/pipe")
@@ -160,7 +159,7 @@ def limits(resources: cri.LinuxContainerResources) -> Limits:
 
 
 def adjust(config: cri.ContainerConfig, wanted: Fields) -> None:
-    """Change the limits, annotations and variables in *config* to those that plugins *wanted*.
+    """Apply the limits, annotations and variables that plugins requested to *config*.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` for a limit that CRI cannot express.
     """
@@ -181,7 +180,7 @@ def adjust(config: cri.ContainerConfig, wanted: Fields) -> None:
 
 
 Write: TypeAlias = Callable[[bytes, bool], object]
-"""``write(data, error)`` receives the output of a command. *error* is true for standard error."""
+"""A function ``write(data, error)`` that receives the output of a command. *error* is true for standard error."""
 
 KEPT: Final = 16 << 20
 
@@ -210,9 +209,10 @@ class Workload(Protocol):
         """Write *data* to the process's standard input, if it has one. Empty *data* closes it."""
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
-        """Run another command in the same container, with *given* as its standard input, and return its exit code.
+        """Run another command in the same container and return its exit code.
 
-        Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+        *given* is the standard input of the command. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there
+        is no such command.
         """
 
 
@@ -231,10 +231,10 @@ class Heard:
 
 
 class ContainerWorld(SimulatedWorld):
-    """The environment of a container on a node, in which a workload is started with *launch*.
+    """The environment of a container on a node.
 
-    *changed* is called when the record of the container must be saved or deleted. ``refusal`` is the reason why the
-    next operations must fail, or empty if they succeed.
+    *launch* starts the workload. *changed* is called when the record of the container must be saved or deleted. If
+    ``refusal`` is not empty, the next operations fail for that reason.
     """
 
     def __init__(self, root: Path, launch: Callable[[], Workload], changed: Callable[["ContainerWorld"], None]) -> None:
@@ -287,7 +287,7 @@ class ContainerWorld(SimulatedWorld):
 class SimulatedPause(Processes):
     """The environment of a pod with a simulated pause process.
 
-    A file records whether the process exists and how it has ended, so that it survives a restart.
+    A file records the state of the process, so that it survives a restart.
     """
 
     def __init__(self, root: Path) -> None:

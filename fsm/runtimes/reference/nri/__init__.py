@@ -1,12 +1,12 @@
-"""The NRI layer of a container runtime, which remembers pods and containers and relays their events to plugins.
+"""The NRI layer of a container runtime, which relays the events of pods and containers to plugins.
 
 The machine ``nri-api`` decides which calls the layer accepts. ``nri-container`` and ``nri-pod`` decide which requests
-are relayed, and the plugins' answers choose among the outcomes. A pod and a container with the same id have separate
-states. Each plugin joins through a ``connection``, which ``nri-plugin`` drives.
+are relayed, and the plugins' answers choose among the outcomes. Each plugin joins through a ``connection``, which
+``nri-plugin`` drives.
 
-Any number of calls may block plugin synchronisation, and a caller that does so never waits for a plugin that is itself
-waiting. Otherwise, nested blocks would deadlock, for example when the removal of a pod removes its containers. The
-price is that a plugin has to wait as long as anything blocks.
+Any number of calls may block plugin synchronisation at the same time, even if a plugin is already waiting. Otherwise,
+nested blocks would deadlock, for example when the removal of a pod removes its containers. The price is that a plugin
+must wait until nothing blocks synchronisation.
 """
 
 import logging
@@ -82,7 +82,7 @@ class PluginSyncBlock:
 
 
 class SyncLock:
-    """A lock that is held either by any number of blocks or by a single plugin while it joins.
+    """A lock that is held either by any number of blocks or by a single joining plugin.
 
     >>> lock = SyncLock()
     >>> with lock.block(), lock.block(), lock.joining(timeout=0.01):
@@ -110,7 +110,7 @@ class SyncLock:
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
-        """Hold the lock as a joining plugin, or raise :class:`BlockedError` if it stays held for *timeout* seconds."""
+        """Hold the lock while a plugin joins. Raise :class:`BlockedError` after waiting for *timeout* seconds."""
         with self._changed:
             self._waiting += 1
             try:
@@ -163,10 +163,10 @@ class UpstreamSyncLock(SyncLock):
 class NRI:
     """The interface of the NRI layer that a runtime calls. Thread-safe.
 
-    A lock serialises the calls, and is held until the plugins have answered. A call by a plugin or domain that the
-    layer is waiting for would therefore deadlock, so it raises :class:`ReentrantError` instead. After a stop, calls
-    that could relay or start anything raise :class:`NRIStoppedError`, and all others do nothing. A disabled interface
-    never does anything.
+    Calls are serialised by a lock, which is held until the plugins have answered. If a plugin or domain called the
+    layer while the layer is waiting for it, the call would deadlock, so it raises :class:`ReentrantError`. After a
+    stop, calls that could relay or start anything raise :class:`NRIStoppedError`, and all others do nothing. A disabled
+    interface never does anything.
 
     >>> from fsm.runtimes.reference.nri.messages import Answer
     >>> class Limiter(Plugin):
@@ -196,10 +196,11 @@ class NRI:
         listen: Callable[[str], Callable[[], object]] = lambda _: bool,
         sync: SyncLock | None = None,
     ) -> None:
-        """Create the interface, with the installed *plugins*, which join at the start.
+        """Create the interface.
 
-        *listen* is called with the path of the socket to which other plugins connect. It returns a function that closes
-        the socket, or raises :class:`OSError`. *sync* is the lock that keeps plugins from joining.
+        The installed *plugins* join at the start. *listen* is called with the path of the socket for other plugins. It
+        returns a function that closes the socket, or raises :class:`OSError`. *sync* is the lock that keeps plugins
+        from joining.
         """
         self.config = config or default_config()
         self.domains: Final = domains or Domains()
@@ -308,12 +309,12 @@ class NRI:
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
-        """Let *event* happen to *container*, or to *pod* if *container* is ``None``, and relay it to plugins.
+        """Relay *event* to plugins, and return their answers to the last request.
 
-        *resources* are the requested resources if *event* is an update. Return the answers to the last request, or
-        ``None`` if nothing was relayed. In the answers, ``adjust`` is for a container that is about to be created, and
-        ``own`` has the resources that plugins want instead of *resources*. What plugins want for other containers is
-        done by this method, which only logs failures.
+        The event happens to *container*, or to *pod* if *container* is ``None``. For an update, *resources* are the
+        requested resources. Return ``None`` if nothing was relayed. In the answers, ``adjust`` is for a container that
+        is about to be created, and ``own`` has the resources that plugins want instead of *resources*. This method also
+        makes the changes that plugins want for other containers, and only logs failures.
 
         If the machine replies with an error, it is raised.
         """
@@ -322,7 +323,7 @@ class NRI:
             return finish(self._entities.relay(request, self._relay)) if acts else None
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
-        """Relay that a container's process has ended by itself, on a separate thread and in no fixed order."""
+        """Tell plugins that a container's process has ended by itself. This happens on a separate thread."""
         if not self._life.accepts("notify-exit"):
             return
         relayed: Future[None] = Future()

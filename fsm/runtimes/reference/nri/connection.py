@@ -1,4 +1,4 @@
-"""Plugins in this process, whose methods are called on a separate thread and with time limits."""
+"""Plugins in this process. Their methods are called on separate threads and with time limits."""
 
 import threading
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -28,10 +28,10 @@ Part: TypeAlias = tuple[Sequence[Pod], Sequence[Container]]
 
 
 class Plugin(Protocol):
-    """Base class of plugins in this process. A thread of its own makes all calls of a plugin, one after the other.
+    """Base class of plugins in this process. A separate thread makes all calls of a plugin in order.
 
-    If a method raises an exception, the plugin answers with an error. If the exception is a :class:`PluginLostError`,
-    the plugin has disconnected.
+    If a method raises an exception, the plugin answers with an error. A :class:`PluginLostError` means that the plugin
+    has disconnected.
     """
 
     @property
@@ -65,7 +65,7 @@ class Plugin(Protocol):
         return
 
     def close(self) -> None:
-        """React to the closing of the connection by the runtime. Must return immediately."""
+        """Called when the runtime closes the connection. Must return immediately."""
         return
 
 
@@ -74,9 +74,9 @@ class PluginLocal(threading.local):
 
 
 class PluginThread:
-    """A thread that runs a plugin's calls one after the other, and marks itself in *local*.
+    """A thread that runs the calls of one plugin in order.
 
-    Timeouts are measured with *clock*.
+    The thread marks itself in *local*, so that calls of a plugin can be recognised. Timeouts are measured with *clock*.
 
     >>> thread = PluginThread(Clock(), PluginLocal())
     >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
@@ -102,8 +102,8 @@ class PluginThread:
     def call(self, function: Callable[[], T], *, until: float) -> T:
         """Run *function* on the thread. Return its result or raise its exception.
 
-        Raise :class:`PluginLateError` if *function* has not ended at the time *until*, or :class:`PluginLostError` if
-        the thread was ended.
+        Raise :class:`PluginLateError` if *function* has not returned by the time *until*, or :class:`PluginLostError`
+        if the thread was ended.
         """
         if self._ended:
             raise PluginLostError("it is closed")
@@ -140,7 +140,7 @@ class PluginThread:
 
 
 class Connection(Session[Request, Answer, Part, Sequence[Update]]):
-    """The connection of *plugin* under *terms*. It calls the plugin on a thread that marks itself in *local*.
+    """The connection of a plugin in this process. The plugin is called on a separate thread.
 
     >>> class Slow(Plugin):
     ...     index, name, events = "10", "slow", ("StopContainer",)
@@ -196,7 +196,8 @@ class Connection(Session[Request, Answer, Part, Sequence[Update]]):
 def finish(work: Coroutine[object, object, T]) -> T:
     """Run the coroutine *work* without an event loop, and return its result.
 
-    This is possible because *work* never suspends: plugins in this process block their caller until they have answered.
+    The coroutine must not suspend. Calls of plugins in this process never do, because they block until they are
+    answered.
     """
     try:
         work.send(None)
@@ -207,7 +208,7 @@ def finish(work: Coroutine[object, object, T]) -> T:
 
 
 class UpstreamConnection(Connection):
-    """A connection as NRI implements it: it accepts a second registration, and sometimes is not closed."""
+    """NRI's own connection, which accepts a second registration and sometimes is not closed."""
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
         super().__init__(plugin, replace(terms, config=replace(terms.config, release="upstream")))
@@ -220,10 +221,9 @@ class UpstreamConnection(Connection):
         self._process = not built_in
 
     def register(self, name: str, index: str) -> None:
-        """Register the plugin. A wrong name does not close the connection, and a listed plugin is renamed.
+        """Register the plugin, or rename it if it is listed. A wrong name does not close the connection.
 
-        Renaming needs a channel that is read only once, so the next registration hangs until the plugin itself times
-        out.
+        Renaming uses a channel that is read only once, so the next registration hangs until the plugin times out.
         """
         if self.state == "registering" and self._name_error(name, index):
             self._take("register", "left")

@@ -1,4 +1,4 @@
-"""The rules of the NRI layer: which calls it accepts, how plugins' answers are merged, and what it remembers.
+"""The rules by which the NRI layer accepts calls, merges the answers of plugins and keeps states.
 
 The machine ``nri-api`` drives the calls.
 """
@@ -35,11 +35,11 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "UpdateContainer": frozenset({"updates", "evictions"}),
     "StopContainer": frozenset({"updates"}),
 }
-"""The parts of an answer that each event allows. Other events allow none."""
+"""The parts of an answer that are allowed for each event. Events that are not listed allow none."""
 
 
 class MergedAnswers:
-    """The merged answers of plugins to *request*. Only one plugin may set a given field of a container.
+    """The merged answers of all plugins to a request. Only one plugin may set a given field of a container.
 
     >>> from fsm.runtimes.reference.nri.messages import Container, Pod
     >>> merged = MergedAnswers(Request(event="CreateContainer", pod=Pod(id="p1"), container=Container(id="c1")))
@@ -62,10 +62,10 @@ class MergedAnswers:
         self._owners: dict[tuple[str, str], str] = {}
 
     def add(self, plugin: str, answer: Answer) -> None:
-        """Add the *answer* of *plugin*. A conflicting update with ``ignore_failure`` is dropped as a whole.
+        """Add the answer of *plugin*.
 
-        Raise :class:`ConflictError` for a field that another plugin has already set, or :class:`NRIError` for an
-        update of the container that is being created.
+        A conflicting update with ``ignore_failure`` is dropped as a whole. Raise :class:`ConflictError` for a field
+        that another plugin has already set, or :class:`NRIError` for an update of the container that is being created.
         """
         if "adjust" in self._allowed:
             self._claim(plugin, self._subject, answer.adjust)
@@ -118,7 +118,7 @@ class Relayed:
 
 
 class Plugins(Generic[R, A, S]):
-    """The plugins that have joined, which are called in the order of their indices. Not thread-safe."""
+    """The plugins that have joined, in the order of their indices. Not thread-safe."""
 
     def __init__(self) -> None:
         self.joined: tuple[S, ...] = ()
@@ -140,10 +140,10 @@ class Plugins(Generic[R, A, S]):
         self.joined = ()
 
     async def relay(self, event: str, request: Callable[[], R], add: Callable[[str, A], object]) -> bool:
-        """Send *request()* to each plugin that subscribed to *event*, and pass its name and its answer to *add*.
+        """Relay a request to each plugin that subscribed to *event*, and return whether a plugin was lost.
 
-        Lost plugins are removed, and the result says whether there were any. The first :class:`NRIError`, from a plugin
-        or from *add*, ends the relay.
+        *request* is called to create each request, and *add* is called with the name and the answer of each plugin.
+        Lost plugins are removed. The first :class:`NRIError` from a plugin or from *add* ends the relay.
         """
         lost = False
         try:
@@ -177,7 +177,7 @@ RELAYS: Final = {
     **dict.fromkeys(("stop-pod-sandbox", "remove-pod-sandbox", "stop-container", "remove-container"), "relay-end"),
     "notify-exit": "notify-exit",
 }
-"""The events of ``nri-api`` for events of a pod or container. Events that are not listed become ``relay``."""
+"""The event of ``nri-api`` for each event of a pod or container. For events that are not listed, it is ``relay``."""
 
 IDLE: Final = frozenset({"ignored", "nothing"})
 
@@ -203,7 +203,7 @@ class Lifecycle(Driven):
     def accepts(self, event: str) -> bool:
         """Check whether the call *event* has anything to do.
 
-        Raise the error with which the machine replies, or :class:`ReentrantError` for a call by a plugin or domain.
+        Raise the error with which the machine replies, or :class:`ReentrantError` if a plugin or domain makes the call.
         """
         if self._holder == threading.get_ident() or self._local.on_plugin_thread:
             message = "a plugin or domain must not call NRI while NRI waits for it: return updates, or call later"
@@ -212,7 +212,7 @@ class Lifecycle(Driven):
 
     @contextmanager
     def call(self, event: str) -> Iterator[bool]:
-        """Make the call *event* while no other call is made. The context gets whether there is anything to do."""
+        """Make the call *event* while no other call is in progress. Yield whether it has anything to do."""
         if not self.accepts(event):
             yield False
             return
@@ -281,13 +281,13 @@ class EntityStates:
                 self._positions[entity] = position
 
     async def relay(self, entity: str, event: str, send: Callable[[str], Awaitable[Relayed]]) -> MergedAnswers | None:
-        """Let *event* happen to *entity*, which calls *send* with the name of each request that must be relayed.
+        """Let *event* happen to *entity*, and relay the requests that follow from it.
 
-        Return the answers to the last request, or ``None`` if nothing was relayed. Raise the error with which the
-        machine replies, if any.
+        *send* is called with the name of each request. Return the answers to the last request, or ``None`` if nothing
+        was relayed. If the machine replies with an error, it is raised.
         """
         ways = self._driver.offered(event, self.state(entity))
-        outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes end the relay at a lost plugin
+        outputs = max((way.emits for way in ways), key=len, default=())  # shorter ones end at a lost plugin
         relayed = [await send(name) for name in outputs]
         way = self.take(entity, event, relay_outcome(ways, outputs, relayed))
         if way.reply and "ok" not in way.reply:
@@ -313,10 +313,10 @@ class RelayedEntities:
 
 
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[Relayed]) -> str:
-    """Return the name of the outcome in *ways* that follows from the results of relaying *outputs*.
+    """Return the name of the outcome that follows from the results of the relayed requests.
 
-    As a rule, the last relay decides. But if an earlier relay has lost a plugin, the first such relay decides, unless
-    the last one has ended with an error.
+    Usually, the last request decides. But if an earlier request has lost a plugin, the first such request decides,
+    unless the last one has ended with an error.
     """
     if not relayed:
         return ""

@@ -81,7 +81,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A plugin's answer to an event, of which only the parts that the event allows are used.
+    """A plugin's answer to an event. Parts that the event does not allow are ignored.
 
     ``adjust`` changes the container that is being created. ``updates`` and ``evictions`` are for existing containers.
     """
@@ -120,7 +120,7 @@ def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> f
 
 
 class NRIError(ReplyError):
-    """An error of the NRI layer, of a domain or of a plugin.
+    """An error in the NRI layer, a domain or a plugin.
 
     >>> NRIError("the door is shut", code="FAILED_PRECONDITION").code
     'FAILED_PRECONDITION'
@@ -175,7 +175,7 @@ class ConflictError(NRIError):
 
 
 class ChangesFailedError(NRIError):
-    """Some container updates or evictions failed, and are listed in ``failed``. All other changes were made."""
+    """Some updates or evictions of containers have failed and are in ``failed``. All others were made."""
 
     def __init__(self, failed: Sequence[Update | Eviction]) -> None:
         self.failed: Final = tuple(failed)
@@ -192,8 +192,8 @@ ContainerChange: TypeAlias = Update | Eviction
 class Domain:
     """The pods and containers of one namespace.
 
-    While the NRI layer calls a domain, the layer is locked, so the domain must not call it. ``done`` records the
-    changes that were made. Changes of the containers in ``stubborn`` fail.
+    The NRI layer is locked while it calls a domain, so the domain must not call it. ``done`` records the changes that
+    were made. Changes to the containers in ``stubborn`` fail.
     """
 
     name: str = "k8s.io"
@@ -239,10 +239,10 @@ class Domains:
         return tuple(container for domain in self._list_domains() for container in domain.containers)
 
     def change(self, changes: Iterable[ContainerChange]) -> None:
-        """Apply each change in the domain that has its container. Unknown containers are skipped.
+        """Apply each change in the domain of its container. Unknown containers are skipped.
 
-        Failures do not prevent later changes. In the end, they are raised as a :class:`ChangesFailedError`, except for
-        those with ``ignore_failure``.
+        Failures do not prevent later changes. They are raised at the end as a :class:`ChangesFailedError`, except for
+        those of changes with ``ignore_failure``.
         """
         failed = []
         for change in changes:

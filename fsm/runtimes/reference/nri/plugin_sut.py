@@ -1,6 +1,6 @@
-"""The connection of a plugin, and the lock for plugin synchronisation, as systems under test.
+"""SUTs for the connection of a plugin and for the lock on plugin synchronisation.
 
-The plugin follows a script, and answers late by advancing the clock.
+The plugin follows a script. To answer late, it advances the clock.
 """
 
 import threading
@@ -40,17 +40,17 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("register", "active"): ("relabelled", "hangs"),
     ("stop", "active"): ("left", "stopped"),
 }
-"""Actions of NRI's own connection in reply to an event in a state.
+"""Outcomes of events in NRI's own connection, by event and state.
 
-Where there are two outcomes in the state ``active``, only one is possible. The second outcome of ``stop`` is for a
-plugin that was launched as a process, and the second outcome of ``register`` is for a plugin that has already
-registered again.
+If there are two outcomes in the state ``active``, only one is possible at a time. The second outcome of ``stop`` is for
+a plugin that was launched as a process. The second outcome of ``register`` is for a plugin that has already registered
+again.
 """
 
 
 @dataclass(kw_only=True, eq=False)
 class ScriptedPlugin(Plugin):
-    """A plugin that records in ``outputs`` what it receives, and follows ``script`` in its answers.
+    """A plugin that records the messages it receives in ``outputs``, and answers as ``script`` says.
 
     *late* is called to exceed the time limit.
     """
@@ -259,7 +259,9 @@ class _Process(threading.Thread):
 
 
 class PluginSyncSUT(ReferenceSUT[SyncLock]):
-    """The lock under test, which is containerd's, or under ``calls-first`` that of the reference NRI layer.
+    """The lock on plugin synchronisation under test.
+
+    Under ``calls-first``, it is the lock of the reference NRI layer, and otherwise containerd's lock.
 
     >>> sut = PluginSyncSUT()
     >>> [sut.do(event) for event in ("begins.1", "registers", "begins-within.1")]

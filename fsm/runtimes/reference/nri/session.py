@@ -26,14 +26,14 @@ from fsm.runtimes.reference.nri.messages import (
 
 # The profile containerd-1.7 describes containerd 1.7.2. containerd 1.7.26 can also block synchronisation.
 RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
-"""The profile of each release, and whether the release disables NRI by default. The newest has no name."""
+"""Releases, with true for those that disable NRI by default. The newest release has no name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The configuration of an NRI interface: whether NRI is enabled, the socket for plugins, and limits.
+    """The configuration of an NRI interface.
 
-    Timeouts are in seconds, with 0 for the default, and negative ones raise :class:`ValueError`. If
+    Timeouts are in seconds. 0 means the default, and a negative timeout raises :class:`ValueError`. If
     ``disable_connections`` is true, only plugins that are passed at the start can join. A message to a joining plugin
     has at most ``sync_objects`` pods and containers, or any number if that is 0.
 
@@ -109,11 +109,11 @@ class Terms:
 
 
 class Session(Driven, ABC, Generic[R, A, P, U]):
-    """The connection of one plugin under *terms*, without the input and output. Not thread-safe.
+    """Base class of connections of one plugin, without the input and output. Not thread-safe.
 
-    The ``_ask…`` methods, which subclasses implement, ask the plugin and wait for its answer until the clock has
-    reached *until*. They raise :class:`PluginLateError` if the plugin is late, :class:`PluginLostError` if it has
-    disconnected, and any other exception if it answers with an error.
+    Subclasses implement the ``_ask…`` methods, which ask the plugin and wait for its answer until the clock has reached
+    *until*. They raise :class:`PluginLateError` if the plugin is late, :class:`PluginLostError` if it has disconnected,
+    and any other exception if it answers with an error.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -165,8 +165,8 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
     def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
         """Start an installed plugin. *given* is its name and index, if they are fixed.
 
-        A *built_in* plugin has no process and need not register. Raise :class:`RegistrationError` if the plugin cannot
-        be launched.
+        If *built_in* is true, the plugin has no process and need not register. Raise :class:`RegistrationError` if the
+        plugin cannot be launched.
         """
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._given = given
@@ -201,7 +201,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
             raise RegistrationError(f"plugin did not register: {error}", code="UNAVAILABLE") from error
 
     def register(self, name: str, index: str) -> None:
-        """Register the plugin as *name* with *index*, unless its launch has fixed other ones.
+        """Register the plugin with *name* and *index*, unless these were fixed at its launch.
 
         Raise :class:`RegistrationError` if the name or the index is invalid, and :class:`NRIError` if the plugin must
         not register now.
@@ -227,9 +227,10 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("configure", "ok")
 
     async def synchronise(self, parts: Sequence[P]) -> U:
-        """Send the existing objects in *parts*, and return the updates that the plugin requests in response.
+        """Send the existing objects, and return the updates that the plugin requests in response.
 
-        Raise :class:`RegistrationError` if this fails or takes longer than a single request may take.
+        Each part of *parts* is sent as one message. Raise :class:`RegistrationError` if this fails or takes longer than
+        a single request may take.
         """
         for part in parts[:-1]:
             await self.synchronise_part(part)
@@ -282,7 +283,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
     def drop(self) -> None:
         """Tell the machine that a request has ended without an answer.
 
-        If the reason is that the plugin has hung up, this closes the connection.
+        If the plugin has hung up, this closes the connection.
         """
         self._take("relay")
 
@@ -326,7 +327,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self.name = f"{index}-{name}"
 
     async def _call(self, ask: Callable[[float], Awaitable[T]], event: str) -> T:
-        """Return the plugin's answer to *ask*. All messages of a synchronisation share the timeout of one request."""
+        """Return the plugin's answer to *ask*. All messages of a synchronisation share one timeout."""
         if not self._synchronising:
             self._deadline = self._terms.clock.now() + self._terms.config.request_timeout
         self._synchronising = event == "synchronise"
@@ -352,9 +353,9 @@ def parts(
     most: float = inf,
     size: Callable[[Pod | Container], int] = lambda _: 1,
 ) -> list[tuple[list[Pod], list[Container]]]:
-    """Divide *pods* and *containers* into parts of at most *most*, measured with *size*.
+    """Divide *pods* and *containers* into parts whose size is at most *most*.
 
-    An object that is larger than *most* gets a part of its own.
+    *size* measures an object. An object that is larger than *most* gets a part of its own.
 
     >>> parts(["p1", "p2", "p3"], ["c1"], 2), parts([], [])
     ([(['p1', 'p2'], []), (['p3'], ['c1'])], [([], [])])

@@ -1,7 +1,7 @@
 """The reference NRI layer under test, with one pod and one container.
 
-The outputs are the requests to a first plugin. A second plugin must receive the same requests after it, except for
-those that the first plugin has answered with an error.
+The outputs are the requests that the first of two plugins receives. The second plugin must then receive the same
+requests, except for those that the first plugin has answered with an error.
 """
 
 import socket
@@ -205,7 +205,10 @@ NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsy
 
 
 class NriApiSUT(ReferenceSUT[NRI]):
-    """The NRI interface of one release under test. Even under ``upstream``, only intended outcomes are arranged."""
+    """The NRI interface of one release under test.
+
+    Only intended outcomes are arranged, even under the profile ``upstream``.
+    """
 
     machine = "nri-api"
     kinds = (NRI,)
@@ -229,7 +232,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
             block.unblock()
         for nri in self._made:
             nri.wait_for_exits()
-            with suppress(Exception):  # a planted bug, which has already been found, may raise an error
+            with suppress(Exception):  # a planted bug may raise an error, but was already found
                 nri.stop()
 
     def shows(self) -> str:

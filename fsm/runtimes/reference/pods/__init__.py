@@ -1,8 +1,7 @@
 """Pods of the CRI service, driven by the machine ``pod-sandbox``.
 
-A pod has a unique name, ``metadata`` in a file, an address from ``network``, a pause process, which belongs to
-:mod:`~fsm.runtimes.reference.pods.sandbox_controller`, and ``containers``. The ``stages`` of a run create all this in
-order, and undo it if a stage fails.
+A pod has a unique name, metadata in a file, an address, a pause process and containers. A run creates all this in
+stages, and undoes it if a stage fails.
 """
 
 import asyncio
@@ -50,9 +49,9 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
     "freed": ("stopped-only", "failed"),
     "gone": ("removed",),
 }
-"""The possible outcomes of a stop (``STOPPED``) or a removal (``REMOVED``), by the stage that it has reached.
+"""The possible outcomes of a stop (``STOPPED``) or a removal (``REMOVED``), for each stage that it can reach.
 
-The first one that the machine offers is taken.
+The first outcome that the machine offers is taken.
 """
 
 
@@ -126,7 +125,7 @@ class Pods:
         return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
-        """Create a container in the pod *id*, by calling *create* if it is given.
+        """Create a container in the pod *id*. If *create* is given, it is called to do this.
 
         The contract leaves open whether a pod that is not ready accepts containers. Without a profile, such a pod
         refuses them, and under a profile, it behaves like containerd.

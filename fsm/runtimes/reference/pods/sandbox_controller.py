@@ -1,4 +1,4 @@
-"""The counterpart of containerd's own sandbox controller, driven by the machine ``sandbox-controller``.
+"""A counterpart of containerd's own sandbox controller, driven by the machine ``sandbox-controller``.
 
 It keeps a record of each sandbox.
 """
@@ -172,7 +172,7 @@ class Controller:
         self._take(sandbox, "shutdown", outcome, sandbox.last_exit(), why)
 
     def recover(self, name: str) -> SandboxRecord:
-        """Restore a sandbox as a restart finds it, watch its process, and return its record."""
+        """Restore a sandbox after a restart, watch its process, and return its record."""
         world = self._worlds(name)
         sandbox = self._store[name] = Sandbox(name, world, driver(MACHINE).position(_state_after_restart(world)))
         if sandbox.state == "ready":
@@ -381,7 +381,10 @@ class UpstreamController(Controller):
         super()._take(sandbox, event, outcome, ended, why)
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Record *ended*, even over an earlier exit. After a shutdown, this forgets the callers that wait for it."""
+        """Record *ended*, even if an earlier exit is recorded.
+
+        After a shutdown, the callers that wait for the exit are forgotten.
+        """
         if self._silent:
             return
         if sandbox.exited.done():

@@ -1,4 +1,4 @@
-"""The dependencies of pods: containers, an observer, the network, metadata, and the stages of a run.
+"""The dependencies of pods, such as their containers, the network and the metadata.
 
 The base classes of containers and observers do nothing. Like CNI's host-local plugin, the network leases an address to
 each pod and records the lease in a file.
@@ -27,7 +27,7 @@ class Containers:
     """The containers of all pods. This base class has no containers.
 
     Every method may be a coroutine function, and may raise :class:`~fsm.runtimes.reference.driven.WorldError`. A method
-    fails if its point, such as ``create container``, is in *faults*.
+    fails if its step, such as ``create container``, is in *faults*.
     """
 
     faults: Faults = field(default_factory=Faults)
@@ -50,13 +50,13 @@ class PodObserver:
     """Base class of observers that are notified of changes to pods. Each method may be a coroutine function."""
 
     def runs(self, _pod: str) -> object:
-        """Called when the pause process of a pod was started, but the pod is not ready yet.
+        """Called after the pause process of a pod was started, but before the pod is ready.
 
         May raise :class:`~fsm.runtimes.reference.driven.WorldError`.
         """
 
     def stopped(self, _pod: str) -> object:
-        """Called when the pause process of a pod has ended because the pod was stopped."""
+        """Called when a pod was stopped and its pause process has ended."""
 
     def removed(self, _pod: str) -> object:
         """Called when a pod was removed, or its run was undone."""
@@ -86,7 +86,7 @@ class MakeError(Exception):
 async def make(stages: Iterable[Stage]) -> None:
     """Make all stages in order, or raise :class:`MakeError` if one fails.
 
-    In that case, it and all earlier stages are undone in reverse order, up to the first that cannot be undone.
+    The failed stage and all earlier stages are undone in reverse order, until one of them cannot be undone.
 
     >>> import asyncio
     >>> def fail() -> None:
@@ -122,10 +122,11 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 
 @dataclass(eq=False)
 class Leases:
-    """Leases of the addresses of *network*, each recorded in a file in *root* that contains the id of the pod.
+    """Leases of network addresses to pods.
 
-    The files are read once and then remembered. Every method may raise :class:`OSError` and
-    :class:`~fsm.runtimes.reference.driven.WorldError`. A method fails if its name is in *faults*.
+    Each lease is recorded in a file in *root* that contains the id of the pod. The files are read once and then
+    remembered. Every method may raise :class:`OSError` and :class:`~fsm.runtimes.reference.driven.WorldError`. A method
+    fails if its name is in *faults*.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -190,7 +191,7 @@ class Leases:
 FILE: Final = "metadata.json"
 
 MAKING: Final = "making"
-"""Stands for the state of a pod in its metadata while the run is in progress."""
+"""Placeholder for the state of a pod in its metadata while the run is in progress."""
 
 
 class MetadataError(Exception):
