@@ -235,6 +235,7 @@ _KEYS: Final = msgspec.json.Decoder(LineKeys)
 
 
 def first_line(head: bytes) -> bytes:
+    """Return the first line of *head* without its line break."""
     return head.partition(b"\n")[0]
 
 
