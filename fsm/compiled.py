@@ -153,7 +153,7 @@ def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
 
 @lean_inner
 def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begin: Number, length: Number) -> bool:
-    """Compare *length* bytes of *text*, beginning at *start*, with those of *other*, beginning at *begin*."""
+    """Check whether *length* bytes of *text* from *start* on equal those of *other* from *begin* on."""
     at, by, last = np.uint64(start), np.uint64(begin), np.uint64(start + length)
     while at + EIGHT <= last:
         if eight(text, at) != eight(other, by):

@@ -72,7 +72,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """Raised for invalid input. ``problems`` contains all errors, of which the message shows the first."""
+    """Raised for invalid input. ``problems`` contains all errors. The message shows only the first ones."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)

@@ -223,7 +223,10 @@ class Interruption:
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _check(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt the command if it has exceeded a limit. This is checked once a second until a signal arrives."""
+        """Interrupt the command if it exceeds a limit before a signal has interrupted it.
+
+        Afterwards, interrupt it again after each second of CPU time.
+        """
         del number, frame
         over = ""
         if not self.came and (now := time.process_time()) >= self._ends:

@@ -59,7 +59,7 @@ class ScratchFolder:
 
 @cache
 def sweep(where: str) -> None:
-    """Delete abandoned folders in *where*. This is done only once per process."""
+    """Delete abandoned folders in *where*. A process does this only once for each *where*."""
     with suppress(OSError), os.scandir(where) as entries:
         for entry in entries:
             with suppress(OSError):

@@ -207,8 +207,9 @@ def examine(
     """Check the properties in *specification* under *profile*.
 
     *machine* replaces the machine of the specification.  If *only* is given, only the properties with these names are
-    checked, and the expected size is not compared.  *advanced* is called after each property.  *limit*, *overlap* and
-    *ending* are as in :func:`check` and :func:`decide`.
+    checked, and the expected size of a system is not compared, because it depends on all of its properties.
+    *advanced* is called after each property.  *limit*, *overlap* and *ending* are as in :func:`check` and
+    :func:`decide`.
 
     *copies* holds the same properties restated for other copies.  These are reported only if their outcome differs.
     Profiles that behave alike share their conclusions through *alike*.

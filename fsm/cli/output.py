@@ -98,8 +98,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open *path* so that its content is replaced atomically. Readers see the old content or the new content.
 
     Until it is complete, the new file has no name or a temporary one, so that an interrupted command leaves nothing
-    behind. A killed command may leave a temporary file, depending on the file system. Special files such as pipes are
-    written directly. Raise ``OSError`` if writing fails.
+    behind. A killed command leaves a temporary file only if the file system does not support unnamed files, or if
+    it is killed just before the rename. Special files such as pipes are written directly. Raise
+    ``OSError`` if writing fails.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:

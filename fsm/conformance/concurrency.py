@@ -67,7 +67,8 @@ def concurrently(
     *known*.
 
     There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs
-    test a pair of concurrent events that can both change the state or emit an output. Threads that have not
+    test a pair of concurrent events that can both change the state or emit an output. If the SUT judges itself,
+    *each* is ignored, and *examples* times *repeats* longer programmes are run once each. Threads that have not
     returned after *patience* seconds count as hanging. *pace* is for a remote SUT.
 
     >>> from fsm.language.library import load

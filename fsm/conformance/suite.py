@@ -266,8 +266,8 @@ class PropertyTestResult:
     """The result of testing a property: a ``failure``, or the reasons why the tests are inconclusive.
 
     ``untested`` says why the tests did not exercise the property. ``unwatchable`` is true if no test could.
-    ``unmet`` lists what should be reachable but was not reached. If the property needs a method that the SUT lacks,
-    ``unseen`` is its name (``outputs`` or ``fields``).
+    ``unmet`` lists what should be reachable but was not reached. If the property needs the method ``outputs`` or
+    ``fields``, and the SUT lacks the method or ``outputs`` always returned ``None``, ``unseen`` is its name.
     """
 
     of: Property

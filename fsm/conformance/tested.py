@@ -73,7 +73,7 @@ def _find_obstacle(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
 class Nonconforming(Fails):
     """The verdict that a SUT does not conform.
 
-    ``failures`` has one failure for each cause. It is empty if the reason is a ``race``.
+    ``failures`` has one failure for each cause. It may be empty if there is a ``race``.
     """
 
     failures: tuple[Failure, ...]

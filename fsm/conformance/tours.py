@@ -128,7 +128,7 @@ class FrugalTour:
     """Finds routes that take all given edges with few costly events.
 
     At each point, one outcome of a costly event is enough if the other outcomes occur at other points. Edges that
-    have failed are avoided.
+    have failed, or for which *avoided* returns true, are not taken.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate

@@ -54,7 +54,7 @@ def read_marks(machine: Machine, name: str, entity: str = "") -> Marks:
     """Return the run in the file *name*.
 
     The file is a recording, or a check report; a report contributes its first counterexample about *machine*. Raise
-    :class:`InputError` if it is neither, or if it does not mention *machine*.
+    :class:`InputError` if it is neither, or if it contains no run or counterexample of *machine*.
     """
     hint = "give a recording, or a file that 'fsm check --format json' wrote"
     found = contents(name, most=_LARGEST, code="FSM204", hint=hint)

@@ -94,9 +94,10 @@ def judge(
     first of ``row``, ``line`` and ``at`` that exists. *models* must name the machines, unless the rows come from
     ``fsm convert``.
 
-    If *by* is ``entity``, the entities of each recording are divided among *parts* tasks. *unseen* and *fresh* have
-    the same meaning as in the header of a trace. For the other arguments, see :func:`fsm.monitor.judgement.judge`.
-    Shipped models are loaded on the cluster by name. Other machines are sent to it.
+    If *by* is ``entity``, the entities of each recording are divided into *parts* parts that are judged apart.
+    *unseen* and *fresh* have the same meaning as in the header of a trace. For the other arguments, see
+    :func:`fsm.monitor.judgement.judge`. Shipped models are loaded on the cluster by name. Other machines are
+    sent to it.
 
     Raise ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine
     has the profile.

@@ -130,8 +130,8 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 class Event:
     """An event, and what it does in every state.
 
-    ``cells`` has an entry for each state.  If the event is a call that takes time, ``ends`` maps each state in which
-    the call may be in progress to the ways in which it can end there.
+    ``cells`` has an entry for each state.  If the event is a call that takes time, ``ends`` maps states to the ways in
+    which the call can end there.  If the call is in progress in a state without an entry, its end is unspecified.
     """
 
     name: str

@@ -154,14 +154,15 @@ class Position:
     def take(self, event: str, outcome: str = "", *, ends: bool = False, effect: Callback | None = None) -> Outcome:
         """Take *event* with *outcome* and return that outcome.
 
-        *outcome* may be omitted if *event* has only one possible outcome.  First, the *leave* callback of the old
-        state is called, then *effect*, and then the *enter* callback of the new state.  If the state does not change,
-        only *effect* is called.  If *leave* or *effect* raises an exception, the entity stays in the old state.  If
-        *enter* raises one, the entity is already in the new state.  Earlier callbacks are not undone.
+        If *event* has only one possible outcome, *outcome* is ignored and may be omitted.  First, the *leave*
+        callback of the old state is called, then *effect*, and then the *enter* callback of the new state.  If the
+        state does not change, only *effect* is called.  If *leave* or *effect* raises an exception, the entity stays
+        in the old state.  If *enter* raises one, the entity is already in the new state.  Earlier callbacks are not
+        undone.
 
         An *enter* callback may take the next event.  A *leave* or *effect* callback that takes an event raises
-        ``RuntimeError``.  In addition to the errors of :meth:`outcomes`, this method raises ``ValueError`` if
-        *outcome* is not possible, or is omitted although there are several outcomes.
+        ``RuntimeError``.  In addition to the errors of :meth:`outcomes`, this method raises ``ValueError`` if there
+        are several possible outcomes and *outcome* is not one of them.
         """
         if self._leaving:
             message = f"{event} cannot happen while {self._leaving} leaves state {self.state}"

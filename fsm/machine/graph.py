@@ -38,7 +38,7 @@ class Graph(Generic[T]):
     """The states and transitions that can be reached from the initial state, in breadth-first order.
 
     ``depth`` maps each reachable state to its distance from the initial state, and ``shortest`` returns a shortest
-    path to it.  Calls that must be in progress for a transition are not taken into account.
+    path to it.  A state or a transition is included if it can be reached with or without calls in progress.
     """
 
     table: T

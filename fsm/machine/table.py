@@ -325,7 +325,7 @@ def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None
 
 
 def closed(table: Table) -> Table:
-    """Add all reachable configurations to *table*, and return *table*."""
+    """Add every configuration that is reachable from any state to *table*, and return *table*."""
     if isinstance(table, InProgress):
         further = table.beyond()
         for state, _ in enumerate(table.states):  # the list grows during the iteration

@@ -101,7 +101,10 @@ class Monitor:
         return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
-        """Process one observation and return its violations, at most one per entity.
+        """Process one observation and return its violations.
+
+        There may be several, because an observation without an entity concerns all entities, and because the fields
+        of one entity may break several clauses.
 
         The n-th observation is assumed to be on line n. :meth:`judgement` groups the violations and takes into
         account what happened after each of them. Raise ``ValueError`` for an event that the machine does not have.

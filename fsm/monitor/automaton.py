@@ -214,8 +214,8 @@ class BeliefAutomaton:
     def feed(self, batch: Batch, columns: Columns, first: int, *, unseen: Belief) -> int:
         """Process *batch* from row *first* on, and return the first row that was not processed.
 
-        Processing stops early only if the monitor forgets beliefs. *unseen* is the belief about an entity that has
-        not been seen before.
+        Processing stops early at the first assumption, if the monitor has forgotten beliefs, or if the table would
+        become too large. *unseen* is the belief about an entity that has not been seen before.
         """
         if self._generation != self.beliefs.generation:
             self.count()

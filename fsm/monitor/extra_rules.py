@@ -103,7 +103,7 @@ def demanded(
     before: Kept | None = None,
     possible: Collection[str] = (),
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
-    """Yield each clause that applies to the shown state *shown*, with its demands on the fields *seen*.
+    """Yield each clause that applies to every state that shows *shown*, with its demands on the fields *seen*.
 
     If *possible* contains some of the states that show this value, the other states are ignored. *before* maps each
     clause to the values that must not change, and is updated with values that must not change from now on.
@@ -164,8 +164,8 @@ class FieldClauses:
     def notice(self, seen: Observation) -> None:
         """Forget the fields that may change after *seen*.
 
-        After a gap, the fields of all entities may change. After an interruption or a creation, only those of the
-        entity may.
+        An interruption or a creation affects the fields of the entity that it names, or of all entities if it names
+        none. A gap affects the fields of all entities. A gap that names an entity is ignored.
         """
         if seen.event in self.anew or (seen.phase == "gap" and not seen.entity):
             self.forget(seen.entity)

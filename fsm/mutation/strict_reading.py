@@ -52,7 +52,8 @@ class Room:
 class Contradiction:
     """An act that no order of the acts explains.
 
-    ``before`` lists the acts before it, and ``states`` the states that were possible then.
+    ``before`` lists the acts that had started when it started, including the act itself. ``states`` lists the states
+    that were possible when it ended.
     """
 
     act: RecordedAct

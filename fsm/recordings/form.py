@@ -58,7 +58,7 @@ class RecordingForm:
     Judging:
         machines: The models to judge a recording against by default.
         shown: The signals that happen only if the recording shows them; ``None`` means all signals.
-        outputs: Whether a recording consists of outputs only, without calls, replies and signals.
+        outputs: Whether a recording shows all outputs, but no calls or replies. It may also show signals.
         ids: Whether entities are named by ids that are never reused.
         contains: Maps a kind of entity to the kind of entity that contains it.
         judge: ``MODULE:ATTRIBUTE`` of a :class:`fsm.monitor.judgement.joint.JudgeOfForm`. It checks rules that no
@@ -216,7 +216,7 @@ def _with_file(file: str, found: Batch) -> Batch:
 
 
 class LineKeys(msgspec.Struct):
-    """The keys that distinguish the forms of JSON lines. A key counts only if its value has the right type."""
+    """The keys that distinguish the forms of JSON lines. A line in which one has the wrong type is not recognised."""
 
     trace: int | None = None
     op: str | None = None

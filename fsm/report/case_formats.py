@@ -162,7 +162,8 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 def junit(cases: Cases) -> str:
     """Return JUnit XML.
 
-    Only violations fail a test case. Surprises, tolerated deviations and known failures appear in its ``system-out``.
+    Violations fail their test case, as do properties and sizes that differ from what their file states. Surprises,
+    tolerated deviations and known failures appear in the ``system-out`` of the case.
     A case that was not exercised or decided is skipped. Assumed events are properties of the suite. A recording that
     could not be judged is an error.
     """

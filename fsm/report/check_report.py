@@ -201,7 +201,7 @@ def _overlap_limit(checked: evidence.Checked) -> int:
 
 
 def _fair_candidates(machine: Machine | System, checked: evidence.Checked) -> list[str]:
-    """Suggest ``fair`` events for a ``leads-to`` property that has none and fails because its run stops."""
+    """Suggest ``fair`` events for a ``leads-to`` property without any that unexpectedly fails because a run stops."""
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
             state = run.steps[-1].target if run.steps else run.initial

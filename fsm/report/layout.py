@@ -84,7 +84,8 @@ class Layout:
         """Wrap *text* without collapsing spaces or splitting long words.
 
         The first line is prefixed with *first*, and all others with *rest*, which defaults to *first*. *marked* is a
-        word in the first line to highlight in the colour *how*.
+        word in the first line to highlight in the colour *how*. By default, this is the colour of the result that
+        *marked* names, or bold.
 
         >>> Layout(width=40).kept("nothing-is-left holds in all  of its states", "- ", "  ")
         ['- nothing-is-left holds in all  of its', '  states']

@@ -64,7 +64,7 @@ class LabelledInstants:
         self._holding: dict[Atom, list[bool]] = {}
         self._rows: list[tuple[int, int, int]] = []
         self.rows = array([], 3)
-        """The index of the first instant of each label, and the numbers of its replies and of its outputs."""
+        """For each label, the index of its first instant, how many replies it has, and how many instants per reply."""
 
     @property
     def count(self) -> int:

@@ -28,7 +28,7 @@ FOLDER: Final = "FSM_FOLDER"
 class TalkError(Exception):
     """Raised if the command breaks the protocol.
 
-    The message is a predicate, such as *does not answer*; the name of the command is put before it.
+    The message is a clause about the process, such as *the process wrote no line within 5 s*.
     """
 
     def __init__(self, text: str, right: str = "") -> None:
@@ -161,8 +161,8 @@ class Process:
     def end(self, *, gently: bool) -> None:
         """End the command and every process that it has started. Calling this again does nothing.
 
-        If *gently* is true, standard input is closed first. If the command still runs after the grace period,
-        it receives SIGTERM, and after another grace period it is killed.
+        Standard input is closed. If *gently* is true, the command then has the grace period to exit by itself. If it
+        still runs, or if *gently* is false, it receives SIGTERM, and after another grace period it is killed.
         """
         reaper = self._reaper
         if reaper.stdin is None or reaper.stdin.closed:

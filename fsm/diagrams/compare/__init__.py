@@ -33,7 +33,7 @@ ANY: Final = "any state"  # the name that `fsm draw` uses for the source of an a
 def _without_label_sources(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
     """Remove the source of each arrow that starts at its own label.
 
-    ``fsm draw`` draws arrows in this way if they start at states that are not drawn.
+    ``fsm draw`` draws arrows of left-out events in this way, to show how a state is reached.
     """
     written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
     states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}

@@ -56,7 +56,11 @@ class ComparedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All states and moves of two lifecycles. ``initial`` is the initial state if both have the same."""
+    """All states and moves of two lifecycles.
+
+    For two machines, ``initial`` is the initial state if both have the same, and otherwise empty. For a machine and
+    a drawing, it is the initial state of the machine. For two drawings, it is empty.
+    """
 
     first: str
     second: str

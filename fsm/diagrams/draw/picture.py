@@ -313,7 +313,10 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 
 
 def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
-    """Remove the errors of events that also succeed in *labels*. Deviations are always kept."""
+    """Return *labels* without duplicates of an event. If any event succeeds, remove the errors of all events.
+
+    Deviations, and labels for cells that ignore, refuse or leave open an event, are always kept.
+    """
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str], EdgeLabel] = {}
     for label in labels:

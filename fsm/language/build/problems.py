@@ -130,10 +130,11 @@ def definitions(
     taken: Mapping[str, Collection[str]],
     texts: Iterable[str],
 ) -> dict[str, str | tuple[str, ...]]:
-    """Return the valid definitions in *define*, and report the others.
+    """Return the definitions in *define*, and report errors in them.
 
     Conditions are returned as written, and sets within a set are replaced by their states.  *taken* maps a kind, such
-    as ``event``, to the names that are already used for it.  A definition with such a name is left out.
+    as ``event``, to the names that are already used for it.  A definition with such a name, or with the name of a
+    state, is reported and left out.  Other definitions are returned even if they have errors.
 
     It is also an error if none of *texts* uses a definition, if a member of a set is not a state, or if a definition
     is circular.

@@ -265,7 +265,7 @@ class Dynamics(Unobserved):
     def answering(self, states: Iterable[int], seen: Key) -> Iterator[tuple[int, Way | None]]:
         """Yield each outcome that a call may have had if it got the reply in *seen*, with the state that it met.
 
-        The outcome is ``None`` if the reply leaves it open.
+        The outcome is ``None`` if the reply or the specification leaves it open.
         """
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         for state in states:

@@ -248,7 +248,7 @@ class Unobserved:
         return self.coming is not None and bool(way.emits)
 
     def alone(self, here: Configuration) -> bool:
-        """Check whether exactly one of the calls in progress may move the entity."""
+        """Check whether exactly one of the calls in progress that are not lost may move the entity."""
         moves, found = self.rules.moves, 0
         for row, stage, _ in here.pending:
             if stage > LOST and moves(row):

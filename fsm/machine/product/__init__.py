@@ -158,9 +158,10 @@ class SystemTable:
         return found
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways of a joint event that need a move that the table leaves out.
+        """Return the ways of a joint event that are possible if moves that the table leaves out are allowed, too.
 
-        All of them lead back to *state*.
+        These include the ways that need no such move.  All of them lead back to *state*.  The result is empty if no
+        call takes time.
         """
         before, event = self._locals[state], self.joint[row]
         if not self.takes_time or (event.when is not None and not event.when(before)):

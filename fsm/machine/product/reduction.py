@@ -349,7 +349,8 @@ def _move(move: JointMove, exchange: Exchange) -> Hashable:
 def commute(one: JointMove, two: JointMove) -> bool:
     """Check whether two moves commute.
 
-    They do if neither ends the event or reads the copy that the other moves, and at most one emits outputs.
+    They do if they move different copies, neither ends the event or reads the copy that the other moves, and at most
+    one emits outputs.
     """
     for move, other in ((one, two), (two, one)):
         reads = read(move.step.when) | (read(move.part.heard) if move.emitted() else frozenset())

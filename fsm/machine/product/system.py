@@ -207,9 +207,10 @@ class System:
         return ", ".join(named) or BEGINNING
 
     def related_copies(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
-        """Return the copies of *part* that own *copy* or are owned by it.
+        """Return the copies of *part* whose index begins with the index of *copy*, or is the beginning of it.
 
-        If the parts are unrelated, return all copies of *part*.
+        These own *copy*, are owned by it, or have an owner in common with it. If *copy* is ``None`` or the parts are
+        unrelated, return all copies of *part*.
         """
         copies = self.parts[part].copies
         if copy is None or self.parts[copy.part].root != self.parts[part].root:

@@ -371,7 +371,10 @@ def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
 
 
 def _shown_events(machine: Machine, recording: Recording, restarts: Assume) -> frozenset[str] | None:
-    """Return the signals and hidden events that happen only if *recording* shows them, or ``None`` for all."""
+    """Return the signals and hidden events that happen only if *recording* shows them.
+
+    ``None`` stands for all signals, but no hidden events.
+    """
     shown = recording.shown
     if recording.hidden or (shown is None and restarts != "maybe"):
         signals = frozenset(event.name for event in machine.events.values() if event.kind == "signal")

@@ -29,9 +29,9 @@ _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12:
 class PassedCall:
     """A call as the runtime received and answered it.
 
-    ``request`` or ``reply`` is ``None`` if the message did not arrive or was not kept. ``start`` and ``end`` are in
-    nanoseconds since the epoch. If a fault was injected, ``injected`` is its name or the error code that the client
-    received. ``reached`` is false if the call never reached the runtime.
+    ``method`` is the full path of the method. ``request`` or ``reply`` is ``None`` if the message did not arrive or
+    was not kept. ``start`` and ``end`` are in nanoseconds since the epoch. If a fault was injected, ``injected`` is its
+    name or the error code that the client received. ``reached`` is false if the call never reached the runtime.
 
     Each message of an event stream is also reported as such an object, with an empty ``code``. Its ``start`` is the
     beginning of the stream, and its ``end`` is the time of arrival.

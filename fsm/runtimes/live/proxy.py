@@ -180,7 +180,7 @@ class Proxy:
 
     *ended* is called with each call that has ended, and must not block. It is also called, with a call that has no
     method, whenever the runtime cannot be reached or closes a connection. *say* is called with messages for the user,
-    and never twice with the same message.
+    which are not repeated until something has changed.
     """
 
     def __init__(

@@ -190,8 +190,9 @@ class CallsInProgress:
     def alone(self, end: int, *, late: bool) -> Iterator[Received]:
         """Yield the events that no recorded call can have caused.
 
-        *late* means that calls are recorded only when they end. The causes of events near the *end* of the recording
-        may then be missing. Events within twice the duration of the longest call are therefore skipped.
+        *late* means that calls are recorded only when they end. If calls also overlap, the causes of events near the
+        *end* of the recording may be missing. Events closer to *end* than twice the duration of the longest call that
+        may have caused them are then skipped. There are no events if the recording has a gap.
         """
         unended = late and self._overlap
         made, relayed = self._match_creations(), set[tuple[str, str]]()

@@ -110,8 +110,8 @@ class _Entity:
 class EventJudge:
     """Checks events against calls. Both must be passed to it in order of time.
 
-    :meth:`told` takes an event, :meth:`asked` the beginning of a call, and :meth:`replied` its end. If the times are
-    equal, events come first.
+    :meth:`told` takes an event, :meth:`asked` the beginning of a call, and :meth:`replied` its end. Calls that
+    come before the first event may be left out.
     """
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)

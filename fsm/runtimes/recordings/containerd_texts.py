@@ -133,7 +133,9 @@ def split(error: str) -> tuple[str, str]:
 
 
 def capitals(code: str) -> str:
-    """Convert *code* from the spelling of a gRPC library, such as Go's, to that of the gRPC documentation.
+    """Convert *code* from the spelling of a gRPC library, such as Go's, to capitals with underscores.
+
+    ``CANCELLED`` becomes ``CANCELED``.
 
     >>> capitals("DeadlineExceeded"), capitals("CANCELLED"), capitals("OK")
     ('DEADLINE_EXCEEDED', 'CANCELED', 'OK')

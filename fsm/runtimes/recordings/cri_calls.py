@@ -76,7 +76,10 @@ class CriCallLine(
 
 
 class _Point(msgspec.Struct, gc=False):
-    """A request or a reply, depending on ``asks``. If ``op`` is empty, the point only marks a time."""
+    """An event, or the request (if ``asks`` is true) or reply of a call.
+
+    A call with an empty ``op`` concerns no container or pod, but still shows whether the runtime answered.
+    """
 
     at: int
     call: CriCallLine

@@ -25,7 +25,7 @@ class Scanned(NamedTuple):
 
     Attributes:
         data: The text of all lines.
-        begins: The offset of each line in the text, followed by the end of the text.
+        begins: The offset of each line in the text, followed by the offset at which the next line would begin.
         templates: The number of each line's template.
         ids: The numbers of the ids in each line, padded with 0.
         times: The first few timestamps in each line, as nanoseconds, start and end in the text.

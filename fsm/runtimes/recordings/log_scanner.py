@@ -309,9 +309,10 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
 ) -> None:
     """Find the start, template, ids and first timestamps of each line of *data*.
 
-    A timestamp is stored as its nanoseconds, start and end. ``forms`` and ``pool`` hold the templates of all lines so
-    far. ``table``, ``known`` and ``places`` hold the ids in *data*, and ``spans`` the variable parts of the last
-    line. The other arguments are buffers. ``words`` and ``text`` share the same memory.
+    The starts are stored in ``begins``, the templates and ids in ``found``, and the timestamps in ``times``, each as
+    its nanoseconds, start and end. ``forms`` and ``pool`` hold the templates of all lines so far. ``table``,
+    ``known`` and ``places`` hold the ids in *data*, and ``spans`` the variable parts of the last line. ``words``,
+    ``text`` and ``digits`` are buffers. ``words`` and ``text`` share the same memory.
     """
     end, line = len(data), 0
     start: Number = 0

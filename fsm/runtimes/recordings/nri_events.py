@@ -79,7 +79,7 @@ class NriEventReader:
     _there: dict[str, None] = field(default_factory=dict)
     _over: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _new: dict[str, set[str]] = field(default_factory=dict)
-    """Maps each pod started on this connection to the containers created in it so far."""
+    """Maps each pod started on this connection to its containers seen so far. Any other container in it is new."""
 
     def observations(self, line: bytes, number: int | Line) -> Iterator[Observation]:
         """Yield the observations in *line*. A new connection is a gap, because events may be missing before it."""

@@ -93,7 +93,10 @@ class Shapes:
     _known: dict[_Known, Shape] = field(default_factory=dict)
 
     def take(self, joiner: Joiner, identity: str) -> Pod | None:
-        """Remove the pod to which *identity* belongs from *joiner*, or return ``None`` if it has no shape."""
+        """Take the state of the pod that *identity* is or belongs to out of *joiner*, and return the pod.
+
+        If the pod has no shape, return ``None`` and leave *joiner* unchanged.
+        """
         is_pod = identity in joiner.containers or identity in joiner.removed[POD]
         name = identity if is_pod else joiner.pod_of.get(identity, "")
         pod = self._freeze(joiner, name)

@@ -54,8 +54,8 @@ class RecordedActs:
     def starts_after_stop(self) -> Iterator[RecordedAct]:
         """Yield the successful starts of containers whose pod had been stopped before.
 
-        A start is skipped if an earlier start may have been in progress during the stop, because the success may
-        belong to that.
+        A start is skipped if a start that began before the stop may still have been in progress when this start
+        began, because the success may belong to that.
         """
         for (of, identity), acts in self.acts.items():
             pod = self.acts.get((POD, self.pods.get(identity, "")), [])

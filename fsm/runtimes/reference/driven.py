@@ -339,7 +339,9 @@ class LoopSUT(ReferenceSUT[K]):
 
 
 def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -> dict[str, Action]:
-    """Map each event in *events* to the method of *subject* with the same name. It is called with *arguments*.
+    """Map each event in *events* to the method of *subject* with its name. It is called with *arguments*.
+
+    In the name of the method, hyphens are replaced with underscores.
 
     >>> methods([3, 4], "count", arguments=(4,))["count"]()
     1

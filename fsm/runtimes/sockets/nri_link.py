@@ -59,9 +59,10 @@ class FrameDecoder:
         self._left = 0
 
     def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield the connection number and the data of each frame.
+        """Yield connection numbers, each with data for that connection.
 
-        Raise :class:`FrameError` if a frame is invalid.
+        The data of a frame is yielded in several pieces if it arrives in pieces. Raise :class:`FrameError` if a frame
+        is invalid.
         """
         at = 0
         while at < len(data):

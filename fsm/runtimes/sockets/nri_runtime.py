@@ -58,7 +58,7 @@ class NriDomain(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginLost:
-    """A plugin that has disconnected. ``why`` is the error, or empty if there was none."""
+    """A plugin that is no longer connected. ``why`` is the error, or empty if there was none."""
 
     plugin: str
     why: str

@@ -132,7 +132,7 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 
 
 class Server:
-    """Answers calls with the handlers in *services*, which are sorted by service and method.
+    """Answers calls with the handlers in *services*, a mapping from service names to handlers by method name.
 
     Calls start in the order in which they arrive, but may end in any order. ``held`` is the total size in bytes of
     the requests in progress.
@@ -222,7 +222,10 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Process received bytes. Late responses are ignored, and other messages raise :class:`ProtocolError`."""
+        """Process received bytes. Ignore late responses.
+
+        Raise :class:`ProtocolError` if a message is not a response.
+        """
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
                 raise ProtocolError(f"a message of kind {message.kind}, but responses are expected")

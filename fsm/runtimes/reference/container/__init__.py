@@ -363,7 +363,10 @@ def _read_remains(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Tas
 
 
 def _reconcile(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
-    """Return a record that matches *task*, or ``None`` if *status* and *task* contradict each other."""
+    """Return a record that matches *task*, or ``None`` if *status* and *task* contradict each other.
+
+    A task that was not started or has ended is dropped first. If that fails, the result is ``None``, too.
+    """
     if task and (not task.started or task.exit):
         try:
             world.drop()

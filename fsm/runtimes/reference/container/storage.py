@@ -96,7 +96,8 @@ class StatusStorage:
     def update_sync(self, change: StatusChange) -> None:
         """Like :meth:`update`, but write the file first.
 
-        After an :class:`OSError`, both the file and the record are unchanged.
+        After an :class:`OSError`, both the file and the record are unchanged, unless it is an
+        :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`.
         """
         self.update(change, checkpointed=True)
 

@@ -68,7 +68,7 @@ class Parts:
 
 
 async def nothing(*_: object) -> None:
-    """Do nothing. This is the default recovery, pause and event handler."""
+    """Do nothing. This is the default recovery and the default pause."""
 
 
 def exit_process(error: Exception) -> NoReturn:
@@ -111,7 +111,8 @@ class CRIService:
     async def run(self, ready: Callable[[], None]) -> None:
         """Run the service until it is closed, and call *ready* once it is ready. Can be called only once.
 
-        Raise :class:`RunError` if the service could not start, or ended without being closed.
+        Raise :class:`RunError` if the service could not start, or ended without being closed, or if an event is still
+        being handled when the time limit expires.
         """
         if not self._may_run():
             await self._run_again()
@@ -222,10 +223,11 @@ class ConstructionError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makers:
-    """The functions that make the parts of a service. They may raise any exception.
+    """The functions that make the parts of a service.
 
     ``platform`` returns the directories with CNI configurations. ``controller`` returns a function that passes the
-    parts to the sandbox controller, or ``None`` if no controller is configured.
+    parts to the sandbox controller, or ``None`` if no controller is configured. ``queue``, ``registration`` and
+    ``controller`` must not raise exceptions. All others may, including the function that ``controller`` returns.
     """
 
     queue: Callable[[], Queue]

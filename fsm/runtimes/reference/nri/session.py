@@ -33,9 +33,9 @@ RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
 class Config:
     """The configuration of an NRI interface.
 
-    Timeouts are in seconds. 0 means the default, and a negative timeout raises :class:`ValueError`. If
-    ``disable_connections`` is true, only plugins that are passed at the start can join. A message to a joining plugin
-    has at most ``sync_objects`` pods and containers, or any number if that is 0.
+    Timeouts are in seconds, and 0 means the default. If ``disable_connections`` is true, only plugins that are passed
+    at the start can join. A message to a joining plugin has at most ``sync_objects`` pods and containers, or any number
+    if that is 0. Raise :class:`ValueError` if a timeout or ``sync_objects`` is negative.
 
     >>> config = Config(plugin_request_timeout=0.5)
     >>> config.disable, config.registration_timeout, config.request_timeout
@@ -201,7 +201,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
             raise RegistrationError(f"plugin did not register: {error}", code="UNAVAILABLE") from error
 
     def register(self, name: str, index: str) -> None:
-        """Register the plugin with *name* and *index*, unless these were fixed at its launch.
+        """Register the plugin with *name* and *index*, or with those that were fixed at its launch.
 
         Raise :class:`RegistrationError` if the name or the index is invalid, and :class:`NRIError` if the plugin must
         not register now.
