@@ -335,10 +335,7 @@ class Container(Effects, Driven):
 
 
 def _recover_record(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
-    """Return the state before a restart, and the storage of the record after it.
-
-    An unreadable checkpoint is left as it is, so that it can be repaired.
-    """
+    """Return the state before a restart, and the storage of the record after it. An unreadable file stays as it is."""
     storage, task, looked_up = _read_remains(root, world)
     before = storage.get()
     after = _reconcile(before, task, world) if looked_up else None
