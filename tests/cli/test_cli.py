@@ -669,7 +669,7 @@ def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
     [
         ("KeyboardInterrupt", 130, "interrupted"),
         ("asyncio.CancelledError", 70, "internal error of fsm"),
-        ("MemoryError", 3, "unknown: out of memory"),
+        ("MemoryError", 3, "unknown: the command ran out of memory"),
     ],
 )
 def test_what_is_tested_cannot_end_the_command_with_a_verdict(
