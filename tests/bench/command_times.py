@@ -29,7 +29,7 @@ COMMANDS: Final = (
     "show container-status",
     "check container-status",
     "check cri-pod",
-    "check nri-sync",
+    "check plugin-sync",
     "check node",
     "mutate cri-pod",
     "diff container-status cri-container",
