@@ -53,6 +53,7 @@ class Execution:
         self.watch = watch
         self.trace: list[Taken] = []
         self._failed_attempts: Counter[tuple[Point, Stimulus]] = Counter()
+        self._uncertain: dict[tuple[Point, Stimulus, bool, bool], bool] = {}
         self.memory = RecordSnapshot(sut if isinstance(sut, Remembering) else None)
         # An isinstance() check against a protocol takes longer than a step, so each check is done only once.
         self._emitting = sut if isinstance(sut, Emitting) else None
@@ -342,8 +343,11 @@ class Execution:
         arranged = not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged
         if (arranged and not self.oracle.dynamics.unseen) or not self.cover.took(edge):
             return False
-        seen = self.oracle.expected_response(edge, shown=self.cover.shown, emitted=self.cover.heard)
-        return not self.oracle.leads(edge, seen)
+        at = (edge.source, edge.step, self.cover.shown, self.cover.heard)
+        if at not in self._uncertain:  # paths ask about the same edges again and again
+            seen = self.oracle.expected_response(edge, shown=self.cover.shown, emitted=self.cover.heard)
+            self._uncertain[at] = not self.oracle.leads(edge, seen)
+        return self._uncertain[at]
 
     def replay(self, steps: Iterable[Stimulus]) -> None:
         self.reset()
