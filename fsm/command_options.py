@@ -7,7 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from fsm.errors import InputError
-from fsm.language.library import load, load_any, names, systems
+from fsm.language.library import load, load_any, names, names_a_model
 from fsm.machine import LEVELS, Machine
 from fsm.machine.product.system import System
 
@@ -38,7 +38,7 @@ def named_models(ctx: click.Context) -> Iterator[Machine | System]:
     # If an option has no value, click stops parsing and leaves the earlier arguments in ctx.args.
     for value in (*ctx.params.values(), *ctx.args):
         for name in value if isinstance(value, tuple) else (value,):
-            if isinstance(name, str) and (name in names() or name in systems() or name.endswith(".toml")):
+            if isinstance(name, str) and names_a_model(name, foreign=False):
                 try:
                     yield load_any(name)
                 except InputError:

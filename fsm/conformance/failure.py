@@ -172,7 +172,7 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
 
 
 def misnamed(sut: SUT) -> Mapping[str, str]:
-    """Map each misspelled method of *sut* to the method that its author probably meant.
+    """Map each misspelled method of *sut* to the method with the most similar name.
 
     Public methods count as misspelled if no protocol defines them and a missing method has a similar name.
 

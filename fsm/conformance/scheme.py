@@ -159,7 +159,7 @@ def client_of(machine: Machine) -> DomainClient:
 
 
 def script(client: DomainClient, runs: Iterable[ClientRun]) -> str:
-    """Return a shell script for *runs*. It continues after failed calls, because many calls are meant to fail."""
+    """Return a shell script for *runs*. It does not stop at a failed call, because many calls fail on purpose."""
     blocks = ["#!/bin/sh\n" + client.preamble]
     for run in runs:
         title = " ".join(run.title.split())

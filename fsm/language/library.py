@@ -116,16 +116,16 @@ def foreign_models() -> dict[str, Path]:
     return found
 
 
-def names_a_model(name: str) -> bool:
-    """Check whether *name* is the path of a model file or the name of a known machine or system.
+def names_a_model(name: str, *, foreign: bool = True) -> bool:
+    """Check whether *name* is the path of a model file or the name of a shipped machine or system.
 
-    Models of other packages are known, too.
+    If *foreign* is true, models of other packages count as well. To find them, the metadata of packages are read.
 
     >>> names_a_model("container-status"), names_a_model("door.toml"), names_a_model("door.log")
     (True, True, False)
     """
     own = name in names() or name in systems() or name.endswith(".toml")
-    return own or (not is_path(name) and not is_file(name) and name in foreign_models())
+    return own or (foreign and not is_path(name) and not is_file(name) and name in foreign_models())
 
 
 def load(name: str | PathLike[str]) -> Machine:

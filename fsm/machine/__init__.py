@@ -128,7 +128,7 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event, and what it does in every state.
+    """An event with a cell for every state.
 
     ``cells`` has an entry for each state.  If the event is a call that takes time, ``ends`` maps states to the ways in
     which the call can end there.  If the call is in progress in a state without an entry, its end is unspecified.

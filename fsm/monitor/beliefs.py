@@ -67,8 +67,7 @@ class Shared:
         return found
 
     def explain(self, scene: Scene) -> Explained:
-        led = (scene.led.event, scene.led.shows, scene.led.met) if scene.led else None
-        at = (scene.before, scene.since, scene.seen, led, scene.again)
+        at = scene.key
         found = self._explained.get(at)
         if found is None:
             found = explain(scene)

@@ -83,7 +83,7 @@ class Folder:
             self.found(told)
 
     def fold(self, violation: Violation, *, told: bool = False) -> None:
-        """Add *violation*, and pass it to ``found`` unless *told* is true."""
+        """Add *violation*. Call ``found`` with it unless *told* is true, because it was reported before."""
         seen = violation.observation
         if not self.wanted(seen):
             return

@@ -70,9 +70,7 @@ def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = No
 
     *known* caches results, because many entities on a page or in a report take the same steps.
     """
-    scene = followed.scene
-    led = (scene.led.event, scene.led.shows, scene.led.met) if scene.led else None
-    at = (id(scene.dynamics), *followed[:1], scene.before, scene.since, scene.seen, led, scene.again, followed.step)
+    at = (id(followed.scene.dynamics), followed.scene.key, followed.before, followed.step)
     known = {} if known is None else known
     if at not in known:
         known[at] = _provenance(followed)

@@ -29,6 +29,12 @@ class Scene:
     again: bool = False
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """Everything that distinguishes this scene from others of the same machine. It can be a key of a cache."""
+        led = (self.led.event, self.led.shows, self.led.met) if self.led else None
+        return self.before, self.since, self.seen, led, self.again
+
+    @property
     def row(self) -> int:
         """The row of the event, or -1 if only a state or an output was observed."""
         return self.dynamics.row(self.seen.event)

@@ -112,6 +112,22 @@ def test_beliefs_are_those_of_the_second_opinion(seed: int) -> None:
         belief_agrees(seed)
 
 
+def test_a_cached_explanation_is_the_one_that_would_be_computed() -> None:
+    """A cache serves many entities, so its keys must tell steps with different explanations apart."""
+    hits = 0
+    for seed in range(60):
+        machine, trace, seen, fresh = random_input(seed)
+        monitor, known = Monitor(machine, fresh=fresh, seen=seen), dict[object, Provenance]()
+        for entity in ("e", "f", "g"):
+            for line, each in enumerate(trace, 1):
+                for step in monitor.follow(msgspec.structs.replace(each, entity=entity), line).get(entity, ()):
+                    size = len(known)
+                    assert provenance(step, known) == provenance(step)
+                    hits += len(known) == size
+
+    assert hits > 100
+
+
 def test_unobserved_steps_occur_in_random_derivations() -> None:
     assert sum(map(belief_agrees, range(100))) > 100
 

@@ -220,7 +220,7 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
 def choose(
     first: Machine | tuple[Drawing, ...], second: Machine | tuple[Drawing, ...], *, complete: bool = False
 ) -> Comparison:
-    """Compare two sides, each of which is a machine or the drawings in a file.
+    """Compare two machines, two files with drawings, or a machine with a file.
 
     If a file has several drawings, use the one that does not differ from the other side, or else the only one that
     shares a state with it. Raise :class:`InputError` if the choice is not clear, or if a candidate cannot be read.

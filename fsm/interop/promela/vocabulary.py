@@ -120,7 +120,7 @@ class PromelaNames:
         self.outputs = identifiers("o_", dict.fromkeys(outputs), taken=["o_none"])
         timed = [event.name for event in machine.events.values() if event.ends]
         self.begun = identifiers("begun_", dict.fromkeys(timed))
-        """Maps each call that takes time to a flag that tells whether the call has begun."""
+        """Maps each call that takes time to the variable that is true from its begin to its end."""
         self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 
     def definitions(self) -> Iterator[str]:

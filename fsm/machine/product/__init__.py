@@ -190,7 +190,7 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """For each copy and local state, two flags that tell whether steps are left out of the table.
+        """The steps that the table leaves out, as two flags for each copy and local state.
 
         The first flag is for calls that cannot begin.  The second is for ends of calls that the model does not
         specify.

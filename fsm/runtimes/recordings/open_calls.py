@@ -31,7 +31,7 @@ class OpenCalls(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Beginning:
-    """Reduces observations to what is certain while unrecorded calls may be in progress.
+    """Weakens observations that are uncertain because unrecorded calls may be in progress.
 
     ``calls`` maps the kind and id of each entity that may be older than the recording to its recorded calls in
     progress.
