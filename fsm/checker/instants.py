@@ -116,13 +116,13 @@ class StepCache:
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
         if not isinstance(table, SystemTable) or not (blocks := table.blocks):
             return False, False
-        passed = {digit: table.passed(digit, self.locals_of(digit)) for digit in blocks}
-        kinds = [those[local] for digit, those in blocks.items() for local in passed[digit] if local in those]
-        return any(cut for cut, _ in kinds), any(unwritten for _, unwritten in kinds)
+        passed = {digit: table.passed(digit, self.locals_of(digit)) for digit, those in blocks.items() if those}
+        ends = {ends for digit in passed for local, ends in blocks[digit] if local in passed[digit]}
+        return False in ends, True in ends  # a call that has begun may always begin its next stage
 
     @cached_property
     def _has_calls_between_steps(self) -> bool:
-        if not isinstance(self.table, SystemTable) or not self.table.takes_time:
+        if not isinstance(self.table, SystemTable) or not self.table.timed:
             return False
         timed = self.table.timed.items()
         return any(not part.idle(local) for digit, part in timed for local in self.locals_of(digit))

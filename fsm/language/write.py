@@ -132,9 +132,9 @@ def _is_short(value: InlineTable) -> bool:
 
 def _profile(machine: model.Machine, profile: model.Profile) -> Table:
     parent = machine.profiles.get(profile.extends)
-    parents = {each.name: each.of(profile.name) for each in (parent.overrides if parent else ())}
+    parents = {each.name: model.of_profile(each, profile.name) for each in (parent.overrides if parent else ())}
     own = [each for each in profile.overrides if not _is_part(each, parents.get(each.name))]
-    inherited = [each.of(profile.name) for each in (parent.exemptions if parent else ())]
+    inherited = [model.of_profile(each, profile.name) for each in (parent.exemptions if parent else ())]
     exempt = [each for each in profile.exemptions if each not in inherited]
     return _table(
         {"about": profile.about},

@@ -6,9 +6,9 @@ machines and checks the assumptions of the classes here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from fsm.errors import InputError
 from fsm.machine.fields import Exemption, FieldKind, Requirement
@@ -169,15 +169,12 @@ class Deviation:
 
 
 UNNAMED: Final = frozenset({"done", "ignored", "refused"})
-"""Names of outcomes for which the model does not choose a name."""
+"""Names of outcomes that the model does not name.  In an override, they get the name of the override."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """The changes that a profile makes to one event.
-
-    An ordinary override replaces cells of the machine.  An override with a ``deviation`` adds outcomes to cells.
-    """
+    """Cells that a profile replaces or, if there is a ``deviation``, the outcomes that it adds to cells."""
 
     name: str
     event: str
@@ -192,25 +189,30 @@ class Override:
     def applied(self, event: Event) -> Event:
         if self.deviation is None:
             return replace(event, cells={**event.cells, **self.cells}, ends={**event.ends, **self.ends})
-
-        def extended(state: str, own: Cell, more: Cell) -> Moves:
-            ways = (outcomes(each, state, event.kind) or () for each in (own, more))
-            return Moves(outcomes=self._extend_outcomes(*ways), clause=own.clause, line=more.line)
-
-        cells = {state: extended(state, event.cells[state], cell) for state, cell in self.cells.items()}
-        before = {state: event.ends.get(state, replace(end, outcomes=())) for state, end in self.ends.items()}
-        ends = {state: extended(state, before[state], end) for state, end in self.ends.items()}
+        cells = {
+            state: self._extended(state, event.kind, event.cells[state], cell) for state, cell in self.cells.items()
+        }
+        ends = {
+            state: self._extended(state, event.kind, event.ends.get(state), end) for state, end in self.ends.items()
+        }
         return replace(event, cells={**event.cells, **cells}, ends={**event.ends, **ends})
 
-    def of(self, profile: str) -> Override:
-        return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
+    def _extended(self, state: str, kind: Kind, own: Cell | None, more: Cell) -> Moves:
+        before = (outcomes(own, state, kind) or ()) if own else ()
+        undeviating = [each for each in before if each.deviation is None]
+        extra = [
+            replace(each, deviation=self.deviation, name=self.name if each.name in UNNAMED else each.name)
+            for each in outcomes(more, state, kind) or ()
+            if not any(allowed.covers(each) for allowed in undeviating)
+        ]
+        return Moves(outcomes=(*before, *extra), clause=(own or more).clause, line=more.line)
 
-    def _extend_outcomes(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-        undeviating = [each for each in own if each.deviation is None]
-        extra = (each for each in more if not any(allowed.covers(each) for allowed in undeviating))
-        # An unnamed outcome gets the name of the override.
-        named = ((each, self.name if each.name in UNNAMED else each.name) for each in extra)
-        return (*own, *(replace(each, deviation=self.deviation, name=name) for each, name in named))
+
+D = TypeVar("D", Override, Exemption)
+
+
+def of_profile(each: D, profile: str) -> D:
+    return replace(each, deviation=each.deviation and replace(each.deviation, profile=profile))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,12 +232,11 @@ class Profile:
         exact = name == self.name
         version = self.since.partition(",")[0] if exact else parted(name)[1]
 
-        def kept(each: Override | Exemption) -> bool:
-            return not version or bool(exact and each.deviation) or has(version, each)
+        def kept(those: Iterable[D]) -> tuple[D, ...]:
+            applying = (each for each in those if not version or (exact and each.deviation) or has(version, each))
+            return tuple(each if exact else of_profile(each, name) for each in applying)
 
-        overrides = (each if exact else each.of(name) for each in self.overrides if kept(each))
-        exemptions = (each if exact else each.of(name) for each in self.exemptions if kept(each))
-        return replace(self, overrides=tuple(overrides), exemptions=tuple(exemptions))
+        return replace(self, overrides=kept(self.overrides), exemptions=kept(self.exemptions))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,10 +370,9 @@ class Machine:
                     problems.append(conflict(self.path, of, (part.name, cell.line), first))
         if problems:
             raise InputError(problems)
-        overrides = [each for part in parts for each in part.overrides]
-        overrides.sort(key=lambda each: each.deviation is not None)
-        known = {(each.name, each.event): each.of(name) for each in overrides}
-        exemptions = tuple(each.of(name) for part in parts for each in part.exemptions)
+        overrides = sorted((each for part in parts for each in part.overrides), key=lambda each: bool(each.deviation))
+        known = {(each.name, each.event): of_profile(each, name) for each in overrides}
+        exemptions = tuple(of_profile(each, name) for part in parts for each in part.exemptions)
         return replace(parts[0], name=name, overrides=tuple(known.values()), exemptions=exemptions)
 
 

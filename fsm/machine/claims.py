@@ -7,6 +7,7 @@ continues.  A step that emits several outputs has one instant for each of them, 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Generic, TypeAlias, TypeGuard, TypeVar, assert_never
 
 from fsm.machine import Clause, Level, Machine
@@ -16,7 +17,6 @@ from fsm.machine.product.system import System
 
 ANY_PROFILE = "*"
 """Key of ``fails`` that matches every profile, and also the machine without a profile."""
-
 NO_PROFILE = "none"
 """Key of ``fails`` and ``expect`` for the machine without a profile."""
 
@@ -28,8 +28,8 @@ M_co = TypeVar("M_co", bound=Machine | System, covariant=True)
 class Idempotent:
     """A call of ``event`` can be repeated: the second call also replies ``ok``, and has no other effect.
 
-    This must hold if the first call succeeds, in every reachable state in which no call is in progress.  If ``once``
-    is given, it must hold only if ``once`` is true at the first reply.
+    This must hold in every reachable state without calls in progress, if the first call succeeds and ``once`` is true
+    at its reply.
     """
 
     event: str
@@ -63,8 +63,7 @@ class Reachable:
 class Fair:
     """A fairness assumption about an event, about the end of a call, or about one of their outcomes.
 
-    Weak fairness means that a step is taken if it stays enabled forever.  Strong fairness means that it is taken if
-    it is enabled infinitely often.
+    A step is taken if it stays enabled forever (weak fairness) or is enabled infinitely often (strong fairness).
     """
 
     event: str
@@ -84,11 +83,10 @@ class LeadsTo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follows:
-    """The outputs form a run of ``other``.
+    """The outputs, or those of the copies in ``of``, form a run of ``other``.
 
     Outputs that are not events of ``other`` are ignored.  A signal of both machines happens in both at once.  No
-    other event of ``other`` happens unless it is hidden.  In a system, only the outputs of the copies in ``of``
-    count.
+    other event of ``other`` happens unless it is hidden.
     """
 
     other: Machine
@@ -97,10 +95,7 @@ class Follows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refines:
-    """The machine shows no behaviour that ``other`` does not allow.
-
-    This includes runs with up to ``overlap`` calls in progress at the same time.
-    """
+    """``other`` allows all behaviour of the machine, with up to ``overlap`` calls in progress at the same time."""
 
     other: Machine
     overlap: int = 1
@@ -113,39 +108,36 @@ class MatchesDiagram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requires:
-    """The fields that are shown with a state meet ``requirement``.
-
-    The checker cannot decide this, because runs have no fields.
-    """
+    """The fields that are shown with a state meet ``requirement``.  The checker knows no fields."""
 
     requirement: Requirement
 
     @property
     def reached(self) -> Reachable:
-        each = (
-            WrittenCondition(text=state, means=In(states=frozenset({state})))
-            for state in sorted(self.requirement.states)
+        states = sorted(self.requirement.states)
+        return Reachable(
+            sequences=tuple((WrittenCondition(text=each, means=In(states=frozenset({each}))),) for each in states)
         )
-        return Reachable(sequences=tuple((state,) for state in each))
 
 
 Claim: TypeAlias = Idempotent | Always | Never | Reachable | LeadsTo | Follows | Refines | MatchesDiagram | Requires
 
 
 def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
+    found: list[WrittenCondition | None] = []
     match claim:
         case Idempotent(once=once):
             found = [once]
         case Always(conditions=conditions, when=when):
             found = [*conditions, when]
         case Never(sequences=sequences, until=until):
-            found = [*(each for sequence in sequences for each in sequence), until]
+            found = [*chain(*sequences), until]
         case Reachable(sequences=sequences):
-            found = [each for sequence in sequences for each in sequence]
+            found = [*chain(*sequences)]
         case LeadsTo(source=source, target=target):
             found = [source, target]
         case Follows() | Refines() | MatchesDiagram() | Requires():
-            found = []
+            pass
         case _:
             assert_never(claim)
     return tuple(each for each in found if each is not None)
@@ -162,11 +154,7 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A named claim.
-
-    ``catches`` lists the mutants of the machine that the property must detect, and ``fails`` maps profiles to known
-    failures.
-    """
+    """A named claim.  It must detect the mutants in ``catches``.  ``fails`` maps profiles to known failures."""
 
     name: str
     says: str
@@ -188,11 +176,10 @@ class Property:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The size of the reachable state space.
+    """The size of the reachable state space, with the largest distance of a state from the initial state.
 
-    ``depth`` is the largest distance of a state from the initial state.  ``configurations`` counts a state once for
-    every combination of calls that may be in progress in it.  With symmetry reduction, ``representatives`` is the
-    number of states that were searched.
+    ``configurations`` counts a state once for every combination of calls that may be in progress in it.  With
+    symmetry reduction, only ``representatives`` were searched.
     """
 
     states: int
@@ -204,11 +191,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specification(Generic[M_co]):
-    """A machine or a system with its properties.
-
-    ``expect`` maps profiles to the expected size of the state space.  Its key is :data:`NO_PROFILE` if there is no
-    profile.
-    """
+    """A machine or a system with its properties.  ``expect`` maps profiles or :data:`NO_PROFILE` to expected sizes."""
 
     machine: M_co
     properties: tuple[Property, ...]

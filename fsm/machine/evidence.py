@@ -20,9 +20,8 @@ from fsm.verdict import Fails, Holds, Unknown
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
     """A step of a run: an event, or the end of a call that takes time.
 
-    ``reply`` is empty if the outcome has no reply.  If calls overlap, ``phase`` tells which part of a call is
-    observed: its ``request``, its ``reply``, or that it was ``lost``.  In a system, ``done`` lists the steps of the
-    parts.
+    If calls overlap, ``phase`` tells which part of a call is observed: ``request``, ``reply`` or ``lost``.  In a
+    system, ``done`` lists the steps of the parts.
     """
 
     event: str
@@ -55,10 +54,9 @@ Sight: TypeAlias = Literal["observed", "confirmed", "in progress", "unobserved"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedCell:
-    """A step of a run, with the clause of the cell that allows it.
+    """A step of a machine, a system or a part, with the clause of its cell, or ``None`` if the model has no such cell.
 
-    The clause is ``None`` if the model has no such cell.  The step may belong to a machine, to a system, or to a part
-    of a system.  A step of the whole system has the clause and the ``conditions`` of the joint event.
+    A step of the whole system has the clause and the ``conditions`` of the joint event.
     """
 
     step: RunStep | Done
@@ -77,9 +75,7 @@ def used_cell(machine: Machine, step: RunStep | Done, known: Sight = "observed")
 
 
 def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
-    """Return the cells that *step* of *model* used.
-
-    If *model* is a system, the joint event comes first, followed by the cells of its parts.
+    """Return the cells that *step* used.  In a system, the joint event comes first, and then the cells of the parts.
 
     >>> from fsm.language.library import load
     >>> stopped = RunStep(event="stop", source="exited", target="exited", outcome="ignored")
@@ -90,9 +86,9 @@ def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
         return (used_cell(model, step),) if step.event in model.events else ()
     joint, done = model.events[step.event], {(each.copy, each.event, each.ends) for each in step.done}
     [way] = [way for way in joint.ways if way.name == step.outcome]
-    steps = [((each.copy.name, each.event, each.ends), each.when) for each in way.steps]
+    steps = [(each.copy.name, each.event, each.ends) for each in way.steps]
     # If a part may take a step under several conditions, the run does not show which of them held.
-    taken = [when for at, when in steps if at in done and [other for other, _ in steps].count(at) == 1]
+    taken = [each.when for at, each in zip(steps, way.steps, strict=True) if at in done and steps.count(at) == 1]
     met = dict.fromkeys(each for each in (joint.when, way.when, *taken) if each is not None)
     machines = {copy.name: part.machine for part in model.parts.values() for copy in part.copies}
     cells = (used_cell(machines[each.copy], each) for each in step.done if each.event and each.copy in machines)
@@ -101,10 +97,9 @@ def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run of a machine from its initial state.
+    """A run from the initial state, in which ``cycle`` is repeated forever after the other steps.
 
-    If the run is infinite, ``cycle`` is repeated forever after the other steps.  A run that ``stopped`` ends after
-    its last step, and fairness does not require another step.
+    A run that ``stopped`` ends after its last step, and fairness does not require another step.
     """
 
     initial: str
@@ -124,10 +119,9 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unexplained:
-    """A run whose last step the machine ``other`` does not allow.
+    """A run whose last step the machine ``other`` does not allow in any of the ``states`` in which it may be.
 
-    Before that step, ``other`` may be in any of ``states``.  If only the state that is shown after the step is not
-    allowed, ``shows`` is that state.
+    If only the state that is shown after the step is not allowed, ``shows`` is that state.
     """
 
     run: Run
@@ -138,10 +132,7 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItem:
-    """A transition of a drawing or, if only ``target`` is set, a state.
-
-    ``line`` and ``column`` are 0 if the item is missing in the drawing.
-    """
+    """A transition of a drawing or, if only ``target`` is set, a state.  A missing item has no line and column."""
 
     target: str
     source: str = ""
@@ -152,10 +143,7 @@ class DrawnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misdrawn:
-    """A drawing that differs from the machine.
-
-    The drawing at ``place`` ``lacks`` items that the machine has, and ``adds`` items that the machine does not have.
-    """
+    """The drawing at ``place`` ``lacks`` items that the machine has, and ``adds`` items that it does not have."""
 
     place: str
     lacks: tuple[DrawnItem, ...]
@@ -169,8 +157,8 @@ Evidence: TypeAlias = Run | Unreached | Unexplained | Misdrawn
 class Proved(Holds):
     """The property holds in the whole reachable state space.
 
-    ``witnesses`` are examples of the runs that the property claims to exist.  If the property was proved for any
-    number of copies of a part, ``any_number`` names the part.
+    ``witnesses`` are runs that the property claims to exist.  If it was proved for any number of copies of a part,
+    ``any_number`` names the part.
     """
 
     witnesses: tuple[Run, ...] = ()
@@ -196,8 +184,7 @@ class Undecided(Unknown):
 class Unwritten(Unknown):
     """Undecided, because the model does not specify how a call in ``state`` ends.
 
-    ``run`` is a counterexample or a witness only if the call of ``event`` may end there.  In a system, ``copy`` makes
-    the call.
+    ``run`` is a counterexample or a witness only if the call of ``event``, which ``copy`` makes, may end there.
     """
 
     event: str
@@ -228,10 +215,9 @@ Conclusion: TypeAlias = Proved | Refuted | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The verdict on a property under a profile.
+    """The verdict on a property under a profile, with the known failure that was ``expected``.
 
-    ``expected`` is the known failure of the property, if any, and ``searched`` is the size of the search.  If
-    ``overlap`` is not 0, the verdict assumes that at most this many calls of an event are in progress at a time.
+    If ``overlap`` is not 0, the verdict assumes that at most this many calls of an event are in progress at a time.
     """
 
     of: Property
@@ -243,10 +229,7 @@ class Checked:
 
     @property
     def unexpected(self) -> bool:
-        """Whether the verdict is unexpected.
-
-        If there is a known failure, the property is expected to fail in this way, and otherwise not to fail.
-        """
+        """Whether the property fails unexpectedly, or does not fail in the expected way."""
         if self.expected is None or isinstance(self.verdict, Undecided):
             return isinstance(self.verdict, Refuted)
         return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length
@@ -256,13 +239,10 @@ class Checked:
 class Examined:
     """The verdicts on all properties of a machine or a system under one profile.
 
-    ``counts`` is the size of the reachable state space, unless it exceeds the limit, and ``expected`` is the size
-    stated in the file at ``path``.  If ``any_number`` names a part, ``counts`` is for the system that simulates any
-    number of its copies.
-
-    ``copies`` counts the claims that were also decided for copies other than the first.  If such a claim has a
-    different result, it is in ``checked`` as well.  ``washed_out`` lists silent cells that a hidden event can lead
-    to, as (event, state, hidden event).
+    ``counts`` is the size of the reachable state space, unless it exceeds the limit.  If ``any_number`` names a part,
+    it is the size of the system that simulates any number of its copies.  ``copies`` counts the claims that were also
+    decided for copies other than the first.  Those with a different result are in ``checked``, too.  ``washed_out``
+    lists silent cells that a hidden event can lead to, as (event, state, hidden event).
     """
 
     machine: Machine | System
@@ -277,11 +257,7 @@ class Examined:
 
     @property
     def resized(self) -> bool:
-        """Whether the size of the state space differs from the expected size.
-
-        The result is false unless every property was decided, because the size of a system depends on the searches
-        that were completed.
-        """
+        """Whether the state space has an unexpected size, which is only known if every property was decided."""
         decided = all(type(each.verdict) is not Unknown for each in self.checked)
         return decided and self.counts is not None and self.expected not in {None, self.counts}
 
@@ -296,11 +272,10 @@ class Side(Enum):
 
 
 class Observable(NamedTuple):
-    """An observation of a machine.
+    """An observation of a machine, which has no ``event`` if the machine emits something or ``shows`` its state.
 
-    A call either gets its reply at once, or it ``begins`` and later ``ends``.  If ``event`` is empty, the machine
-    emits something or ``shows`` its state.  If ``silent`` is true, the specification does not say what the event
-    does.  The reply ``error`` means any error that neither machine mentions.
+    A call gets its reply at once, or it ``begins`` and later ``ends``.  If ``silent`` is true, the specification does
+    not say what the event does.  The reply ``error`` means any error that neither machine mentions.
     """
 
     event: str = ""
@@ -319,10 +294,9 @@ class Equivalent(Holds):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinguished(Fails):
-    """A shortest ``trace`` that only one of the machines has.
+    """A shortest ``trace`` that only ``owner`` has, in the given ``run``.
 
-    ``run`` is a run of ``owner`` with this trace.  Before the last observation of the trace, the other machine may be
-    in any of ``states``.  ``instead`` lists what it allows there for the same event.
+    Before the last observation, the other machine may be in any of ``states``, and allows ``instead`` for its event.
     """
 
     owner: Side
@@ -333,10 +307,7 @@ class Distinguished(Fails):
 
 
 class Round(NamedTuple):
-    """A step of both machines with the same observation, and the states after it.
-
-    ``seen`` is ``None`` if the step is hidden.
-    """
+    """The states of both machines after a step with the same observation, or after a hidden step."""
 
     seen: Observable | None
     first: str
@@ -347,9 +318,9 @@ class Round(NamedTuple):
 class Branching(Fails):
     """The machines have the same traces, but are not equivalent because they make a choice at different times.
 
-    Both begin in the states ``start``.  In each of ``rounds``, one machine takes a step, and the other can only match
-    it by moving to a state that is not equivalent.  In the end, ``owner`` has an ``option`` that the other machine
-    has lost.  ``every_trace`` is false if the search for a distinguishing trace reached its limit.
+    In each of ``rounds``, one machine takes a step that the other can only match by moving to a state that is not
+    equivalent.  In the end, ``owner`` has an ``option`` that the other machine has lost.  ``every_trace`` is false if
+    the search for a distinguishing trace reached its limit.
     """
 
     start: tuple[str, str]

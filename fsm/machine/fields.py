@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -118,9 +118,6 @@ class Exemption:
     when: Values
     since: str = ""
     until: str = ""
-
-    def of(self, profile: str) -> Exemption:
-        return replace(self, deviation=replace(self.deviation, profile=profile))
 
     def explains(self, clause: Clause, seen: Mapping[str, FieldValue]) -> bool:
         return clause == self.deviation.clause and all(_has_value(seen, name, of) for name, of in self.when.items())

@@ -50,10 +50,7 @@ class Repair(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """An edit that makes a trace legal.
-
-    ``instead`` is the reply or event that the edit inserts, if any.
-    """
+    """An edit that makes a trace legal, with the reply or event that it inserts, if any."""
 
     repair: Repair
     instead: str = ""
@@ -72,11 +69,9 @@ class Stretch(Generic[T]):
     """The shortest stretch of a history that is not linearizable on its own.
 
     ``operations`` are in the order of their calls, and the one that returns last is the violation.  ``beside`` lists
-    other operations that are in progress when the stretch starts.  They may have taken effect before or may be
-    irrelevant, and those that never return may have taken effect several times.
-
-    If ``begins`` is true, the stretch is the start of the history, and only the initial state or the outputs make it
-    illegal.  If ``least`` is false, a shorter stretch may exist.
+    other operations in progress when the stretch starts.  They may have taken effect before or may be irrelevant, and
+    those that never return may have taken effect several times.  If ``begins`` is true, the history starts with the
+    stretch, and only the initial state or the outputs make it illegal.  If ``least`` is false, a shorter one may exist.
     """
 
     operations: tuple[T, ...]
@@ -87,10 +82,7 @@ class Stretch(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
-    """A time limit that was set by ``event``, after which the state must be left within ``within`` seconds.
-
-    ``at`` and ``line`` are the time of the event and the line on which it was recorded.
-    """
+    """A time limit of ``within`` seconds for leaving the state, set by ``event``, which was recorded on ``line``."""
 
     event: str
     within: int
@@ -133,10 +125,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerated:
-    """A deviation of the chosen profile that occurred in the trace.
-
-    The deviations in ``others`` would explain the observation just as well.
-    """
+    """A deviation of the chosen profile in the trace.  ``others`` would explain the observation just as well."""
 
     machine: str
     deviation: Deviation
@@ -148,10 +137,7 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """An event that was not observed, but must have happened because the trace would be illegal without it.
-
-    It may have happened at any time between ``start`` and ``end`` of ``observation``.
-    """
+    """An unobserved event without which the trace would be illegal, some time in the interval of ``observation``."""
 
     observation: Observation
     file: str
@@ -160,10 +146,9 @@ class Assumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegal(Fails):
-    """The trace contains observations that no behaviour of the machine explains.
+    """The trace contains observations that no behaviour of the machine explains.  ``findings`` is never empty.
 
-    ``findings`` is never empty.  If part of the trace could not be checked, ``incomplete`` says why, and further
-    violations may exist.
+    If part of the trace could not be checked, ``incomplete`` says why, and further violations may exist.
     """
 
     findings: tuple[Finding, ...]
@@ -175,11 +160,9 @@ Legality: TypeAlias = Holds | Illegal | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Violations with the same cause.
+    """Violations with the same cause: the ``first`` few, the ``count`` of all, and the number of their ``entities``.
 
-    ``first`` contains the first few of them, ``count`` is their number, and ``entities`` is the number of entities
-    that they affect.  If ``others`` is true, these are the violations of one level whose causes are not listed
-    separately.
+    If ``others`` is true, these are the violations of one level whose causes are not listed separately.
     """
 
     first: tuple[Violation, ...]
@@ -208,10 +191,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedProperty:
-    """The status of a property in a trace.
-
-    ``why`` explains any status other than ``holds`` and ``violated``.
-    """
+    """The status of a property in a trace.  ``why`` explains any status but ``holds`` and ``violated``."""
 
     clause: Clause
     status: Literal["holds", "known", "violated", "unknown", "not exercised", "not watched"]
@@ -222,9 +202,7 @@ class WatchedProperty:
 class Judgement:
     """The verdict on a trace for one machine, with the tolerated deviations and the coverage.
 
-    ``notes`` counts defects of the trace, such as replies without a request or unknown events.  ``assumed`` lists
-    events that must have happened although they were not observed.  ``properties`` lists the properties that were
-    checked, too.
+    ``notes`` counts defects of the trace, such as replies without a request or unknown events.
     """
 
     machine: Machine

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeAlias
+from itertools import product
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace as changed
@@ -16,14 +17,17 @@ from msgspec.structs import replace as changed
 from fsm.machine import ANY_ERROR, Cell, Deviation, Event, Machine, Outcome, fits
 from fsm.machine.traversal import Numbering
 
+if TYPE_CHECKING:
+    from fsm.machine.product import SystemTable
+
+TransitionSystem: TypeAlias = "Table | SystemTable"
+"""Tables that can be explored.  The states of a ``SystemTable`` are created on demand."""
+
 UNSPECIFIED: Final = "unspecified"
 
 
 class Done(Struct, gc=False, frozen=True):
-    """A step of one copy of a part in a system.
-
-    ``event`` is empty if the step reset the copy to its initial state.
-    """
+    """A step of one copy of a part in a system.  ``event`` is empty if the step reset the copy."""
 
     copy: str
     digit: int
@@ -37,10 +41,7 @@ class Done(Struct, gc=False, frozen=True):
 
 
 class Way(Struct, gc=False, frozen=True, kw_only=True):
-    """An outcome in a table.
-
-    ``to`` is the index of the next state.  In a system, ``done`` holds the steps of its parts.
-    """
+    """An outcome in a table.  ``to`` is the index of the next state.  ``done`` are the steps of parts of a system."""
 
     index: int
     name: str
@@ -66,31 +67,8 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The name of the event, preceded by an ellipsis if the row is for the ends of a call (``…start``)."""
+        """The name of the event, or ``…start`` for the ends of the call ``start``."""
         return f"…{self.event.name}" if self.ends else self.event.name
-
-
-class TransitionSystem(Protocol):
-    """Interface of the tables that can be explored: :class:`Table` and ``SystemTable``.
-
-    The states of a ``SystemTable`` are created on demand.
-    """
-
-    @property
-    def states(self) -> Sequence[str]: ...
-    @property
-    def initial(self) -> int: ...
-    @property
-    def rows(self) -> tuple[Row, ...]: ...
-    @property
-    def row(self) -> Mapping[str, int]: ...
-    @property
-    def end(self) -> Mapping[int, int]: ...
-
-    def step(self, state: int, row: int) -> tuple[Way, ...] | None: ...
-    def blocked(self, state: int, row: int) -> tuple[Way, ...]: ...
-    def bare(self, state: int) -> int: ...
-    def idle(self, state: int) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +91,7 @@ class Table:
     cells: tuple[tuple[Way, ...] | None, ...]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways of *row* in *state*.
-
-        The result is empty if the event cannot happen, and ``None`` if the model is silent.
-        """
+        """Return the ways of *row* in *state*: none if the event cannot happen, ``None`` if the model is silent."""
         return self.cells[row * len(self.states) + state]
 
     def blocked(self, _state: int, _row: int) -> tuple[Way, ...]:
@@ -133,15 +108,13 @@ class Table:
 
     def cell(self, state: int, row: int) -> Cell | None:
         """Return the cell of *row* in *state*, or ``None`` if the model does not specify how the call ends there."""
-        event = self.rows[row].event
-        name = self.states[state]
+        event, name = self.rows[row].event, self.states[state]
         return event.ends.get(name) if self.rows[row].ends else event.cells[name]
 
     def defined(self) -> Iterator[tuple[int, int]]:
-        for row in self.rows:
-            for state in range(len(self.states)):
-                if self.cell(state, row.index) is not None:
-                    yield row.index, state
+        for row, state in product(range(len(self.rows)), range(len(self.states))):
+            if self.cell(state, row) is not None:
+                yield row, state
 
 
 def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
@@ -232,10 +205,7 @@ class InProgress(Table):
         return self._find_ways(state, row)[0]
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways that are left out because too many calls would be in progress.
-
-        Unless the table includes them, ends of calls that the model does not specify are returned, too.
-        """
+        """Return the ways that are left out: those that begin too many calls, and perhaps unspecified ends of calls."""
         return self._find_ways(state, row)[1]
 
     def bare(self, state: int) -> int:
@@ -292,10 +262,9 @@ class InProgress(Table):
 
 
 def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None = None) -> Table:
-    """Return *table* extended to configurations with up to *overlap* calls of each event in progress.
+    """Extend *table* to configurations with up to *overlap* calls of each event in progress, if any call takes time.
 
-    If no call takes time, *table* itself is returned.  *like* may be the extension of a table with the same states
-    and rows, so that configurations get the same numbers as there.
+    *like* may be the extension of a table with the same states and rows, whose configurations get the same numbers.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate

@@ -260,10 +260,10 @@ def _a_step_each(right: Call) -> Call:
 
 
 def _reset_keeps_calls(right: Call) -> Call:
-    def options(self: JointMove, local: int) -> object:
+    def options(self: JointMove, local: int, *, blocked: bool = False) -> object:
         table = self._table
         if self._row >= 0 or not isinstance(table, InProgress):
-            return right(self, local)
+            return right(self, local, blocked=blocked)
         to = table.numbers[table.bare(self._reset.to), table.calls(local)]
         known = to if to < len(table.states) else self._reset.to
         return tuple(self._options_of_way(local, structs.replace(self._reset, to=known)))

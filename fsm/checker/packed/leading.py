@@ -243,7 +243,7 @@ def holds(
     system take time, because calls may end in ways that are not steps of the graph.
     """
     conditions = [claim.source.means, claim.target.means]
-    if graph.table.takes_time or len(claim.fair) > MOST_FAIR or not supported(graph, conditions):
+    if graph.table.timed or len(claim.fair) > MOST_FAIR or not supported(graph, conditions):
         return None
     waiting = Waiting(graph, successors, claim, due=due)
     waiting.succeeds(limit)

@@ -115,7 +115,7 @@ class ConditionTests:
         if event and (busy := states.busy()) != REJECTED:
             self._at[0] = np.concatenate([self._at[0], array([(busy, BUSY_BIT)], 2)])
         moves = event or any(isinstance(each, StateChanges) for condition in conditions for each in atoms(condition))
-        self._bare = np.zeros(1 if moves and graph.table.takes_time else 0, np.uint64)
+        self._bare = np.zeros(1 if moves and graph.table.timed else 0, np.uint64)
         program = graph.program._replace(tests=array(states.rows, 6), members=np.array(states.members, np.int64))
         self._program = program.flat()
         self._marked = [np.zeros(0, np.uint32) for _ in range(2)]

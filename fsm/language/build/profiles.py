@@ -9,7 +9,7 @@ from fsm.language.build.cells import Groups, Part, Sets, check_ends
 from fsm.language.build.problems import Problems, clause_of
 from fsm.language.machine_file import Written, WrittenDemand, WrittenExemption, WrittenOverride, WrittenProfile
 from fsm.language.read import F
-from fsm.machine import Cell, Clause, Deviation, Event, Machine, Moves, Override, Profile, outcomes
+from fsm.machine import Cell, Clause, Deviation, Event, Machine, Moves, Override, Profile, of_profile, outcomes
 from fsm.machine.fields import Exemption, FieldKind, Requirement, Values
 
 _TIMES: Final[tuple[FieldKind, ...]] = ("time",)
@@ -155,10 +155,10 @@ def _inherited_overrides(parent: Profile, own: Iterable[Override], name: str) ->
     ends = {(each.event, state) for each in own for state in each.ends}
     for each in parent.overrides:
         kept = replace(
-            each,
+            of_profile(each, name),
             cells={state: cell for state, cell in each.cells.items() if (each.event, state) not in cells},
             ends={state: end for state, end in each.ends.items() if (each.event, state) not in ends},
-        ).of(name)
+        )
         if each.name not in named and (kept.cells or kept.ends):
             yield kept
 
@@ -181,7 +181,7 @@ class Overriding:
         own = tuple(exemptions(self.problems, demands, self.name, self.machine.requires))
         named = {each.deviation.name for each in own}
         above = parent.exemptions if parent else ()
-        taken_over = (each.of(self.name) for each in above if each.deviation.name not in named)
+        taken_over = (of_profile(each, self.name) for each in above if each.deviation.name not in named)
         made = Profile(
             name=self.name,
             about=written.about,

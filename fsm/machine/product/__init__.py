@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec.structs import replace as changed
 
 from fsm.machine import Event
 from fsm.machine.conditions import At, Atom, Condition, atoms, predicate
@@ -25,18 +27,8 @@ if TYPE_CHECKING:
     from fsm.machine.product.reduction import Orbits
 
 
-class _Outcome(NamedTuple):
-    """A possible outcome of a joint event.
-
-    ``locals`` contains the new states of the copies in ``JointRow.digits``, and ``done`` the steps of the parts.
-    """
-
-    locals: Locals
-    name: str
-    reply: tuple[str, ...]
-    emits: tuple[str, ...]
-    done: tuple[Done, ...]
-
+_Outcome: TypeAlias = tuple[Locals, Way]
+"""An outcome of a joint event: the new states of the copies in ``JointRow.digits``, and a way without a target."""
 
 JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tuple[int, int], ...]]
 """An effect of a joint event: way name, replies, outputs, and (digit, new state) for each changed copy."""
@@ -44,10 +36,7 @@ JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tupl
 
 @dataclass(slots=True, kw_only=True)
 class JointPath:
-    """A way of a joint event, with its moves inside the cone.
-
-    ``reply`` is the reply if none of the moves fails.
-    """
+    """A way of a joint event, with its moves inside the cone, and the reply if none of the moves fails."""
 
     way: JointWay
     when: Callable[[Locals], bool] | None
@@ -57,10 +46,7 @@ class JointPath:
 
 @dataclass(slots=True, kw_only=True)
 class JointRow:
-    """A joint event, with the ``digits`` of the copies that it reads or changes.
-
-    ``known`` is a cache that maps the states of these copies to the outcomes.
-    """
+    """A joint event, with the ``digits`` of the copies that it reads or changes, and its outcomes by their states."""
 
     joint: JointEvent
     when: Callable[[Locals], bool] | None
@@ -102,17 +88,17 @@ class SystemTable:
             for each in map(self._event, system.events.values())
             if each.joint.name in mentioned or any(path.moves for path in each.paths)
         ]
-        rows = (
+        events = (
             Event(name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc)
             for joint in (each.joint for each in self.joint)
         )
-        self.rows = tuple(Row(index=index, event=event, ends=False) for index, event in enumerate(rows))
+        self.rows = tuple(Row(index=index, event=event, ends=False) for index, event in enumerate(events))
         self.row: Mapping[str, int] = {row.event.name: row.index for row in self.rows}
         self.end: Mapping[int, int] = {}
         beginning = tuple(self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies)
         self.orbits = orbits
-        tables_ = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
-        self.timed = {digit: table for digit, table in tables_ if isinstance(table, InProgress)}
+        inside = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
+        self.timed = {digit: table for digit, table in inside if isinstance(table, InProgress)}
         """The tables of the parts whose calls take time, by the digit of each copy in the cone."""
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
@@ -128,22 +114,25 @@ class SystemTable:
         known = event.known.get(tuple([before[digit] for digit in event.digits]))
         if known is None:
             known = self._cached_outcomes(event, before)
-        return tuple([self._joint_way(event, before, each) for each in known]) if known else ()
+        ways = []
+        for locals_, way in known:
+            after = list(before)
+            for digit, local in zip(event.digits, locals_, strict=True):
+                after[digit] = local
+            ways.append(changed(way, to=self.number(tuple(after))))
+        return tuple(ways)
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
-        """Return the possible effects of *event* without adding states to the table.
-
-        If *ways* is given, only these ways of the event are considered.
-        """
+        """Return the effects of *event*, or of some of its *ways*, without adding states to the table."""
         row = self.joint[self.row[event]]
         return frozenset(
             (
-                each.name,
-                each.reply,
-                each.emits,
-                tuple((digit, to) for digit, to in zip(row.digits, each.locals, strict=True) if to != before[digit]),
+                way.name,
+                way.reply,
+                way.emits,
+                tuple((digit, to) for digit, to in zip(row.digits, locals_, strict=True) if to != before[digit]),
             )
-            for each in (self._outcomes(row, before, ways) if ways else self._cached_outcomes(row, before))
+            for locals_, way in (self._outcomes(row, before, ways) if ways else self._cached_outcomes(row, before))
         )
 
     def _cached_outcomes(self, event: JointRow, before: Locals) -> tuple[_Outcome, ...]:
@@ -152,19 +141,18 @@ class SystemTable:
         if found is None:
             # If several outcomes differ only in the names of the outcomes of the parts, keep only one of them.
             different: dict[object, _Outcome] = {}
-            for each in self._outcomes(event, before):
-                different.setdefault((each.locals, each.name, each.reply, each.emits), each)
+            for locals_, way in self._outcomes(event, before):
+                different.setdefault((locals_, way.name, way.reply, way.emits), (locals_, way))
             found = event.known[key] = tuple(different.values())
         return found
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways of a joint event that are possible if moves that the table leaves out are allowed, too.
+        """Return the ways that are possible if moves that the table leaves out are allowed, too, as steps to *state*.
 
-        These include the ways that need no such move.  All of them lead back to *state*.  The result is empty if no
-        call takes time.
+        The result is empty if no call takes time.
         """
         before, event = self._locals[state], self.joint[row]
-        if not self.takes_time or (event.when is not None and not event.when(before)):
+        if not self.timed or (event.when is not None and not event.when(before)):
             return ()
         return tuple(
             Way(index=-1, name=path.way.name, to=state, reply=(), emits=())
@@ -184,25 +172,14 @@ class SystemTable:
         locals_ = self._locals[state]
         return all(table.idle(locals_[digit]) for digit, table in self.timed.items())
 
-    @property
-    def takes_time(self) -> bool:
-        return bool(self.timed)
-
     @cached_property
-    def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """The steps that the table leaves out, as two flags for each copy and local state.
-
-        The first flag is for calls that cannot begin.  The second is for ends of calls that the model does not
-        specify.
-        """
-        found: dict[int, dict[int, tuple[bool, bool]]] = {}
+    def blocks(self) -> dict[int, set[tuple[int, bool]]]:
+        """The local states of each copy in which the table leaves out steps, and whether these are ends of calls."""
+        found: dict[int, set[tuple[int, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
             if move.at in self.timed:
-                for local in range(move.states):
-                    if move.blocked(local):
-                        cut, unwritten = found.setdefault(move.at, {}).get(local, (False, False))
-                        ends = move.step.ends  # a call that has begun may always begin its next stage
-                        found[move.at][local] = cut or not ends, unwritten or ends
+                blocked = {(local, move.step.ends) for local in range(move.states) if move.blocked(local)}
+                found[move.at] = found.get(move.at, set()) | blocked
         return found
 
     def passed(self, digit: int, locals_: Collection[int]) -> set[int]:
@@ -228,28 +205,14 @@ class SystemTable:
     def shows(self, state: int) -> tuple[str, ...]:
         return tuple(self._tables[copy.part].shows[self._locals[state][copy.digit]] for copy in self.system.copies)
 
-    def _joint_way(self, event: JointRow, before: Locals, outcome: _Outcome) -> Way:
-        after = list(before)
-        for digit, local in zip(event.digits, outcome.locals, strict=True):
-            after[digit] = local
-        return Way(
-            index=-1,
-            name=outcome.name,
-            to=self.number(tuple(after)),
-            reply=outcome.reply,
-            emits=outcome.emits,
-            done=outcome.done,
-        )
-
     def number(self, locals_: Locals) -> int:
         if self.orbits:
             locals_ = self.orbits.representative(locals_)
         number = self._numbers[locals_]
         if number == len(self.states):
-            copies = ((copy, locals_[copy.digit]) for copy in self._copies if copy.digit in self.cone)
-            self.states.append(
-                self.system.shows({copy.name: self._tables[copy.part].states[at] for copy, at in copies})
-            )
+            copies = (copy for copy in self._copies if copy.digit in self.cone)
+            states = {copy.name: self._tables[copy.part].states[locals_[copy.digit]] for copy in copies}
+            self.states.append(self.system.shows(states))
         return number
 
     def seen(self, locals_: Locals) -> int:
@@ -270,13 +233,12 @@ class SystemTable:
         return tuple(sorted(digits))
 
     def _path(self, way: JointWay, *, call: bool) -> JointPath:
-        moves = (
+        moves = tuple(
             JointMove(step, self._tables[step.copy.part], self.system.parts[step.copy.part], self._test, call=call)
             for step in way.steps
             if step.copy.digit in self.cone
         )
-        reply = way.reply or ("ok",) if call else ()
-        return JointPath(way=way, when=self._test(way.when), moves=tuple(moves), reply=reply)
+        return JointPath(way=way, when=self._test(way.when), moves=moves, reply=(way.reply or ("ok",)) if call else ())
 
     def _test(self, condition: Condition | None) -> Callable[[Locals], bool] | None:
         condition = self.tested(condition)
@@ -309,13 +271,9 @@ class SystemTable:
             if (ways and path.way.name not in ways) or (path.when is not None and not path.when(before)):
                 continue
             for here, done, failed in _runs(path.moves, before):
-                yield _Outcome(
-                    locals=tuple(here[digit] for digit in event.digits),
-                    name=path.way.name,
-                    reply=failed or path.reply,
-                    emits=tuple(output for each in done for output in each.emits),
-                    done=done,
-                )
+                emits = tuple(output for each in done for output in each.emits)
+                way = Way(index=-1, name=path.way.name, to=-1, reply=failed or path.reply, emits=emits, done=done)
+                yield tuple(here[digit] for digit in event.digits), way
 
 
 _Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Final, TypeAlias
 
 from msgspec import structs
@@ -26,10 +26,9 @@ BEGINNING: Final = "the beginning"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """A copy of a part.
+    """A copy of a part.  ``index`` identifies it within the part, and ``digit`` is its number within the system.
 
-    ``index`` identifies the copy within the part, and ``digit`` is its number within the system.  ``name`` is the
-    name of the part followed by ``suffix``, which is empty if the part has only one copy.
+    ``name`` is the name of the part followed by ``suffix``, which is empty if the part has only one copy.
 
     >>> Copy(part="door", index=(1, 2), digit=0).suffix
     '.1.2'
@@ -48,10 +47,9 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a system, which consists of one or more ``copies`` of a machine.
+    """A part of a system: the ``copies`` of a machine, which the part ``root`` ultimately owns.
 
-    ``root`` is the outermost part that owns the copies.  Outcomes in ``without`` do not occur in this part, and its
-    outputs are delivered only while ``heard`` holds.
+    Outcomes in ``without`` do not occur in this part, and its outputs are delivered only while ``heard`` holds.
     """
 
     name: str
@@ -82,10 +80,7 @@ class PartStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointWay:
-    """A way in which a joint event may happen.
-
-    It is possible only if all of its steps are enabled.
-    """
+    """A way in which a joint event may happen if all of its steps are enabled."""
 
     name: str
     steps: tuple[PartStep, ...]
@@ -98,8 +93,7 @@ class JointWay:
 class JointEvent:
     """An event in which parts take steps together.
 
-    If each copy of a part has its own version of the event, ``of`` is the copy of this version, and all versions have
-    the same ``family``.
+    If each copy of a part has its own version of the event, ``of`` is the copy, and all versions have one ``family``.
     """
 
     name: str
@@ -199,18 +193,13 @@ class System:
         >>> load_system("examples/models/systems/house.toml").shows({"alarm": "armed"})
         'alarm armed'
         """
-        named = [
-            f"{copy.name} {states[copy.name]}"
-            for copy in self.copies
-            if states.get(copy.name, self.parts[copy.part].initial) != self.parts[copy.part].initial
-        ]
-        return ", ".join(named) or BEGINNING
+        now = ((copy.name, states.get(copy.name), self.parts[copy.part].initial) for copy in self.copies)
+        return ", ".join(f"{name} {state}" for name, state, initial in now if state not in {None, initial}) or BEGINNING
 
     def related_copies(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
-        """Return the copies of *part* whose index begins with the index of *copy*, or is the beginning of it.
+        """Return the copies of *part* that own *copy*, are owned by it, or have an owner in common with it.
 
-        These own *copy*, are owned by it, or have an owner in common with it. If *copy* is ``None`` or the parts are
-        unrelated, return all copies of *part*.
+        If *copy* is ``None`` or the parts are unrelated, return all copies of *part*.
         """
         copies = self.parts[part].copies
         if copy is None or self.parts[copy.part].root != self.parts[part].root:
@@ -228,11 +217,11 @@ _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
 
 
 class JointMove:
-    """A step of a part as one move of a joint event.
+    """A step of a part as one move of a joint event.  In a *call*, an error reply may end the joint event.
 
-    If *call* is true, an error reply may end the joint event.  ``when`` tells whether the step is taken, given the
-    states before it, and ``heard`` tells whether its outputs are delivered.  ``options`` returns the possible results
-    in a local state.  ``blocked`` returns results that are possible but left out of the table.
+    ``when`` tells whether the step is taken, given the states before it, and ``heard`` whether its outputs are
+    delivered.  ``options`` returns the possible results in a local state, and ``blocked`` those that the table leaves
+    out.
     """
 
     def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
@@ -242,9 +231,9 @@ class JointMove:
         self.at = step.copy.digit
         self.when = test(step.when)
         self.heard = test(part.heard)
-        self.emitted = cache(self._all_outputs)
         self.options = cache(self._options)
-        self.blocked = cache(self._blocked_options)
+        self.blocked = cache(partial(self._options, blocked=True))
+        self.emitted = cache(self._all_outputs)
         self.states = len(table.states)
         self._ends = call and not step.goes_on
         self._table = table
@@ -260,15 +249,11 @@ class JointMove:
         options = (option for local in range(self.states) for option in self.options(local))
         return {done.emits: None for _, _, done, _ in options if done.emits}
 
-    def _options(self, local: int) -> tuple[_Option, ...]:
+    def _options(self, local: int, *, blocked: bool = False) -> tuple[_Option, ...]:
         if self._row < 0:
-            return tuple(self._options_of_way(local, self._reset))
-        return self._offered_options(local, self._table.step(local, self._row) or ())
-
-    def _blocked_options(self, local: int) -> tuple[_Option, ...]:
-        return self._offered_options(local, self._table.blocked(local, self._row)) if self._row >= 0 else ()
-
-    def _offered_options(self, local: int, ways: Iterable[Way]) -> tuple[_Option, ...]:
+            ways: Iterable[Way] = () if blocked else (self._reset,)
+        else:
+            ways = (self._table.blocked if blocked else self._table.step)(local, self._row) or ()
         possible = offered(ways, self.step.outcomes, self.part.without)
         return tuple(option for way in possible for option in self._options_of_way(local, way))
 
