@@ -42,7 +42,7 @@ class _Deciding:
             self.crowd = Crowd(self.three.system, self.two.system, part)
             self.more = Cones(system=self.crowd.system)
         except NoCrowdError as error:
-            self.why = error.why
+            self.why = str(error)
 
     def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:
         found = self._decide(of_two, self.two)
@@ -61,7 +61,7 @@ class _Deciding:
         try:
             claim = _restate(of_more.claim, self.crowd)
         except NoCrowdError as error:
-            return _as_unknown(found, f"{holds}; {error.why}")
+            return _as_unknown(found, f"{holds}; {error}")
         stepping = self._crowd_steps(of_more.claim, claim, self.crowd, self.more)
         more = self._decide_for_crowd(of_more, claim, stepping)
         if isinstance(found.verdict, Vacuous) and not isinstance(more, Vacuous):

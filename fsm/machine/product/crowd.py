@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Final
 
-from fsm.machine import Cannot, Clause, Event, Machine, Moves, Outcome, State
+from fsm.machine import Cannot, Cell, Clause, Event, Machine, Moves, Outcome, State
 from fsm.machine.conditions import All, At, Atom, Condition, Happens, Not, Replies, Some, mapped
 from fsm.machine.product import SystemTable
 from fsm.machine.product.reduction import Symmetry, commute, same
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 NONE, SOME = "none", "some"
 FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"
 """Events of a counter.  The states of a counter are :data:`NONE` and :data:`SOME`."""
-
 FAILS: Final = "fails"
 
 SHOWN: Final = 3
@@ -44,11 +43,7 @@ NOBODY: Final = Clause(
 
 
 class NoCrowdError(Exception):
-    """Raised if the crowd abstraction cannot be applied.  *why* is the reason."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+    """Raised with the reason if the crowd abstraction cannot be applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +51,7 @@ class _Course:
     """The course that a joint event may take for one member of the crowd.
 
     The ``steps`` move the member to the state ``local`` if the conditions in ``holding`` hold at the time.  ``error``
-    is set if an error reply ended the event.  ``others`` tells whether other members are in the new state.  It is
-    ``None`` if the member has not moved.
+    is set if an error reply ended the event.  ``others`` tells whether other members are in a new state of the member.
     """
 
     steps: tuple[PartStep, ...] = ()
@@ -85,19 +79,20 @@ class Crowd:
         kept = [copy for copy in system.copies if copy not in {one, other}]
         self._digits = {copy.digit: place for place, copy in enumerate(kept)}
         self._names = self._table.table_of(part).states
-        self._free = len(kept)
         self._parts: dict[str, Part] = {}
         named = [self._table.table_of(part).named(local) for local in range(len(self._names))]
-        self._bits = [self._counter(f"some {part} is {name}", name == self._part.initial) for name in named]
-        self._next = [self._counter(f"some {part} will be {name}", begins=False) for name in named]
-        self._never = self._helper("what is impossible", {FAILS: None})
+        begun = [SOME if name == self._part.initial else NONE for name in named]
+        self._bits = [self._add(f"some {part} is {name}", _COUNTER, at) for name, at in zip(named, begun, strict=True)]
+        self._next = [self._add(f"some {part} will be {name}", _COUNTER) for name in named]
+        self._never = self._add("what is impossible", _machine((NONE,), {FAILS: {NONE: Cannot(clause=NOBODY)}}))
         moves = (move for row in self._table.joint for path in row.paths for move in path.moves)
         emitted = (emits for move in moves if move.at == one.digit for emits in move.emitted())
         self._said = {emits: f"says {', '.join(emits)}" for emits in emitted}
         spoken = {
-            name: tuple(output.removesuffix(one.suffix) for output in emits) for emits, name in self._said.items()
+            name: {NONE: _moves_to(NONE, emits=tuple(output.removesuffix(one.suffix) for output in emits))}
+            for emits, name in self._said.items()
         }
-        self._voice = self._helper(f"one {part}", spoken)
+        self._voice = self._add(f"one {part}", _machine((NONE,), spoken))
         self.system = self._make_system(system)
 
     def condition(self, condition: Condition) -> Condition:
@@ -141,15 +136,14 @@ class Crowd:
             return False
         for path, before in zip(row.paths, fewer.paths, strict=True):
             those = [move for move in path.moves if move.at != self._other.digit]
-            if [_step(move.step, less) for move in those] != [_step(move.step, None) for move in before.moves]:
+            if [_map_step(move.step, less) for move in those] != [move.step for move in before.moves]:
                 return False
             if (path.reply, _map_digits(path.way.when, less)) != (before.reply, before.way.when):
                 return False
             crowd = [move for move in path.moves if move.at in {self._one.digit, self._other.digit}]
             if not all(commute(one, two) for one, two in combinations(crowd, 2) if one.at != two.at):
                 return False
-            shared = row.joint.of not in {self._one, self._other}
-            if shared and any(move.emitted() for move in crowd):
+            if row.joint.of not in {self._one, self._other} and any(move.emitted() for move in crowd):
                 return False
         return True
 
@@ -161,7 +155,7 @@ class Crowd:
             name: replace(
                 part,
                 copies=tuple(replace(copy, digit=self._digits[copy.digit]) for copy in part.copies if copy not in own),
-                heard=None if part.heard is None else self._translate(part.heard, None),
+                heard=self._translate_optional(part.heard),
             )
             for name, part in system.parts.items()
         }
@@ -185,18 +179,11 @@ class Crowd:
 
     def _ways_of_member(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
         for local in range(len(self._names)):
-            conditions = (each for each in (joint.when, path.way.when) if each is not None)
-            before = [
-                self._counter_condition(self._bits[local]),
-                *(self._translate(each, local) for each in conditions),
-            ]
+            before = [self._translate(each, local) for each in (joint.when, path.way.when) if each is not None]
+            when = All(of=(self._counter_condition(self._bits[local]), *before))
             for course in self._courses(path.moves, local, counted=True):
-                yield JointWay(
-                    name=path.way.name,
-                    when=All(of=tuple(before)),
-                    steps=course.steps,
-                    reply=course.error or path.way.reply,
-                )
+                reply = course.error or path.way.reply
+                yield JointWay(name=path.way.name, when=when, steps=course.steps, reply=reply)
 
     def _courses(self, moves: Sequence[JointMove], local: int, *, counted: bool = False) -> Iterator[_Course]:
         going = [_Course(local=local)]
@@ -234,19 +221,18 @@ class Crowd:
                 yield replace(further, steps=(*further.steps, self._step(here, FILL)))
 
     def _courses_after(self, move: JointMove, course: _Course) -> Iterator[_Course]:
-        when = None if move.step.when is None else self._translate(move.step.when, course.local)
-        if when is not None:
+        if (when := self._translate_optional(move.step.when, course.local)) is not None:
             yield self._with_requirement(course, Not(of=when))
             course = self._with_requirement(course, when)
+        heard = self._translate_optional(move.part.heard, course.local)
         for to, error, done, _ in move.options(course.local):
-            for heard in (True, False) if done.emits and move.part.heard is not None else (True,):
-                further = replace(course, local=to, error=error)
-                if done.emits and move.part.heard is not None:
-                    holds = self._translate(move.part.heard, course.local)
-                    further = self._with_requirement(further, holds if heard else Not(of=holds))
-                if done.emits and heard:
-                    further = replace(further, steps=(*further.steps, self._step(self._voice, self._said[done.emits])))
-                yield further
+            moved = unheard = replace(course, local=to, error=error)
+            if done.emits:
+                moved = moved if heard is None else self._with_requirement(moved, heard)
+                moved = replace(moved, steps=(*moved.steps, self._step(self._voice, self._said[done.emits])))
+            yield moved
+            if done.emits and heard is not None:
+                yield self._with_requirement(unheard, Not(of=heard))
 
     def _with_requirement(self, course: _Course, condition: Condition) -> _Course:
         impossible = self._step(self._never, FAILS, when=Not(of=condition))
@@ -263,37 +249,30 @@ class Crowd:
         return replace(path.way, when=self._translate_optional(path.way.when), steps=tuple(steps))
 
     def _apply_to_all(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
-        """Yield steps that apply *moves* to all members of the crowd at once.
-
-        All new counters are computed before the old ones are replaced.
-        """
-        for local, here in enumerate(self._bits):
+        """Yield steps that apply *moves* to all members at once, with all new counters before the old ones change."""
+        for local, here in enumerate(map(self._counter_condition, self._bits)):
             courses = list(self._courses(moves, local))
             certain = len(courses) == 1 and not courses[0].holding
             led = []
             for course in courses:
                 then = self._next[course.local]
-                yield self._step(
-                    then, FILL if certain else MAY_FILL, when=All(of=(self._counter_condition(here), *course.holding))
-                )
+                yield self._step(then, FILL if certain else MAY_FILL, when=All(of=(here, *course.holding)))
                 led.append(All(of=(self._counter_condition(then), *course.holding)))
             if not certain:  # every member must be able to take some course
-                yield self._step(
-                    self._never, FAILS, when=All(of=(self._counter_condition(here), Not(of=Some(of=tuple(led)))))
-                )
+                yield self._step(self._never, FAILS, when=All(of=(here, Not(of=Some(of=tuple(led))))))
         for here, then in zip(self._bits, self._next, strict=True):
             yield self._step(here, DRAIN)
             yield self._step(here, FILL, when=self._counter_condition(then))
             yield self._step(then, DRAIN)
 
     def _translate_step(self, step: PartStep, local: int | None) -> PartStep:
-        when = None if step.when is None else self._translate(step.when, local)
-        return replace(step, copy=replace(step.copy, digit=self._digits[step.copy.digit]), when=when)
+        copy = replace(step.copy, digit=self._digits[step.copy.digit])
+        return replace(step, copy=copy, when=self._translate_optional(step.when, local))
 
     # -- conditions and counters ---------------------------------------------------------
 
-    def _translate_optional(self, condition: Condition | None) -> Condition | None:
-        return None if condition is None else self._translate(condition, None)
+    def _translate_optional(self, condition: Condition | None, local: int | None = None) -> Condition | None:
+        return None if condition is None else self._translate(condition, local)
 
     def _translate(self, condition: Condition, local: int | None) -> Condition:
         return mapped(condition, lambda atom: self._translate_atom(atom, local))
@@ -325,46 +304,30 @@ class Crowd:
     def _step(self, copy: Copy, event: str, when: Condition | None = None) -> PartStep:
         return PartStep(copy=copy, event=event, when=when, goes_on=True)
 
-    def _counter(self, name: str, begins: bool) -> Copy:  # noqa: FBT001
-        return self._add_part(name, _COUNTER, SOME if begins else NONE)
-
-    def _helper(self, name: str, emits: Mapping[str, tuple[str, ...] | None]) -> Copy:
-        events = {
-            event: _event(event, {NONE: Cannot(clause=NOBODY) if each is None else _moves_to((NONE,), each)})
-            for event, each in emits.items()
-        }
-        return self._add_part(name, _machine((NONE,), events), NONE)
-
-    def _add_part(self, name: str, machine: Machine, initial: str) -> Copy:
-        copy = Copy(part=name, index=self._one.index, digit=self._free)
-        self._free += 1
+    def _add(self, name: str, machine: Machine, initial: str = NONE) -> Copy:
+        copy = Copy(part=name, index=self._one.index, digit=len(self._digits) + len(self._parts))
         self._parts[name] = Part(name=name, machine=machine, initial=initial, root=name, copies=(copy,))
         return copy
 
 
 def _map_digits(condition: Condition | None, to: Mapping[int, int]) -> Condition | None:
     def of_atom(atom: Atom) -> Condition:
-        kept = tuple(to[copy] for copy in atom.copies if copy in to) if isinstance(atom, At) else ()
-        return replace(atom, copies=kept) if isinstance(atom, At) else atom
+        if not isinstance(atom, At):
+            return atom
+        return replace(atom, copies=tuple(to[copy] for copy in atom.copies if copy in to))
 
     return None if condition is None else mapped(condition, of_atom)
 
 
-def _step(step: PartStep, to: Mapping[int, int] | None) -> PartStep:
-    if to is None:
-        return step
+def _map_step(step: PartStep, to: Mapping[int, int]) -> PartStep:
     return replace(step, copy=replace(step.copy, digit=to[step.copy.digit]), when=_map_digits(step.when, to))
 
 
-def _moves_to(to: Sequence[str], emits: tuple[str, ...] = ()) -> Moves:
+def _moves_to(*to: str, emits: tuple[str, ...] = ()) -> Moves:
     return Moves(outcomes=tuple(Outcome(name=each, to=each, emits=emits) for each in to), clause=NOBODY)
 
 
-def _event(name: str, cells: Mapping[str, Moves | Cannot]) -> Event:
-    return Event(name=name, kind="hidden", about=name, cells=dict(cells))
-
-
-def _machine(states: Sequence[str], events: Mapping[str, Event]) -> Machine:
+def _machine(states: Sequence[str], events: Mapping[str, Mapping[str, Cell]]) -> Machine:
     return Machine(
         name="counter",
         title="Whether some copy is in a state",
@@ -373,7 +336,7 @@ def _machine(states: Sequence[str], events: Mapping[str, Event]) -> Machine:
         initial=states[0],
         entity="counter",
         states={name: State(name=name, about=name, shows=name) for name in states},
-        events=dict(events),
+        events={name: Event(name=name, kind="hidden", about=name, cells=cells) for name, cells in events.items()},
         clauses={},
     )
 
@@ -381,8 +344,8 @@ def _machine(states: Sequence[str], events: Mapping[str, Event]) -> Machine:
 _COUNTER: Final = _machine(
     (NONE, SOME),
     {
-        FILL: _event(FILL, {NONE: _moves_to((SOME,)), SOME: _moves_to((SOME,))}),
-        MAY_FILL: _event(MAY_FILL, {NONE: _moves_to((SOME, NONE)), SOME: _moves_to((SOME,))}),
-        DRAIN: _event(DRAIN, {NONE: _moves_to((NONE,)), SOME: _moves_to((NONE,))}),
+        FILL: {NONE: _moves_to(SOME), SOME: _moves_to(SOME)},
+        MAY_FILL: {NONE: _moves_to(SOME, NONE), SOME: _moves_to(SOME)},
+        DRAIN: {NONE: _moves_to(NONE), SOME: _moves_to(NONE)},
     },
 )
