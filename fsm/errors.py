@@ -23,26 +23,21 @@ DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
 """The URL of the documentation, which must be the same in ``pyproject.toml``."""
 
 MOST: Final = 100
-
 _WHOLE: Final = 50_000
 """Length of an error message from which further problems are left out."""
-
 _LONGEST: Final = 2_000
-
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Matches control characters except tab and newline, Unicode line separators, and bidirectional formatting."""
 
 WRONG_INPUT: Final = 2
-
 UNDECIDED: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule for inputs, with an explanation and an example.
+    """A rule for inputs, with an explanation and an example before and after the fix.
 
-    ``wrong`` and ``right`` are the example before and after the fix, which is a file, a part of a file, or a command.
-    ``\\xNN`` in an example represents a byte that is not UTF-8.
+    The example is a file, a part of a file, or a command. ``\\xNN`` in it represents a byte that is not UTF-8.
     """
 
     finds: str
@@ -173,10 +168,7 @@ def require_machine(given: object) -> None:
 
 
 def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the file as UTF-8") -> str:
-    """Decode UTF-8, and remove any byte order mark.
-
-    Raise :class:`InputError` with *code* and *hint* if the data are not valid UTF-8.
-    """
+    """Decode UTF-8 without its byte order mark. Raise :class:`InputError` with *code* and *hint* if it is not valid."""
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -205,20 +197,14 @@ def plural(count: int, word: str) -> str:
     >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
     ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
     """
-    return f"1 {word}" if count == 1 else f"{count:,} {_plural(word)}"
-
-
-def _plural(word: str) -> str:
-    if re.search("[^aeiou]y$", word):
-        return f"{word[:-1]}ies"
-    return f"{word}es" if re.search("(?:s|x|z|ch|sh)$", word) else f"{word}s"
+    if count == 1:
+        return f"1 {word}"
+    word = re.sub("(?<=[^aeiou])y$", "ie", re.sub("(s|x|z|ch|sh)$", r"\1e", word))
+    return f"{count:,} {word}s"
 
 
 def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
-    """Import a module that needs optional dependencies.
-
-    Raise :class:`InputError` for the input *of* if they are not installed.
-    """
+    """Import a module. Raise :class:`InputError` for the input *of* if its optional dependencies are not installed."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -241,10 +227,9 @@ def is_file(path: Path | str) -> bool:
 
 
 def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:
-    """Read up to *most* + 1 bytes of a file. The extra byte shows that the file is too large.
+    """Read a file, or standard input if *dash* is true and the path is ``-``, up to one byte more than *most*.
 
-    If *dash* is true, the path ``-`` is standard input. Raise :class:`InputError` with *code* and *hint* if the file
-    cannot be read.
+    Raise :class:`InputError` with *code* and *hint* if the file cannot be read.
     """
     try:
         with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:

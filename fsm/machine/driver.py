@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from transitions import EventData
 from transitions import Machine as Transitions
 
 from fsm.errors import require_machine
 from fsm.machine import Machine, Outcome
-
-ENDS: Final = "…"
-"""Prefix of the trigger that ends a call.  The name of the call follows."""
+from fsm.machine.table import tabulate
 
 
 class CannotHappenError(Exception):
@@ -71,14 +69,12 @@ class Driver:
             auto_transitions=False,
             send_event=True,
         )
-        cells = [(event, name, False) for event in machine.events.values() for name in event.cells]
-        cells += [(event, name, True) for event in machine.events.values() for name in event.ends]
-        for event, state, ends in cells:
-            for way in machine.step(state, event.name, ends=ends) or ():
-                # If a target were given, transitions would exit and re-enter the same state.
-                target = None if way.to == state else way.to
-                trigger = ENDS + event.name if ends else event.name
-                self._engine.add_transition(trigger, state, target, conditions=partial(_is_chosen_outcome, way.name))
+        table = tabulate(machine)
+        for way, (row, state) in zip(table.ways, table.origin, strict=True):
+            # If a target were given, transitions would exit and re-enter the same state.
+            target = None if way.to == state else table.states[way.to]
+            chosen = partial(_is_chosen_outcome, way.name)
+            self._engine.add_transition(table.rows[row].name, table.states[state], target, conditions=chosen)
 
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
         """Return the position of a new entity, which is in the state *at* or by default in the initial state.
@@ -88,13 +84,9 @@ class Driver:
         """
         if at:
             self._check_state(at)
+        entering, leaving = self._callbacks_by_state(enter), self._callbacks_by_state(leave)
         # Don't add the position to the engine's models: the engine would keep it alive and add methods to it.
-        return Position(
-            self,
-            at or self.machine.initial,
-            enter=self._callbacks_by_state(enter),
-            leave=self._callbacks_by_state(leave),
-        )
+        return Position(self, at or self.machine.initial, enter=entering, leave=leaving)
 
     def _callbacks_by_state(self, callbacks: Callbacks | None) -> Mapping[str, Callback]:
         if callbacks is None:
@@ -117,10 +109,7 @@ class Driver:
 
 
 class Position:
-    """The current state of one entity.
-
-    Use :meth:`Driver.position` to create positions.  They are not thread-safe.
-    """
+    """The current state of one entity, which :meth:`Driver.position` creates.  It is not thread-safe."""
 
     def __init__(
         self, driver: Driver, state: str, *, enter: Mapping[str, Callback], leave: Mapping[str, Callback]
@@ -165,14 +154,12 @@ class Position:
         are several possible outcomes and *outcome* is not one of them.
         """
         if self._leaving:
-            message = f"{event} cannot happen while {self._leaving} leaves state {self.state}"
-            raise RuntimeError(message)
+            raise RuntimeError(f"{event} cannot happen while {self._leaving} leaves state {self.state}")
         found = self.outcomes(event, ends=ends)
         taken = found[0] if len(found) == 1 else next((each for each in found if each.name == outcome), None)
         if taken is None:
             named = ", ".join(each.name for each in found)
-            message = f"{event} in state {self.state} has no outcome {outcome!r}; it has {named}"
-            raise ValueError(message)
+            raise ValueError(f"{event} in state {self.state} has no outcome {outcome!r}; it has {named}")
         change = Change(event=event, outcome=taken, source=self.state, target=taken.to)
         moves = change.source != change.target
         self._leaving = event
@@ -181,7 +168,7 @@ class Position:
                 self._leave[change.source](change)
             if effect is not None:
                 effect(change)
-            self._driver.fire(self, ENDS + event if ends else event, taken.name)
+            self._driver.fire(self, f"…{event}" if ends else event, taken.name)  # the name of the row in the table
         finally:
             self._leaving = ""
         if moves and change.target in self._enter:

@@ -59,9 +59,7 @@ class Requirement:
         return "; ".join([*parts, *(f"unless {_values_text(name, of)}" for name, of in self.unless.items())])
 
     def demands(self, seen: Mapping[str, FieldValue], before: Mapping[str, FieldValue] = _NONE) -> Iterator[Demand]:
-        """Check the fields *seen* and yield the result of each check.
-
-        *before* contains the earlier values of the fields.
+        """Check the fields *seen*, and compare them with the earlier values *before*.  Yield the result of each check.
 
         >>> from fsm.language.library import load
         >>> ended = load("examples/models/washer.toml").requires["done-has-an-end"]
@@ -100,7 +98,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """The result of a check on ``fields``.  ``legal`` is the text of the requirement."""
+    """The result of a check on ``fields``, where ``legal`` is the requirement in words."""
 
     fields: tuple[str, ...]
     legal: str
@@ -109,10 +107,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exemption:
-    """A profile's permission to break a clause about fields.
-
-    It applies only if each field in ``when`` has one of the values given for it.
-    """
+    """A profile's permission to break a clause about fields if each field in ``when`` has one of its values."""
 
     deviation: Deviation
     when: Values

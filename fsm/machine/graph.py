@@ -15,10 +15,7 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class Transition(Struct, frozen=True, kw_only=True):
-    """An edge of the graph: one outcome of a row in a reachable state.
-
-    A row is either an event or the ends of a call.
-    """
+    """An edge of the graph: one outcome of a row in a reachable state."""
 
     source: int
     row: int
@@ -35,10 +32,9 @@ N = TypeVar("N", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph(Generic[T]):
-    """The states and transitions that can be reached from the initial state, in breadth-first order.
+    """The states and transitions that can be reached, with or without calls in progress, in breadth-first order.
 
-    ``depth`` maps each reachable state to its distance from the initial state, and ``shortest`` returns a shortest
-    path to it.  A state or a transition is included if it can be reached with or without calls in progress.
+    ``depth`` maps each reachable state to its distance from the initial state, and ``shortest`` returns a path to it.
     """
 
     table: T
@@ -50,10 +46,7 @@ class Graph(Generic[T]):
         return tuple(name for state, name in enumerate(self.table.states) if state not in self.depth)
 
     def path(self, state: str) -> tuple[str, ...]:
-        """Return a shortest run to *state* as ``event/outcome`` steps.
-
-        Raise ``ValueError`` if the state cannot be reached.
-        """
+        """Return a shortest run to *state* as ``event/outcome`` steps.  Raise ``ValueError`` if there is none."""
         number = self.table.states.index(state) if state in self.table.states else -1
         if number not in self.depth:
             raise ValueError(f"state {state!r} is not reachable")
@@ -81,9 +74,8 @@ def explore(table: T) -> Graph[T]:
     transitions = tuple(search)
     if not isinstance(moving, InProgress):
         return Graph(table=table, depth=search.depth, shortest=search.path_to, transitions=transitions)
-    bare, nearest = moving.bare, dict[int, int]()
-    for configuration in search.depth:
-        nearest.setdefault(bare(configuration), configuration)
+    bare = moving.bare
+    nearest = {bare(configuration): configuration for configuration in reversed(search.depth)}
     of_states = {
         (each.row, each.way.index): Transition(
             source=bare(each.source), row=each.row, way=replace(each.way, to=bare(each.to))
@@ -93,7 +85,7 @@ def explore(table: T) -> Graph[T]:
     }
     return Graph(
         table=table,
-        depth={state: search.depth[nearest[state]] for state in nearest},
+        depth={state: search.depth[nearest[state]] for state in map(bare, search.depth)},
         shortest=lambda state: search.path_to(nearest[state]),
         transitions=tuple(of_states.values()),
     )

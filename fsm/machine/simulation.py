@@ -60,6 +60,7 @@ def _simulate_entities(table: Table, seed: int, length: int, entities: int, over
     lives = [_Life(state=table.initial) for _ in range(entities)]
     rules = Rules(table)
     active = _active_states(table)
+    kind = table.machine.entity
     made = 0
     while made < length:
         going = [number for number, life in enumerate(lives) if life.calls or life.state in active]
@@ -67,12 +68,12 @@ def _simulate_entities(table: Table, seed: int, length: int, entities: int, over
             break
         number = chance.choice(going)
         for seen in _simulate_step(rules, lives[number], chance, overlap):
-            yield _with_entity(table, seen, number)
+            yield structs.replace(seen, entity=f"{kind}-{number + 1}", of=kind)
             made += 1
-    for number, life in enumerate(lives):
+    for number, life in enumerate(lives, 1):
         while life.calls:
             for seen in _advance_call(rules, life, life.calls[0], chance):
-                yield _with_entity(table, seen, number)
+                yield structs.replace(seen, entity=f"{kind}-{number}", of=kind)
 
 
 def _active_states(table: Table) -> set[int]:
@@ -86,13 +87,8 @@ def _active_states(table: Table) -> set[int]:
     return {each for each in states if any(table.step(state, row) for state in closure([each], unseen) for row in seen)}
 
 
-def _with_entity(table: Table, seen: Observation, number: int) -> Observation:
-    return structs.replace(seen, entity=f"{table.machine.entity}-{number + 1}", of=table.machine.entity)
-
-
 def _simulate_step(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
-    table = rules.table
-    going = [*life.calls]
+    table, going = rules.table, life.calls
     new = [row.index for row in table.rows if not row.ends and table.step(life.state, row.index)]
     if len(going) >= overlap:
         new = [row for row in new if table.rows[row].event.kind != "call"]
@@ -121,10 +117,9 @@ def _advance_call(rules: Rules, life: _Life, call: _Call, chance: random.Random)
     event = rules.table.rows[call.row].event
     if call.stage >= 0:
         life.calls.remove(call)
-        way = rules.table.ways[call.stage]
+        way, shows = rules.table.ways[call.stage], rules.table.shows[life.state]
         reply = chance.choice(way.reply)
         reply = "UNKNOWN" if reply == ANY_ERROR else reply
-        shows = rules.table.shows[life.state]
         yield Observation(event=event.name, phase="reply", reply=reply, shows=shows, emits=way.emits)
         return
     instant = chance.choice(rules.instants(life.state, call.row, call.stage))

@@ -39,12 +39,12 @@ class LimitError(Exception):
 class BreadthFirst(Generic[N, E]):
     """Breadth-first iterator over all edges that can be reached from *starts*.
 
-    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance.  For
-    all nodes except the starts, ``last`` gives the last edge of a shortest path, and ``before`` gives the node before
-    it.  When an edge is yielded, ``node`` is its source.  Its target is added to the mappings afterwards.
+    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance, ``last``
+    to the last edge of a shortest path, and ``before`` to the node before it.  When an edge is yielded, ``node`` is
+    its source.  Its target is added to the mappings afterwards.
 
-    Raise :class:`LimitError` as soon as more than *limit* nodes are found, unless *limit* is 0.  *watch* is called
-    regularly with the progress, and can end the search by raising an exception.
+    Raise :class:`LimitError` if there are more than *limit* nodes, unless *limit* is 0.  *watch* is called regularly
+    with the progress, and can end the search by raising an exception.
 
     >>> from collections import namedtuple
     >>> Step = namedtuple("Step", "sign to")

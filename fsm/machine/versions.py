@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from fsm.errors import Problem, nearest
 
 PATCH: Final = 3
-"""Number of components in a full version.  The first two identify its release branch."""
+"""Number of components in a full version."""
 
 
 class Bounded(Protocol):
@@ -34,9 +34,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def parted(name: str) -> tuple[str, str]:
-    """Split a profile name into a product and a version.
-
-    The version is empty if the name does not contain a version.
+    """Split a profile name into a product and a version, which may be empty.
 
     >>> parted("acme-2.4.0-rc.1"), parted("acme-main")
     (('acme', '2.4.0-rc.1'), ('acme-main', ''))
@@ -65,17 +63,17 @@ def profiles_of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str
 
 
 def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
-    """Map each of the ``+``-separated names in *asked* to the name of the matching profile.
-
-    A name that matches no profile, or more than one, is mapped to an empty string.
+    """Map each of the ``+``-separated names in *asked* to the only matching profile, or else to an empty string.
 
     >>> meant("old+new", {})
     {'old': '', 'new': ''}
     """
-    found = {
-        each: (each,) if each in profiles else profiles_of_version(each, profiles) for each in (asked or "").split("+")
-    }
-    return {each: names[0] if len(names) == 1 else "" for each, names in found.items() if each}
+
+    def matching(name: str) -> str:
+        found = (name,) if name in profiles else profiles_of_version(name, profiles)
+        return found[0] if len(found) == 1 else ""
+
+    return {each: matching(each) for each in (asked or "").split("+") if each}
 
 
 def within(asked: str | None, profiles: Mapping[str, Bounded]) -> str | None:

@@ -25,7 +25,7 @@ from fsm.linearizability import moves
 from fsm.linearizability.frontier import Frontier
 from fsm.linearizability.moves import Moves
 from fsm.machine import product
-from fsm.machine.calls import Rules, belief, unobserved
+from fsm.machine.calls import ASKED, BEGUN, LOST_BEGUN, Rules, belief, unobserved
 from fsm.machine.evidence import Proved
 from fsm.machine.product import reduction
 from fsm.machine.product.reduction import Influence, Orbits, Symmetry
@@ -346,8 +346,9 @@ def _fits_no_list(right: Call) -> Call:
 
 
 def _ends_nowhere_else(right: Call) -> Call:
-    def found(self: Rules, state: int, row: int, *, begun: bool) -> object:
-        instants_ = right(self, state, row, begun=begun)
+    def found(self: Rules, state: int, row: int, stage: int = ASKED) -> object:
+        instants_ = right(self, state, row, stage)
+        begun = stage in {BEGUN, LOST_BEGUN}
         return () if begun and any(each.way is None for each in instants_) else instants_
 
     return found
@@ -355,7 +356,7 @@ def _ends_nowhere_else(right: Call) -> Call:
 
 RULES: Final[dict[str, Plant]] = {
     "one reply of a list fits": wrapped(Rules, "fits", _fits_no_list),
-    "an end that is not written is none": wrapped(Rules, "_find_instants", _ends_nowhere_else),
+    "an end that is not written is none": wrapped(Rules, "_instants", _ends_nowhere_else),
 }  # fmt: skip
 
 MONITOR: Final[dict[str, Plant]] = {

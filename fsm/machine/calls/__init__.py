@@ -30,35 +30,30 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from fsm.machine import Cell, Event, Machine, Moves, outcomes
+from fsm.machine import Event, Machine, Moves, outcomes
 from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure
 
-ASKED: Final = -1
-"""The request was observed, but the call has not taken effect."""
-CUT: Final = -2
-"""The call had begun when it was interrupted.  It can only get an indefinite reply."""
-BEGUN: Final = -3
-"""The call has begun and has not ended.  Other events may happen in the meantime."""
-HELD: Final = -4
-"""Like :data:`BEGUN`, but the call continues only when the test lets it."""
-FREE: Final = -5
-"""The specification is silent about the call.  It may have had any effect, and may have emitted anything."""
-ENDED: Final = -6
-"""The call has ended in a state without ``ends``.  Its reply is unspecified, and it emitted nothing."""
-LOST: Final = -7
-"""The caller gave up.  The call may take effect at any time, repeatedly, or never, so retries add no further call."""
-LOST_BEGUN: Final = -8
-"""Like :data:`LOST`, but the call has begun."""
+ASKED, CUT, BEGUN, HELD, FREE, ENDED, LOST, LOST_BEGUN = range(-1, -9, -1)
+"""Stages of calls.  The stage of a call that ended with an outcome is the index of its way.
+
+- asked: the request was observed, but the call has not taken effect.
+- cut: the call had begun when it was interrupted.  It can only get an indefinite reply.
+- begun: the call has begun and has not ended.  Other events may happen in the meantime.
+- held: like begun, but the call continues only when the test lets it.
+- free: the specification is silent about the call.  It may have had any effect, and may have emitted anything.
+- ended: the call has ended in a state without ``ends``.  Its reply is unspecified, and it emitted nothing.
+- lost: the caller gave up.  The call may take effect at any time, repeatedly, or never, so retries add no call.
+- lost begun: like lost, but the call has begun.
+"""
 
 _ACTING: Final = frozenset({ASKED, BEGUN, LOST, LOST_BEGUN})
 
 
 class CallInstant(NamedTuple):
-    """An instant at which an event happens or a call makes progress.
+    """An instant at which an event happens or a call makes progress to a new ``stage``.
 
-    ``way`` is ``None`` if the specification leaves the effect open.  ``stage`` is the new stage of the call: a
-    constant such as :data:`BEGUN` or, if the call has ended, the index of its way.
+    ``way`` is ``None`` if the specification leaves the effect open.
     """
 
     row: int
@@ -96,22 +91,27 @@ class Rules:
 
         The result is empty if the event cannot happen, or if the call can have no further effect.
         """
-        return self._find_instants(state, row, begun=stage in {BEGUN, LOST_BEGUN}) if stage in _ACTING else ()
+        if stage not in _ACTING:
+            return ()
+        begun, end = stage in {BEGUN, LOST_BEGUN}, self.table.end.get(row)
+        row = end if begun and end is not None else row
+        ways = self.table.step(state, row)
+        if ways is None:
+            stages = (FREE,) if begun or end is None else (FREE, BEGUN)
+            return tuple(CallInstant(row, None, to, stage) for stage in stages for to in range(len(self.table.states)))
+        if begun and not ways:
+            return (CallInstant(row, None, state, ENDED),)
+        return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
 
     def _moving_instants(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
         """Like :attr:`instants`, but leave out those at which a call takes effect without changing the state."""
-        left_out = self._staying_instants(state, row) if stage in {ASKED, LOST} else ()
-        return tuple(each for each in self.instants(state, row, stage) if each not in left_out)
-
-    def _staying_instants(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        found = self.instants(state, row)
-        return tuple(each for each in found if each.way is not None and each.stage >= 0 and each.to == state)
+        found = self.instants(state, row, stage)
+        return tuple(each for each in found if stage not in {ASKED, LOST} or each.stage < 0 or each.to != state)
 
     def _instants_with_effects(self, state: int, row: int) -> tuple[CallInstant, ...]:
         """Return the instants at which a call emits outputs or sets a time limit without changing the state."""
-        return tuple(
-            each for each in self._staying_instants(state, row) if each.way and (each.way.emits or each.way.within)
-        )
+        ended = ((each, each.way) for each in self.instants(state, row) if each.stage >= 0 and each.to == state)
+        return tuple(each for each, way in ended if way and (way.emits or way.within))
 
     def moves(self, row: int) -> bool:
         """Check whether the event can change the state, begin a call or set a time limit."""
@@ -123,25 +123,11 @@ class Rules:
             ways is None or any(way.to != state or way.begins or way.within for way in ways) for state, ways in cells
         )
 
-    def _find_instants(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
-        end = self.table.end.get(row)
-        row = end if begun and end is not None else row
-        ways = self.table.step(state, row)
-        if ways is None:
-            stages = (FREE,) if begun or end is None else (FREE, BEGUN)
-            return tuple(CallInstant(row, None, to, stage) for stage in stages for to in range(len(self.table.states)))
-        if begun and not ways:
-            return (CallInstant(row, None, state, ENDED),)
-        return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
-
     def interrupts(self, row: int) -> bool:
         return self.table.rows[row].event.interrupts
 
     def indefinite(self, reply: str) -> bool:
-        """Check whether *reply* leaves open whether the call took effect.
-
-        An empty *reply* means that the reply was not observed.
-        """
+        """Check whether *reply*, which is empty if it was not observed, leaves open whether the call took effect."""
         return not reply or reply in self.table.machine.indefinite
 
     def fits(self, stage: int, reply: str) -> bool:
@@ -180,10 +166,7 @@ def states_begun_in(event: Event) -> dict[str, int]:
 
 
 def states_during_call(machine: Machine, event: Event) -> set[str]:
-    """Return the states that the entity may be in during a call of *event*.
-
-    They include states to which other events move the entity during the call.
-    """
+    """Return the states that the entity may be in during a call of *event*, to which other events may move it."""
     begun = states_begun_in(event)
     alone = _reachable_during_call(machine, event, begun, twice=False)
     # If a second call of the event can begin in one of these states, the end of that call may also move the entity.
@@ -193,16 +176,10 @@ def states_during_call(machine: Machine, event: Event) -> set[str]:
 
 def _reachable_during_call(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
     def leads(state: str) -> Iterator[str]:
-        for cell, other in _concurrent_cells(machine, event, state, twice=twice):
-            ways = outcomes(cell, state, other.kind)
-            yield from machine.states if ways is None else (way.to for way in ways if way.to in machine.states)
+        for other in (each for each in machine.events.values() if not each.interrupts):
+            end = other.ends.get(state) if twice or other is not event else None
+            for cell in (other.cells[state], *([end] if end else [])):
+                ways = outcomes(cell, state, other.kind)
+                yield from machine.states if ways is None else (way.to for way in ways if way.to in machine.states)
 
     return {*closure((state for state in begun if state in machine.states), leads)}
-
-
-def _concurrent_cells(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
-    for other in machine.events.values():
-        if not other.interrupts:
-            yield other.cells[state], other
-            if state in other.ends and (other is not event or twice):
-                yield other.ends[state], other

@@ -32,11 +32,10 @@ from fsm.trace import ABSENT, Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """The configurations that remain possible after an observation.
+    """The configurations that remain possible after an observation, and the (row, state) cells that it must have used.
 
-    ``cells`` are the (row, state) cells that must have been used.  ``unspecified`` is true if the observation is
-    legal only because the specification is silent.  After a whole call, ``passed`` is the bit set of the states that
-    the entity may have been in during the call.
+    ``unspecified`` is true if the observation is legal only because the specification is silent.  After a whole call,
+    ``passed`` is the bit set of the states that the entity may have been in during the call.
     """
 
     configurations: Configurations
@@ -48,11 +47,10 @@ class Remainder:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dynamics(Unobserved):
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
-        """Return the configurations that remain possible after the observation *seen*.
+        """Return the configurations that remain possible after *seen*.  They are closed, as *before* must be.
 
-        *before* must be closed, and the result is closed, too.  *since* is only needed for a reply whose request was
-        not recorded.  It is the bit set of states in which that call may have taken effect.  By default, these are
-        the states of *before*.
+        *since* is the bit set of states in which a call whose request was not recorded may have taken effect.  By
+        default, these are the states of *before*.
         """
         row, phase, shows, output = self.row(seen.event), seen.phase, seen.shows, seen.output
         before = self.started(before)
@@ -143,22 +141,17 @@ class Dynamics(Unobserved):
     def ended(
         self, here: Configuration, row: int, seen: Key, known: dict[tuple[Pending, int, bool], Fit | None]
     ) -> Iterator[tuple[Fit, Configuration]]:
-        """Yield each explanation of the response *seen* to a call, with the configuration after the call.
-
-        *known* is a cache that may be shared between configurations.
-        """
+        """Yield each explanation of the response *seen*, with the configuration after the call.  *known* is a cache."""
         alone = bool(self.limits) and self.alone(here)
         state, pending, queue, deviations, due = here
-        last = None
-        for index, call in enumerate(pending):
-            if call.row != row or call == last:  # skip duplicates of the previous call
+        for call, others in each_with_rest(pending):
+            if call.row != row:
                 continue
-            last = call
             at = (call, state, alone)
             if at not in known:
                 known[at] = self._fit_response(here, call, seen)
             if (fit := known[at]) is not None:
-                left = Configuration(state, pending[:index] + pending[index + 1 :], queue, deviations, due)
+                left = Configuration(state, others, queue, deviations, due)
                 for deviation in fit.deviations:
                     yield fit, with_deviation(left, deviation)
 
@@ -216,25 +209,17 @@ class Dynamics(Unobserved):
         if phase == "assumed":  # the event may have happened once or repeatedly, without being observed
             assuming = replace(self, unseen=(*self.unseen, row), assumed=row)
             return Remainder(configurations=assuming.closed(before))
-        kept: set[Configuration] = set()
-        states: set[int] = set()
-        specified: set[int] = set()
-        for each in before:
-            for instant, after in self.occurrences(each, row, emits, phase):
-                kept.add(after)
-                if instant is not None:
-                    (states if instant.way is None else specified).add(each.state)
-        states |= specified
-        cells = frozenset((row, state) for state in states) if len(states) == 1 and not phase else frozenset()
-        return Remainder(configurations=frozenset(kept), cells=cells, unspecified=bool(kept) and not specified)
+        found = [(each.state, *after) for each in before for after in self.occurrences(each, row, emits, phase)]
+        kept = frozenset(after for _, _, after in found)
+        cells = frozenset((row, state) for state, instant, _ in found if instant)
+        specified = any(instant and instant.way for _, instant, _ in found)
+        certain = cells if len(cells) == 1 and not phase else frozenset()
+        return Remainder(configurations=kept, cells=certain, unspecified=bool(kept) and not specified)
 
     def occurrences(
         self, here: Configuration, row: int, emits: tuple[str, ...] | None, phase: str
     ) -> Iterator[tuple[CallInstant | None, Configuration]]:
-        """Yield the instants at which an observed event may have happened, with the configuration after each.
-
-        The instant is ``None`` if the event need not have taken effect.
-        """
+        """Yield the instants at which an observed event, if it took effect, may have happened, and what follows."""
         apart = self.coming is not None
         instants = self.rules.instants(here.state, row)
         if phase == "maybe":
@@ -280,11 +265,10 @@ class Dynamics(Unobserved):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """An explanation of a reply.
+    """An explanation of a reply, with the cells that must have been used, and one of ``deviations`` if none is empty.
 
-    ``cells`` are the cells that must have been used.  The explanation relies on one of ``deviations``, where an empty
-    name means none.  ``unspecified`` is true if the reply is legal only because the specification is silent.
-    ``ways`` lists the possible ends of the call as (row, state, way), where the way is ``None`` in a silent cell.
+    ``unspecified`` is true if the reply is legal only because the specification is silent.  ``ways`` lists the
+    possible ends of the call as (row, state, way), where the way is ``None`` in a silent cell.
     """
 
     cells: frozenset[tuple[int, int]] = frozenset()
@@ -306,13 +290,12 @@ def dynamics(
     The traces show the signals in *shown*, or all signals if it is ``None``, and the hidden events in *shown*.  If
     *outputs* is true, they show outputs one by one and no calls.  If *timed* is true, time limits are tracked.
     """
-    events = table.machine.events.values()
+    signals = [name for name, event in table.machine.events.items() if event.kind == "signal"]
+    seen = signals if shown is None else shown
     unseen = [
         table.row[event.name]
-        for event in events
-        if (event.kind == "hidden" and event.name not in (shown or ()))
-        or (event.kind == "signal" and shown is not None and event.name not in shown)
-        or (event.kind == "call" and outputs)
+        for event in table.machine.events.values()
+        if (outputs if event.kind == "call" else event.name not in seen)
     ]
     names = {word: table.row[event.name] for word, event in table.machine.words().items()}
     rows = [row.index for row in table.rows if row.event.interrupts]
@@ -329,10 +312,9 @@ def dynamics(
 
 
 def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-    """Return the configurations that are possible after a test step and the response to it.
+    """Return the configurations that are possible after a test step and the response to it: none if it is illegal.
 
-    The set is empty if the response is a violation.  The state of the SUT is read before its outputs, so hidden
-    events may have emitted some of the outputs in between.
+    The state of the SUT is read before its outputs, so hidden events may have emitted some of them in between.
     """
     moves = replace(dynamics, coming=seen.outputs)
     before = moves.closed(before)

@@ -8,10 +8,9 @@ from fsm.machine.calls import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN, Rules
 
 
 class Pending(NamedTuple):
-    """A call in progress, with its stage and the states in which it may have taken effect.
+    """A call in progress, with its stage and the bit set of the states in which it may have taken effect.
 
-    ``met`` is a bit set.  Until the call takes effect, it collects the states that the entity has been in since the
-    request.  Afterwards, it contains only the state in which the call took effect.
+    Until the call takes effect, ``met`` collects the states of the entity since the request.
     """
 
     row: int
@@ -26,10 +25,9 @@ FRESH: Final = NOW + 1
 
 
 class Due(NamedTuple):
-    """A time limit on the current state.
+    """A time limit on the current state that was set by ``way``, perhaps before unobserved interruptions.
 
-    The limit was set by ``way``, and unobserved interruptions may have moved the entity since then.  ``start`` is
-    :data:`NOW`, :data:`FRESH`, or the index of an earlier instant of the belief.
+    ``start`` is :data:`NOW`, :data:`FRESH`, or the index of an earlier instant of the belief.
     """
 
     way: int
@@ -75,16 +73,13 @@ def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
     bit = 1 << state
     for call in calls:
         if call.stage == ASKED and not call.met & bit:
-            break
-    else:
-        return calls
-    return tuple(sorted([Pending(call.row, ASKED, call.met | bit) if call.stage == ASKED else call for call in calls]))
+            after = [Pending(call.row, ASKED, call.met | bit) if call.stage == ASKED else call for call in calls]
+            return tuple(sorted(after))
+    return calls
 
 
 def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
     """Return *calls* after an interruption, which cuts off begun calls and removes lost calls."""
-    if not calls:
-        return calls
     left = [call for call in calls if call.stage > LOST]
     return tuple(sorted([Pending(call.row, CUT, 0) if call.stage in {BEGUN, HELD} else call for call in left]))
 
@@ -120,11 +115,7 @@ def bits(configurations: Configurations) -> int:
 
 
 _ENDS: Final = 64
-"""Number of bits for the possible ends of a call.
-
-The first bit means that the call was cut off, and each of the others represents an end.
-"""
-
+"""Number of bits for the possible ends of a call.  The first one means that the call was cut off."""
 _ANY: Final = (1 << _ENDS) - 1
 """Bit set of a call that may still take effect, or may have ended in any way that changes nothing."""
 
@@ -136,8 +127,8 @@ _Kind: TypeAlias = tuple[object, ...]
 class _Open(NamedTuple):
     """The part of a configuration in which a covering configuration may have more possibilities.
 
-    ``sets`` is a bit set.  It has a bit for each lost call.  For each call that awaits its reply, it has a bit for
-    each state that the call has met and for each possible end.
+    The bit set ``sets`` has a bit for each lost call.  For each call that awaits its reply, it has a bit for each
+    state that the call has met and for each possible end.
     """
 
     sets: int
@@ -194,39 +185,32 @@ class Covering:
         return (width, *(kind for kind, _ in waited)), sets
 
     def _split_call(self, call: Pending) -> tuple[tuple[int, int], int]:
-        met = call.met << _ENDS
-        match call.stage:
-            case stage if stage >= 0:
-                end = self._end(call)
-                return (
-                    ((call.row, ASKED), met | 1 << end) if end else ((call.row, self._representative_way(stage)), met)
-                )
-            case stage if stage == ASKED:
-                return (call.row, ASKED), met | _ANY
-            case stage if stage == CUT:
-                return (call.row, ASKED), met | 1
-            case stage:
-                return (call.row, stage), met
+        stage, met = call.stage, call.met << _ENDS
+        if stage in {ASKED, CUT}:
+            return (call.row, ASKED), met | (_ANY if stage == ASKED else 1)
+        if stage >= 0 and (end := self._end(call)):
+            return (call.row, ASKED), met | 1 << end
+        return (call.row, self._representative_way(stage) if stage >= 0 else stage), met
 
     def _representative_way(self, stage: int) -> int:
         way = self._rules.table.ways[stage]
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
     def _end(self, call: Pending) -> int:
-        """Return the number of the bit for the end of *call*, or 0 if the end cannot be represented by a bit.
-
-        It can only if an asked call could still get the same reply without any effect.
-        """
+        """Return the number of the bit for the end of *call*, or 0 if an asked call could not end so without effect."""
         table = self._rules.table
         ended = table.ways[call.stage]
-        for state in numbers(call.met):
-            if not any(
+
+        def may_end(state: int) -> bool:
+            return any(
                 way.to == state
                 and way.reply == ended.reply
                 and not (way.begins or way.emits or way.within or ended.emits or way.deviation)
                 for way in table.step(state, call.row) or ()
-            ):
-                return 0
+            )
+
+        if not all(map(may_end, numbers(call.met))):
+            return 0
         number = self._ends.setdefault((call.row, self._representative_way(call.stage)), len(self._ends) + 1)
         return number if number < _ENDS else 0
 

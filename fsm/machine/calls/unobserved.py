@@ -21,6 +21,7 @@ from fsm.machine.calls.configuration import (
     Covering,
     Due,
     Pending,
+    each_with_rest,
     interrupted,
     late,
     passing,
@@ -57,10 +58,8 @@ class Unobserved:
     Events of the rows ``unseen`` may happen at any time.  The event of the row ``assumed`` may, too, but
     configurations that depend on it are marked with :data:`ASSUMED`.  If ``outputs`` is true, the trace shows outputs
     one by one.  ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If
-    ``silence`` is false, events do not happen in states in which the specification is silent about them.
-
-    If time limits are tracked, ``limits`` maps each way with a time limit to the states from which interruptions
-    alone lead to the target of the way.  ``limit`` overrides :data:`LIMIT`.
+    ``silence`` is false, nothing happens about which the specification is silent.  If time limits are tracked,
+    ``limits`` maps each way with one to the states from which interruptions alone lead to the target of the way.
     """
 
     rules: Rules
@@ -106,9 +105,8 @@ class Unobserved:
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
         """Return the closure of *left*, whose configurations were closed until an ended call was removed.
 
-        Usually nothing has to be added, because the effects of the other calls are already included.  This is
-        different if time limits matter: the only remaining call may now set a limit, or take effect after a limit
-        that starts now.
+        The effects of the other calls are already included, except that the only remaining call may now set a time
+        limit, or take effect after a limit that starts now.
         """
         begins = self.limits and any(self.alone(each) or (each.due and each.due.start == NOW) for each in left)
         if self.coming is not None or begins:
@@ -127,22 +125,16 @@ class Unobserved:
         return known
 
     def _unseen_instants(self, here: Configuration) -> Iterator[tuple[CallInstant, Configuration]]:
-        rules, state, pending = self.rules, here.state, here.pending
-        last = None
-        for index, call in enumerate(pending):
-            if call == last:  # skip duplicates of the previous call
-                continue
-            last = call
+        rules, state = self.rules, here.state
+        for call, others in each_with_rest(here.pending):
             instants = rules.moving(state, call.row, call.stage)
             if (self.limits or self.coming is not None) and call.stage in _ASKED:
                 staying = rules.special(state, call.row)
                 apart = [each for each in staying if each.way is not None and self.apart(each.way, here)]
                 instants = (*instants, *apart) if apart else instants
-            if instants:
-                others = pending[:index] + pending[index + 1 :]
-                for instant in instants:
-                    for after in self._after_call_instant(here, call, others, instant):
-                        yield instant, after
+            for instant in instants:
+                for after in self._after_call_instant(here, call, others, instant):
+                    yield instant, after
         for row in self.unseen:
             for instant in rules.instants(state, row):
                 for after in self.happens(here, row, instant):
@@ -204,10 +196,7 @@ class Unobserved:
         return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
 
     def _extend_queue(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Add the outputs *emits* to *queue*, or return ``None`` if they cannot occur now.
-
-        Outputs cannot occur if they contradict the trace, or if *queue* has to be observed first.
-        """
+        """Add *emits* to *queue*, or return ``None`` if they contradict the trace or must wait for *queue*."""
         if not emits or (self.coming is None and not self.outputs):
             return queue
         if self.coming is None:
@@ -249,13 +238,7 @@ class Unobserved:
 
     def alone(self, here: Configuration) -> bool:
         """Check whether exactly one of the calls in progress that are not lost may move the entity."""
-        moves, found = self.rules.moves, 0
-        for row, stage, _ in here.pending:
-            if stage > LOST and moves(row):
-                found += 1
-                if found > 1:
-                    return False
-        return found == 1
+        return sum(stage > LOST and self.rules.moves(row) for row, stage, _ in here.pending) == 1
 
 
 def with_deviation(each: Configuration, deviation: str) -> Configuration:

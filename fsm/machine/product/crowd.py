@@ -260,10 +260,10 @@ class Crowd:
                 led.append(All(of=(self._counter_condition(then), *course.holding)))
             if not certain:  # every member must be able to take some course
                 yield self._step(self._never, FAILS, when=All(of=(here, Not(of=Some(of=tuple(led))))))
-        for here, then in zip(self._bits, self._next, strict=True):
-            yield self._step(here, DRAIN)
-            yield self._step(here, FILL, when=self._counter_condition(then))
-            yield self._step(then, DRAIN)
+        for bit, following in zip(self._bits, self._next, strict=True):
+            yield self._step(bit, DRAIN)
+            yield self._step(bit, FILL, when=self._counter_condition(following))
+            yield self._step(following, DRAIN)
 
     def _translate_step(self, step: PartStep, local: int | None) -> PartStep:
         copy = replace(step.copy, digit=self._digits[step.copy.digit])

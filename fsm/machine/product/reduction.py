@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import combinations, pairwise
+from itertools import combinations, groupby, pairwise
 from math import factorial, prod
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias, assert_never
@@ -37,11 +37,7 @@ class Influence:
         self._may_stop = cache(self._find_stops)
 
     def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
-        """Return the cone of influence of the copies *digits*, as digits.
-
-        The cone includes the copies in *outputs*, with everything that affects the delivery of their outputs.  It
-        also includes everything that affects how the events in *mentioned* happen.
-        """
+        """Return the cone of influence of *digits*, of the outputs of *outputs*, and of the events in *mentioned*."""
         return self._cones(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 
     def _cone(self, digits: frozenset[int], mentioned: frozenset[str], outputs: frozenset[int]) -> frozenset[int]:
@@ -50,9 +46,9 @@ class Influence:
         for digit in outputs:
             found |= read(system.parts[system.copies[digit].part].heard)
         ways = [(joint, way) for joint in system.events.values() for way in joint.ways]
-        before: set[int] | None = None
-        while found != before:
-            before = set(found)
+        size = -1
+        while size != len(found):
+            size = len(found)
             for joint, way in ways:
                 found |= self._influencing_copies(joint, way, found, mentioned=joint.name in mentioned)
         return frozenset(found)
@@ -91,11 +87,10 @@ class WaitsFor(NamedTuple):
 
 
 def waiting(system: System, states: Mapping[str, str], events: Collection[str] = ()) -> Iterator[WaitsFor]:
-    """Find the blocked copies, and yield the copies that each of them waits for.
+    """Yield which copies wait for which others, because no joint event, or none of *events*, can move them.
 
-    A copy is blocked if no joint event, or none of *events*, can move it.  *states* maps the names of copies to
-    states, and all other copies are in their initial state.  Copies that are in an initial, final or error state do
-    not wait for anything.
+    *states* maps the names of copies to states.  The other copies are in their initial states.  Copies in an initial,
+    final or error state wait for nothing.
 
     >>> from fsm.language.library import load_system
     >>> house = load_system("examples/models/systems/house.toml")
@@ -107,7 +102,7 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
     named = {copy.digit: states.get(copy.name, system.parts[copy.part].initial) for copy in system.copies}
     here: Locals = tuple(table.table_of(copy.part).states.index(named[copy.digit]) for copy in system.copies)
     rows = [row for row in table.joint if not events or row.joint.name in events]
-    able = {digit for row in rows for *_, moved in table.effects(here, row.joint.name) for digit, _ in moved}
+    able = {digit for row in rows for digit in _moved(table, here, row.joint.name)}
     for copy in system.copies:
         state = parts[copy.digit].states[named[copy.digit]]
         begun = state.name != system.parts[copy.part].initial and state.kind not in {"final", "error"}
@@ -128,16 +123,16 @@ def _preventing_copies(table: SystemTable, row: JointRow, here: Locals, digit: i
         asked = {move.at for move in path.moves}.union(read(row.joint.when), read(path.way.when)) - {digit}
         for other in sorted(asked):
             states = range(len(table.table_of(copies[other].part).states))
-            if any(_moves(table, row, path, (*here[:other], to, *here[other + 1 :]), digit) for to in states):
+            heres = ((*here[:other], to, *here[other + 1 :]) for to in states)
+            if any(digit in _moved(table, each, row.joint.name, path.way.name) for each in heres):
                 alone[other] = None
             if here[other] != initial[other]:
                 together[other] = None
     return list(alone or together)
 
 
-def _moves(table: SystemTable, row: JointRow, path: JointPath, here: Locals, digit: int) -> bool:
-    effects = table.effects(here, row.joint.name, (path.way.name,))
-    return any(changed == digit for *_, moved in effects for changed, _ in moved)
+def _moved(table: SystemTable, here: Locals, event: str, *ways: str) -> set[int]:
+    return {digit for *_, moved in table.effects(here, event, ways) for digit, _ in moved}
 
 
 Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]
@@ -146,10 +141,9 @@ Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A swap of two neighbouring copies, as mappings of ``digits``, joint ``events`` and ``outputs``.
+    """A swap of two neighbouring copies, as mappings of those ``digits``, joint ``events`` and ``outputs`` that change.
 
-    Keys that are missing in a mapping are not changed.  The index of one copy begins with ``prefix`` and ``first``,
-    and the index of the other copy begins with ``prefix`` and ``first + 1``.
+    The index of one copy begins with ``prefix`` and ``first``, and that of the other with ``prefix`` and ``first + 1``.
     """
 
     root: str
@@ -165,10 +159,7 @@ NONE: Final = Exchange(root="", prefix=(), first=0, digits={}, events={}, output
 
 @dataclass(frozen=True, slots=True)
 class Orbits:
-    """Treats states as equal if they differ only in the order of the members of a group.
-
-    Groups that are inside other groups come first.
-    """
+    """Treats states as equal if they differ only in the order of the members of a group.  Inner groups come first."""
 
     groups: tuple[Interchangeable, ...] = ()
 
@@ -198,10 +189,7 @@ class Orbits:
         return prod(map(_arrangements, alike))
 
     def alike(self, state: Locals) -> list[tuple[bool, ...]]:
-        """For each group, return which neighbouring members have equal states.
-
-        *state* must be a representative.
-        """
+        """For each group, return which neighbouring members have equal states in the representative *state*."""
         return [
             tuple(all(state[one] == state[two] for one, two in zip(*pair, strict=True)) for pair in pairwise(group))
             for group in self.groups
@@ -209,11 +197,8 @@ class Orbits:
 
 
 def _arrangements(alike: Sequence[bool]) -> int:
-    found, run = factorial(len(alike) + 1), 1
-    for each in alike:
-        run = run + 1 if each else 1
-        found //= run
-    return found
+    runs = (len(list(run)) for same, run in groupby(alike) if same)
+    return factorial(len(alike) + 1) // prod(factorial(length + 1) for length in runs)
 
 
 class Symmetry:
@@ -243,13 +228,10 @@ class Symmetry:
 
     def _member(self, root: str, index: tuple[int, ...]) -> tuple[int, ...]:
         system = self._table.system
-        return tuple(
-            copy.digit
-            for copy in system.copies
-            if system.parts[copy.part].root == root
-            and copy.index[: len(index)] == index
-            and copy.digit in self._table.cone
+        inside = (
+            copy for copy in system.copies if copy.digit in self._table.cone and copy.index[: len(index)] == index
         )
+        return tuple(copy.digit for copy in inside if system.parts[copy.part].root == root)
 
 
 def _exchanges(system: System) -> Iterator[Exchange]:
@@ -262,12 +244,12 @@ def _exchanges(system: System) -> Iterator[Exchange]:
         for (prefix, first), (after, second) in pairwise(numbers):
             if prefix != after:
                 continue
-            level = len(prefix)
-            swapped = {first: second, second: first}
+            swapped = {(*prefix, first): (*prefix, second), (*prefix, second): (*prefix, first)}
+            level = len(prefix) + 1
             moved = {
-                copy: there.get((copy.part, (*prefix, swapped[copy.index[level]], *copy.index[level + 1 :])))
+                copy: there.get((copy.part, (*swapped[copy.index[:level]], *copy.index[level:])))
                 for copy in copies
-                if copy.index[:level] == prefix and copy.index[level : level + 1] in {(first,), (second,)}
+                if copy.index[:level] in swapped
             }
             others = {copy: other for copy, other in moved.items() if other is not None}
             if len(others) == len(moved) and (outputs := _outputs(system, others)) is not None:
@@ -304,17 +286,13 @@ def keeps(table: SystemTable, exchange: Exchange) -> bool:
     if not all(same(part.heard, part.heard, exchange) for part in table.system.parts.values()):
         return False
     images = ((row, exchange.events.get(row.joint.name, row.joint.name)) for row in table.joint)
-    return all(
-        name in table.row and _matches_exchanged(row, table.joint[table.row[name]], exchange) for row, name in images
-    )
+    return all(name in table.row and _is_same(row, table.joint[table.row[name]], exchange) for row, name in images)
 
 
-def _matches_exchanged(row: JointRow, other: JointRow, exchange: Exchange) -> bool:
-    return (
-        same(row.joint.when, other.joint.when, exchange)
-        and len(row.paths) == len(other.paths)
-        and all(_is_same_path(path, another, exchange) for path, another in zip(row.paths, other.paths, strict=True))
-    )
+def _is_same(row: JointRow, other: JointRow, exchange: Exchange) -> bool:
+    if len(row.paths) != len(other.paths) or not same(row.joint.when, other.joint.when, exchange):
+        return False
+    return all(_is_same_path(path, another, exchange) for path, another in zip(row.paths, other.paths, strict=True))
 
 
 def _is_same_path(path: JointPath, other: JointPath, exchange: Exchange) -> bool:
@@ -340,17 +318,14 @@ def _is_same_path(path: JointPath, other: JointPath, exchange: Exchange) -> bool
 
 
 def _move(move: JointMove, exchange: Exchange) -> Hashable:
-    step = move.step
-    when = None if step.when is None else _key(step.when, exchange)
-    at = exchange.digits.get(move.at, move.at)
-    return at, step.event, step.ends, step.outcomes, step.goes_on, when
+    step, when = move.step, None if move.step.when is None else _key(move.step.when, exchange)
+    return exchange.digits.get(move.at, move.at), step.event, step.ends, step.outcomes, step.goes_on, when
 
 
 def commute(one: JointMove, two: JointMove) -> bool:
-    """Check whether two moves commute.
+    """Check that two moves move different copies which the other does not read, and that the order is not observable.
 
-    They do if they move different copies, neither ends the event or reads the copy that the other moves, and at most
-    one emits outputs.
+    Neither may end the event, and at most one may emit outputs.
     """
     for move, other in ((one, two), (two, one)):
         reads = read(move.step.when) | (read(move.part.heard) if move.emitted() else frozenset())
@@ -369,11 +344,7 @@ def same(condition: Condition | None, other: Condition | None, exchange: Exchang
 
 
 def _key(condition: Condition, exchange: Exchange) -> Hashable:
-    events = exchange.events
-
-    def named(outputs: Iterable[str]) -> tuple[str, ...]:
-        return tuple(exchange.outputs.get(output, output) for output in outputs)
-
+    events, outputs = exchange.events, exchange.outputs
     match condition:
         case Not(of=inner):
             return Not, _key(inner, exchange)
@@ -382,14 +353,13 @@ def _key(condition: Condition, exchange: Exchange) -> Hashable:
         case At(part=part, copies=copies, states=states, every=every, before=before):
             digits = frozenset(exchange.digits.get(copy, copy) for copy in copies)
             return At, part, digits, states, every or len(digits) == 1, before
-        case atoms.Happens(event=event):
-            return atoms.Happens, events.get(event, event)
-        case atoms.Replies(event=event, reply=reply):
-            return atoms.Replies, events.get(event, event), reply
+        case atoms.Happens(event=event) | atoms.Replies(event=event):
+            return replace(condition, event=events.get(event, event))
         case atoms.Emits(output=output) | atoms.StepEmits(output=output):
-            return type(condition), named([output])
+            return replace(condition, output=outputs.get(output, output))
         case atoms.EmitsOnly(outputs=wanted, among=among):
-            return atoms.EmitsOnly, named(wanted), None if among is None else frozenset(named(among))
+            named = tuple(outputs.get(each, each) for each in wanted)
+            return named, None if among is None else frozenset(outputs.get(each, each) for each in among)
         case atoms.In() | atoms.SilentOn() | atoms.StateChanges():
             return condition
         case _:

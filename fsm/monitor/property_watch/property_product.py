@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from fsm.checker.instants import InstantStep, StepCache, machine_table
 from fsm.machine import ANY_ERROR
-from fsm.machine.calls import CallInstant, Rules
+from fsm.machine.calls import ASKED, CallInstant, Rules
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations, Covering
 from fsm.machine.calls.unobserved import TooManyError
@@ -184,8 +184,8 @@ class _ProductRules(Rules):
         super().__init__(product.table)
         self._product = product
 
-    def _find_instants(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
-        found, product = super()._find_instants(state, row, begun=begun), self._product
+    def _instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
+        found, product = super()._instants(state, row, stage), self._product
         if not found or found[0].way is not None:
             return found
         silent = self.table.step(state, found[0].row) is None
