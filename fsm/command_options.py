@@ -52,11 +52,12 @@ def complete_profiles(ctx: click.Context) -> Iterator[str]:
 
 
 def profile_option(about: str) -> Callable[[FC], FC]:
-    about = f"{about} Repeat to combine profiles that do not conflict."
-    names = ("--profile", "-p")
-    complete = complete_profiles
-    return click.option(*names, multiple=True, callback=_combined, metavar="NAME", shell_complete=complete, help=about)
-
-
-def _combined(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> str | None:
-    return "+".join(dict.fromkeys(names)) or None
+    return click.option(
+        "--profile",
+        "-p",
+        multiple=True,
+        callback=lambda _context, _option, names: "+".join(dict.fromkeys(names)) or None,
+        metavar="NAME",
+        shell_complete=complete_profiles,
+        help=f"{about} Repeat to combine profiles that do not conflict.",
+    )

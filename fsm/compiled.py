@@ -42,7 +42,6 @@ F = TypeVar("F", bound=Callable[..., object])
 _njit: Final = cast("Callable[..., Callable[[object], object]]", numba.njit)
 """``numba.njit`` with a different type, because its annotations lack the option to disable reference counting."""
 
-_LEAN: Final = {"_nrt": False}
 _INNER: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _CACHED: Final = {"no_cfunc_wrapper": True}
 """Options that leave out the wrapper for calls from C. This saves a third of the compilation time."""
@@ -56,43 +55,31 @@ _SLOW: Final[Mapping[str, str]] = {
 _announced: set[str] = set()
 
 
-def inner(function: F) -> F:
-    """Compile a function that only other compiled functions can call."""
-    return cast("F", _njit(**_INNER)(function))
+class _Compiling:
+    def __init__(self, *, cached: bool = True, **options: bool) -> None:
+        self._cached, self._options = cached, {**(_CACHED if cached else _INNER), **options}
+
+    def __call__(self, function: F) -> F:
+        dispatcher = _njit(**self._options)(function)
+        if self._cached and code_folder(Path(function.__code__.co_filename).parent):
+            vars(dispatcher)["_cache"] = _Cache(function)  # type: ignore[no-untyped-call]
+        return cast("F", dispatcher)
 
 
-def lean_inner(function: F) -> F:
-    """Compile a function like :func:`inner`, but without reference counting. It must not create arrays."""
-    return cast("F", _njit(**_INNER, **_LEAN)(function))
-
-
-def compiled(function: F) -> F:
-    """Compile a function and cache the machine code. All calls must pass arguments of the same types."""
-    return _compile_cached(function, {})
-
-
-def lean(function: F) -> F:
-    """Compile a function like :func:`compiled`, but without reference counting. It must not create arrays."""
-    return _compile_cached(function, _LEAN)
-
-
-def compiled_nogil(function: F) -> F:
-    """Compile a function like :func:`compiled`, but release the GIL while it runs."""
-    return _compile_cached(function, {"nogil": True})
-
-
-def _compile_cached(function: F, options: Mapping[str, bool]) -> F:
-    dispatcher = _njit(**_CACHED, **options)(function)
-    if code_folder(Path(function.__code__.co_filename).parent):
-        vars(dispatcher)["_cache"] = _Cache(function)  # type: ignore[no-untyped-call]
-    return cast("F", dispatcher)
+inner: Final = _Compiling(cached=False)
+"""Compile a function that only other compiled functions can call."""
+lean_inner: Final = _Compiling(cached=False, _nrt=False)
+"""Like :data:`inner`, but without reference counting. The function must not create arrays."""
+compiled: Final = _Compiling()
+"""Compile a function and cache the machine code. All calls must pass arguments of the same types."""
+lean: Final = _Compiling(_nrt=False)
+"""Like :data:`compiled`, but without reference counting. The function must not create arrays."""
+compiled_nogil: Final = _Compiling(nogil=True)
+"""Like :data:`compiled`, but the function releases the GIL while it runs."""
 
 
 class _Locator:
-    """Locates the cache of a function.
-
-    Timestamps are not needed, because each version of the sources has its own folder.
-    """
+    """Locates the cache of a function, without timestamps, because each version of the sources has its own folder."""
 
     def __init__(self, function: FunctionType) -> None:
         self._code = function.__code__

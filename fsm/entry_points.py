@@ -99,14 +99,13 @@ def loaded(target: str) -> Any:  # noqa: ANN401  (each group has its own kind of
     except (ImportError, AttributeError) as error:
         if module.startswith("fsm."):
             raise
+        what = f"the declared object cannot be loaded: {type(error).__name__}: {error}"
         hint = "correct the package that declares this object, or ignore all other packages with --no-plugins"
-        raise refused(
-            target, "FSM223", f"the declared object cannot be loaded: {type(error).__name__}: {error}", hint
-        ) from error
+        raise refused(target, "FSM223", what, hint) from error
 
 
 def own(group: str) -> Mapping[str, str]:
-    """Return fsm's own contributions to *group* as a mapping from names to targets, in a fixed order."""
+    """Return the targets of fsm's own contributions to *group* by name, in a fixed order."""
     found: dict[str, str] = {}
     for package in OWN:
         with suppress(ImportError):
@@ -125,10 +124,7 @@ def foreign_names(group: str) -> tuple[str, ...]:
 
 
 def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield the names and objects that other packages contribute to *group*.
-
-    If an object cannot be loaded or is not of this *kind*, it is skipped with a warning.
-    """
+    """Yield what other packages contribute to *group*. Warn of what cannot be loaded or is not of *kind*."""
     for declared in _foreign_entry_points(group):
         if (found := _object(declared, kind)) is not None:
             yield declared.name, found
@@ -137,23 +133,20 @@ def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
 def find(group: str, name: str, kind: type[T]) -> T | None:
     """Return the object *name* in *group*, or ``None`` if it does not exist or cannot be loaded.
 
-    Package metadata is read only if fsm itself does not declare *name*. Raise :class:`InputError` if two packages
-    declare it.
+    Raise :class:`InputError` if two packages other than fsm declare it.
     """
-    if name in own(group):
-        return dict(own_objects(group, kind))[name]
+    if target := own(group).get(name):
+        return _check_kind(loaded(target), kind)
     those = [declared for declared in _foreign_entry_points(group) if declared.name == name]
     if len(those) > 1:
-        both = " and ".join(sorted(_distribution(declared) for declared in those))
-        raise refused(
-            name, "FSM221", f"two packages add this name to {group}: {both}", "uninstall one of the two packages"
-        )
+        what = f"two packages add this name to {group}: {' and '.join(sorted(map(_distribution, those)))}"
+        raise refused(name, "FSM221", what, "uninstall one of the two packages")
     return _object(those[0], kind) if those else None
 
 
 def domains(*, foreign: bool = True) -> Iterator[Domain]:
-    for _, domain in chain(own_objects(DOMAINS, Domain), foreign_objects(DOMAINS, Domain) if foreign else ()):
-        yield domain
+    found = chain(own_objects(DOMAINS, Domain), foreign_objects(DOMAINS, Domain) if foreign else ())
+    return (domain for _, domain in found)
 
 
 def _foreign_entry_points(group: str) -> list[EntryPoint]:
@@ -162,11 +155,7 @@ def _foreign_entry_points(group: str) -> list[EntryPoint]:
     from importlib.metadata import entry_points  # noqa: PLC0415  (slow to import, and often not needed)
 
     mine = own(group)
-    found = (
-        declared
-        for declared in entry_points(group=group)
-        if declared.name not in mine and not declared.value.startswith(OWN)
-    )
+    found = (each for each in entry_points(group=group) if each.name not in mine and not each.value.startswith(OWN))
     return sorted(found, key=lambda declared: declared.name)
 
 

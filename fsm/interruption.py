@@ -59,10 +59,9 @@ class Interruption:
         self._supervisor: int | None = None
 
     def supervise(self) -> None:
-        """Fork a child that runs the command, and exit with the code that it reports.
+        """Fork a child that runs the command, and exit with the code that it reports, or else ``UNDECIDED``.
 
-        If the child ends without reporting a code, exit with :data:`~fsm.errors.UNDECIDED`. Under a memory limit,
-        libraries can end the process in ways that Python cannot catch. For example, OpenBLAS calls ``exit(1)``.
+        Under a memory limit, libraries can end the process in ways that Python cannot catch, such as ``exit(1)``.
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)  # a process left behind by the child may keep the write end open
@@ -99,10 +98,9 @@ class Interruption:
         atexit.register(lambda: [signal.signal(number, signal.SIG_IGN) for number in handled])
 
     def settle(self, code: int) -> None:
-        """Fix the exit code after the verdict has been printed. Later signals do not change it.
+        """Fix the exit code after the verdict has been printed, unless a signal has already arrived.
 
-        If a signal has already arrived, do nothing. Signals are ignored for a second. After that, a signal ends the
-        process immediately, in case the clean-up hangs.
+        Signals are then ignored for a second. After that, a signal ends the process, in case the clean-up hangs.
         """
         if not self.came:
             self._last = 0, time.monotonic()
@@ -112,10 +110,10 @@ class Interruption:
 
     @contextmanager
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
-        """Interrupt the command if it exceeds a limit of CPU time in seconds or of memory in bytes.
+        """Interrupt the command if it exceeds a limit of CPU time in seconds or of memory in bytes, without children.
 
-        Child processes are not counted. ``RLIMIT_DATA`` is set somewhat higher than *memory*. It prevents very large
-        allocations, but must leave enough memory to handle errors, without which Python may loop forever.
+        ``RLIMIT_DATA`` prevents very large allocations. It is higher than *memory*, because Python may loop forever if
+        it cannot handle errors.
         """
         try:
             import resource  # noqa: PLC0415
@@ -137,11 +135,9 @@ class Interruption:
 
     @contextmanager
     def soft_limits(self) -> Iterator[Callable[[], str]]:
-        """Let the command itself react when it exceeds a limit.
+        """Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit was exceeded.
 
-        Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` after a limit was exceeded, and an
-        empty string before. The command is then interrupted only if it exceeds the memory limit by 10 % or continues
-        for :data:`_GRACE` seconds.
+        The command is then interrupted only if it exceeds the memory limit by 10 % or continues for :data:`_GRACE`.
         """
         excess: list[str] = []
         self._excess = excess
@@ -152,10 +148,7 @@ class Interruption:
 
     @contextmanager
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
-        """Call *end* on the first signal, for commands that run until they are stopped.
-
-        A second signal interrupts the command. The same signal within a second is ignored.
-        """
+        """Call *end* on the first signal. A second one, but not the same within a second, interrupts the command."""
         self._end = end
         try:
             yield
@@ -223,10 +216,7 @@ class Interruption:
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _check(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt the command if it exceeds a limit before a signal has interrupted it.
-
-        Afterwards, interrupt it again after each second of CPU time.
-        """
+        """Interrupt the command if it exceeds a limit before a signal came, and again after each second of CPU time."""
         del number, frame
         over = ""
         if not self.came and (now := time.process_time()) >= self._ends:

@@ -27,8 +27,7 @@ _ENOUGH: Final = 1 << 24
 class ScratchFolder:
     """A temporary folder that exists until :meth:`close`. It is created in *where* or the system's temporary folder.
 
-    The process locks the folder, so that folders of killed processes can be recognized and deleted. Windows does not
-    have such locks, so abandoned folders are never deleted there.
+    The process locks the folder, so that folders of killed processes can be recognized and deleted, but not on Windows.
 
     >>> with ScratchFolder() as folder:
     ...    (Path(folder) / "state").touch()
@@ -100,8 +99,8 @@ def defines_compiled(text: bytes) -> bool:
 def code_folder(package: Path) -> str:
     """Return the folder for the machine code of *package*, or an empty string if it is not writable.
 
-    The folder is named after a hash of the package's name and of the sources that affect the machine code. Therefore,
-    code from another version is never used, and identical packages share their code wherever they are installed.
+    Its name is a hash of the package's name and of the sources that affect the machine code, so code from another
+    version is never used, and identical packages share their code.
     """
     usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises if there is no home)
     caches = Path(os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or usual)

@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
-"""The part of an event that a test performs.
-
-It is the whole event, its beginning, its next stage, or a crash of the SUT during the event.
-"""
+"""What a test does: the whole event, its beginning, its next stage, or a crash of the SUT during the event."""
 
 
 class Stimulus(NamedTuple):
-    """A single action of a test, and the outcome that the event should have at each stage.
+    """An action of a test, and the outcome that the event should have at each stage, if there is a choice.
 
-    ``expected`` is empty if there is no choice. For a crash, the last expected outcome is that of the restart, and
-    ``point`` is the number of the effect just before which the SUT crashes.
+    For a crash, the last outcome is that of the restart, and ``point`` is the number of the effect before the crash.
     """
 
     event: str
@@ -42,10 +38,7 @@ class Stimulus(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The response of a SUT: its reply, the state that it shows, and its outputs.
-
-    ``reply`` is ``None`` while the call is in progress. ``outputs`` is ``None`` if outputs cannot be observed.
-    """
+    """The response of a SUT. ``reply`` is ``None`` while the call is in progress, ``outputs`` if they are unknown."""
 
     reply: str | None = ""
     shows: str = ""
@@ -93,10 +86,7 @@ class Emitting(Protocol):
     """A SUT whose outputs can be observed."""
 
     def outputs(self) -> Sequence[str] | None:
-        """Return the outputs since the last call, or ``None`` if they are unknown.
-
-        This method is called after :meth:`SUT.shows`.
-        """
+        """Return the outputs since the last call, or ``None`` if they are unknown. Called after :meth:`SUT.shows`."""
 
 
 @runtime_checkable
@@ -104,10 +94,7 @@ class Detailed(Protocol):
     """A SUT whose status has fields. The machine's clauses on fields are checked."""
 
     def fields(self) -> Mapping[str, int | str]:
-        """Return the current values of the machine's fields.
-
-        This method is called after :meth:`SUT.shows`.
-        """
+        """Return the current values of the machine's fields. Called after :meth:`SUT.shows`."""
 
 
 @runtime_checkable
@@ -118,8 +105,8 @@ class Arranging(Protocol):
         """Ensure that the next event has the given outcome. Return whether this is possible.
 
         This method is called before each ``do``, ``begin`` and ``end`` of an event with several outcomes. Before
-        ``do`` of a call that takes time, it is called once for each stage, in order. It applies only to the next
-        event. If it returns True and the outcome differs, the test fails.
+        ``do`` of a call that takes time, it is called once for each stage, in order. If it returns True and the
+        outcome differs, the test fails.
         """
 
 
@@ -128,10 +115,7 @@ class ArrangingStages(Protocol):
     """A variant of :class:`Arranging` for a SUT that needs to know the stage of the outcome."""
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
-        """Ensure that *event* has *outcome* at *stage*. See :meth:`Arranging.arrange`.
-
-        *stage* is ``begin`` or ``end`` for a call that takes time, and empty for other events.
-        """
+        """Like :meth:`Arranging.arrange`. *stage* is ``begin`` or ``end`` for a call that takes time, or else empty."""
 
 
 def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
@@ -145,17 +129,13 @@ def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
 
 @runtime_checkable
 class Limited(Protocol):
-    """A SUT whose environment is not fully under the control of tests.
+    """A slow SUT whose environment is not fully under the control of tests.
 
-    Some outcomes cannot be produced, and some signals occur spontaneously. The steps of such a SUT are slow, so each
-    test continues from the state in which the previous one ended.
+    Each test continues from the state in which the previous one ended.
     """
 
     def never(self, event: str, outcome: str) -> bool:
-        """Return whether *outcome* may remain untested. If it occurs anyway, it is judged.
-
-        *outcome* is empty if the event has only one.
-        """
+        """Return whether *outcome*, which is empty if the event has only one, may remain untested."""
 
     def unasked(self) -> Collection[str]:
         """Return the signals that may occur spontaneously between the steps of a test."""
@@ -185,10 +165,9 @@ class Crashing(SUT, Protocol):
     """A SUT that can crash during an event."""
 
     def crash(self, event: str, point: int) -> bool:
-        """Perform *event*, but crash just before its external effect number *point*. Then restart.
+        """Perform *event*, but crash just before its external effect number *point*, from 0. Then restart.
 
-        Effects are numbered from 0. If the event has fewer effects, it completes. In this case, restart as well and
-        return False.
+        If the event has fewer effects, it completes. In this case, restart as well and return False.
         """
 
 

@@ -49,24 +49,16 @@ Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.
 
-empty
-    The whole event: a call with its reply, or a signal. It is also used for a single state or output.
-request, reply
-    The start and end of a call. The call takes effect at some instant in between.
-lost
-    The caller gave up. No reply will be observed, but the call may still take effect.
-answered
-    The reply to a call whose request was not recorded. The call took effect at some earlier instant.
-noticed
-    A signal that may happen now, with or without its effect. The trace does not show whether it takes effect later.
-maybe
-    A signal that may have happened, or a call that may have been made.
-assumed
-    An event that was not observed but may have happened since the last observation, once or repeatedly. If the trace
-    is legal only because it happened, the judgement reports that assumption.
-gap
-    Observations are missing. After the gap, nothing is known about the entity. If no entity is named, nothing is
-    known about any entity.
+- empty: the whole event, which is a call with its reply or a signal, or a single state or output.
+- request, reply: the start and end of a call, which takes effect at some instant in between.
+- lost: the caller gave up. No reply will be observed, but the call may still take effect.
+- answered: the reply to a call whose request was not recorded. The call took effect at some earlier instant.
+- noticed: a signal that may happen now, with or without its effect. The trace does not show whether it takes effect
+  later.
+- maybe: a signal that may have happened, or a call that may have been made.
+- assumed: an unobserved event that may have happened since the last observation, once or repeatedly. The judgement
+  reports it if the trace is legal only because it happened.
+- gap: observations are missing. Nothing is known about the entity, or about any entity if none is named.
 """
 
 
@@ -109,12 +101,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
 class Columns(NamedTuple):
     """The observations of a batch as arrays, for compiled code.
 
-    The kind of observation ``i`` is ``kinds[kind[i]]``. It consists of ``of`` and the fields that affect legality
-    (:class:`Key`). If the kind is -1, the arrays do not describe the observation, because it has fields or a rare
-    form. All batches of a recording share the list ``kinds``, which only grows.
-
-    The id of the entity is ``ids[entity[i]]``, and each batch has its own ``ids``. ``at[i]`` is the time in
-    nanoseconds since the epoch, or negative if it is unknown. Times before the epoch are not in the arrays.
+    The kind of observation ``i``, ``kinds[kind[i]]``, consists of ``of`` and the fields that affect legality
+    (:class:`Key`). If it is -1, the arrays do not describe the observation, because it has fields or a rare form. All
+    batches of a recording share the list ``kinds``, which only grows. The id of the entity is ``ids[entity[i]]``, and
+    ``at[i]`` the time in nanoseconds since the epoch, or negative if it is unknown.
     """
 
     kinds: Sequence[Observation]
