@@ -32,11 +32,9 @@ FORMS: Final = "fsm.recordings"
 SUTS: Final = "fsm.suts"
 COMMANDS: Final = "fsm.commands"
 
-OWN: Final = ("fsm.runtimes",)
-"""Packages in fsm itself that contribute something. Any of them may be missing."""
+OWN: Final = ("fsm.runtimes",)  # packages in fsm itself that contribute something; any of them may be missing
 
-OFF: Final = "FSM_NO_PLUGINS"
-"""If this environment variable is set, other packages are ignored, in child processes too."""
+OFF: Final = "FSM_NO_PLUGINS"  # if this environment variable is set, other packages are ignored, in child processes too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,7 @@ DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
 """The URL of the documentation, which must be the same in ``pyproject.toml``."""
 
 MOST: Final = 100
-_WHOLE: Final = 50_000
-"""Length of an error message from which further problems are left out."""
+_WHOLE: Final = 50_000  # length of an error message from which further problems are left out
 _LONGEST: Final = 2_000
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Matches control characters except tab and newline, Unicode line separators, and bidirectional formatting."""

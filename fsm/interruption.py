@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from asyncio import Event
 
 INTERRUPTED: Final = 130
-INTERNAL_ERROR: Final = 70
-"""Exit code for bugs in fsm itself, as in ``sysexits.h`` (``EX_SOFTWARE``). There is no verdict."""
+INTERNAL_ERROR: Final = 70  # exit code for bugs in fsm itself, as in sysexits.h (EX_SOFTWARE); there is no verdict
 
 OUT_OF_TIME: Final = (
     "unknown: the command ran out of time; 'fsm --seconds N COMMAND ...' allows more seconds of computing"
@@ -33,11 +32,9 @@ _ENDING: Final = tuple(number for number in signal.Signals if number.name in {"S
 _CHECKING: Final = 0.05
 """CPU seconds between checks of the limits. This limits how much memory can be allocated in between."""
 
-_GRACE: Final = 10.0
-"""CPU seconds that a command has to end by itself after exceeding a limit."""
+_GRACE: Final = 10.0  # CPU seconds that a command has to end by itself after exceeding a limit
 
-_ECHO: Final = 1.0
-"""Seconds in which a repeated signal is ignored. ``timeout`` signals the process and then its group."""
+_ECHO: Final = 1.0  # seconds in which a repeated signal is ignored; timeout signals the process and then its group
 
 
 class Interruption:

@@ -17,11 +17,9 @@ from typing import Final
 
 _PREFIX: Final = "container-fsm-scratch-"
 _OURS: Final = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")
-_YOUNG: Final = 60.0
-"""Age in seconds below which folders are kept, because their owners may not have locked them yet."""
+_YOUNG: Final = 60.0  # age in seconds below which folders are kept, because their owners may not have locked them yet
 
-_ENOUGH: Final = 1 << 24
-"""Minimum free disk space, in bytes, for caching machine code. The code itself takes much less."""
+_ENOUGH: Final = 1 << 24  # minimum free disk space, in bytes, for caching machine code; the code itself takes much less
 
 
 class ScratchFolder:

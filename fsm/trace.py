@@ -40,8 +40,7 @@ FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
 LATEST: Final = (1 << 63) - 1
 """The latest time and the longest duration, in nanoseconds, that compiled code can represent."""
 
-NEVER: Final = -LATEST - 1
-"""The value for a missing time in a column."""
+NEVER: Final = -LATEST - 1  # the value for a missing time in a column
 
 Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
 """Nanoseconds since the epoch, as a 64-bit integer. The value :data:`NEVER` is reserved."""

@@ -21,8 +21,7 @@ Level: TypeAlias = Literal["MUST", "SHOULD", "MAY", "observed"]
 LEVELS: tuple[Level, ...] = ("observed", "MAY", "SHOULD", "MUST")
 """Levels of clauses, weakest first.  ``observed`` marks behaviour of an implementation that no contract promises."""
 
-ANY_ERROR = "error"
-"""Wildcard that matches any error reply."""
+ANY_ERROR = "error"  # wildcard that matches any error reply
 
 
 def fits(reply: str, allowed: Collection[str]) -> bool:

@@ -183,8 +183,7 @@ def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None,
     return found if all(ways[0].index == first for ways in [*filter(None, found)][:1]) else None
 
 
-BegunCalls: TypeAlias = tuple[int, ...]
-"""The calls that have begun, as a sorted tuple of their ``ends`` rows."""
+BegunCalls: TypeAlias = tuple[int, ...]  # the calls that have begun, as a sorted tuple of their ends rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,8 +10,7 @@ from typing import Final, Protocol
 
 from fsm.errors import Problem, nearest
 
-PATCH: Final = 3
-"""Number of components in a full version."""
+PATCH: Final = 3  # number of components in a full version
 
 
 class Bounded(Protocol):

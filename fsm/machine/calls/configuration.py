@@ -18,10 +18,8 @@ class Pending(NamedTuple):
     met: int
 
 
-NOW: Final = 1 << 20
-"""Value of ``Due.start`` for a time limit that starts at the current observation."""
-FRESH: Final = NOW + 1
-"""Value of ``Due.start`` for a time limit that starts no later than the next observation."""
+NOW: Final = 1 << 20  # value of Due.start for a time limit that starts at the current observation
+FRESH: Final = NOW + 1  # value of Due.start for a time limit that starts no later than the next observation
 
 
 class Due(NamedTuple):
@@ -114,8 +112,7 @@ def bits(configurations: Configurations) -> int:
     return sum(1 << state for state in {each.state for each in configurations})
 
 
-_ENDS: Final = 64
-"""Number of bits for the possible ends of a call.  The first one means that the call was cut off."""
+_ENDS: Final = 64  # number of bits for the possible ends of a call; the first one means that the call was cut off
 _ANY: Final = (1 << _ENDS) - 1
 """Bit set of a call that may still take effect, or may have ended in any way that changes nothing."""
 

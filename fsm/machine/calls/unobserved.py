@@ -29,15 +29,13 @@ from fsm.machine.calls.configuration import (
 )
 from fsm.machine.table import Table, Way
 
-ASSUMED: Final = "assumed "
-"""Prefix of an entry in ``deviations`` that names an assumed event."""
+ASSUMED: Final = "assumed "  # prefix of an entry in deviations that names an assumed event
 
 _ASKED: Final = frozenset({ASKED, LOST})
 
 _REMEMBERED: Final = 10_000
 
-LIMIT = 20_000
-"""Default maximum number of configurations of an entity, not counting the states of its machine."""
+LIMIT = 20_000  # default maximum number of configurations of an entity, not counting the states of its machine
 
 
 class TooManyError(Exception):

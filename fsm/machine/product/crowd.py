@@ -34,8 +34,7 @@ FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"
 """Events of a counter.  The states of a counter are :data:`NONE` and :data:`SOME`."""
 FAILS: Final = "fails"
 
-SHOWN: Final = 3
-"""Number of copies in the analysed system: the copy that is kept, and two members of the crowd."""
+SHOWN: Final = 3  # number of copies in the analysed system: the copy that is kept, and two members of the crowd
 
 NOBODY: Final = Clause(
     name="crowd", says="Only the occupied states of these copies are known.", level="MAY", source="none"
@@ -134,18 +133,19 @@ class Crowd:
         """Check that *row* treats both members of the crowd as the row *fewer* treats the only one."""
         if _map_digits(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
             return False
-        for path, before in zip(row.paths, fewer.paths, strict=True):
-            those = [move for move in path.moves if move.at != self._other.digit]
-            if [_map_step(move.step, less) for move in those] != [move.step for move in before.moves]:
-                return False
-            if (path.reply, _map_digits(path.way.when, less)) != (before.reply, before.way.when):
-                return False
+        shared = row.joint.of not in {self._one, self._other}
+
+        def alike(path: JointPath, before: JointPath) -> bool:
+            those = [_map_step(move.step, less) for move in path.moves if move.at != self._other.digit]
             crowd = [move for move in path.moves if move.at in {self._one.digit, self._other.digit}]
-            if not all(commute(one, two) for one, two in combinations(crowd, 2) if one.at != two.at):
-                return False
-            if row.joint.of not in {self._one, self._other} and any(move.emitted() for move in crowd):
-                return False
-        return True
+            return (
+                those == [move.step for move in before.moves]
+                and (path.reply, _map_digits(path.way.when, less)) == (before.reply, before.way.when)
+                and all(commute(one, two) for one, two in combinations(crowd, 2) if one.at != two.at)
+                and not (shared and any(move.emitted() for move in crowd))
+            )
+
+        return all(map(alike, row.paths, fewer.paths))
 
     # -- build the abstract system -----------------------------------------------------
 

@@ -10,8 +10,7 @@ from fsm.machine.product import SystemTable
 from fsm.machine.product.system import JointEvent, System
 from fsm.machine.table import Done, Way
 
-MOST: Final = 2_000
-"""Default maximum number of states.  A larger machine could not reasonably be read or drawn."""
+MOST: Final = 2_000  # default maximum number of states; a larger machine could not reasonably be read or drawn
 
 
 def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) -> Machine:

@@ -12,7 +12,7 @@ symmetry*, 1996; Clarke, Grumberg and Peled, chapter 14).  Copies that a claim d
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -268,15 +268,10 @@ def _exchanges(system: System) -> Iterator[Exchange]:
 
 
 def _outputs(system: System, moved: Mapping[Copy, Copy]) -> dict[str, str] | None:
-    found: dict[str, str] = {}
-    others: set[str] = set()
-    for copy in system.copies:
-        for output in system.parts[copy.part].machine.outputs():
-            if copy in moved:
-                found[f"{output}{copy.suffix}"] = f"{output}{moved[copy].suffix}"
-            else:
-                others.add(f"{output}{copy.suffix}")
-    return None if others & set(found) else found
+    outputs = [(copy, output) for copy in system.copies for output in system.parts[copy.part].machine.outputs()]
+    found = {f"{output}{copy.suffix}": f"{output}{moved[copy].suffix}" for copy, output in outputs if copy in moved}
+    others = {f"{output}{copy.suffix}" for copy, output in outputs if copy not in moved}
+    return None if others & found.keys() else found
 
 
 def keeps(table: SystemTable, exchange: Exchange) -> bool:
@@ -299,22 +294,13 @@ def _is_same_path(path: JointPath, other: JointPath, exchange: Exchange) -> bool
     way, another = path.way, other.way
     if (way.name, path.reply) != (another.name, other.reply) or not same(way.when, another.when, exchange):
         return False
-    places = defaultdict[Hashable, list[int]](list)
-    for place, move in enumerate(other.moves):
-        places[_move(move, NONE)].append(place)
-    found: list[int] = []
-    for move in path.moves:
-        free = places[_move(move, exchange)]
-        if not free:
-            return False
-        found.append(free.pop(0))
-    if len(found) != len(other.moves):
+    mine = [_move(move, exchange) for move in path.moves]
+    others = [_move(move, NONE) for move in other.moves]
+    if Counter(mine) != Counter(others):
         return False
-    return found == sorted(found) or all(
-        commute(path.moves[one], path.moves[two])
-        for one, two in combinations(range(len(found)), 2)
-        if found[one] > found[two]
-    )
+    places = {move: iter([place for place, each in enumerate(others) if each == move]) for move in mine}
+    found = [(next(places[each]), move) for each, move in zip(mine, path.moves, strict=True)]
+    return all(commute(one, two) for (first, one), (second, two) in combinations(found, 2) if first > second)
 
 
 def _move(move: JointMove, exchange: Exchange) -> Hashable:

@@ -20,8 +20,7 @@ from fsm.machine.conditions import Condition
 from fsm.machine.table import Done, Table, Way
 from fsm.machine.versions import conflict, meant
 
-BEGINNING: Final = "the beginning"
-"""Name of the system state in which every copy is in its initial state."""
+BEGINNING: Final = "the beginning"  # name of the system state in which every copy is in its initial state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
