@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from fsm.errors import InputError
 from fsm.machine.fields import Exemption, FieldKind, Requirement
-from fsm.machine.versions import conflict, has, meant, parted, within
+from fsm.machine.versions import Bounded, conflict, has, meant, parted, within
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
 StateKind: TypeAlias = Literal["initial", "active", "final", "error", "pending"]
@@ -129,8 +129,8 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 class Event:
     """An event with a cell for every state.
 
-    ``cells`` has an entry for each state.  If the event is a call that takes time, ``ends`` maps states to the ways in
-    which the call can end there.  If the call is in progress in a state without an entry, its end is unspecified.
+    If it is a call that takes time, ``ends`` maps states to the ways in which the call can end there.  If the call is
+    in progress in a state without an entry, its end is unspecified.
     """
 
     name: str
@@ -144,7 +144,7 @@ class Event:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The names of the event that a trace may use: its own name and, if it has one, its RPC name."""
+        """The names of the event that a trace may use."""
         return (self.name, self.rpc) if self.rpc else (self.name,)
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -172,7 +172,7 @@ UNNAMED: Final = frozenset({"done", "ignored", "refused"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
+class Override(Bounded):
     """Cells that a profile replaces or, if there is a ``deviation``, the outcomes that it adds to cells."""
 
     name: str
@@ -181,8 +181,6 @@ class Override:
     ends: Mapping[str, Moves]
     about: str
     deviation: Deviation | None
-    since: str = ""
-    until: str = ""
     line: int = 0
 
     def applied(self, event: Event) -> Event:
@@ -215,7 +213,7 @@ def of_profile(each: D, profile: str) -> D:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(Bounded):
     """The differences between a real implementation and the machine."""
 
     name: str
@@ -223,8 +221,6 @@ class Profile:
     overrides: tuple[Override, ...]
     exemptions: tuple[Exemption, ...] = ()
     extends: str = ""
-    since: str = ""
-    until: str = ""
 
     def of(self, name: str) -> Profile:
         """Restrict this profile to the overrides and exemptions that apply to *name*, which may include a version."""

@@ -29,10 +29,7 @@ class Emits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step emits exactly ``outputs``, in order.
-
-    Outputs that are not in ``among`` are ignored.  The condition is true at every instant of the step.
-    """
+    """The step, at all of its instants, emits exactly ``outputs``, in order, apart from outputs outside ``among``."""
 
     outputs: tuple[str, ...]
     among: frozenset[str] | None = None
@@ -138,22 +135,15 @@ def left_at(condition: Condition, event: str) -> Condition | bool:
     """
 
     def left(atom: Atom) -> Condition | bool:
-        match atom:
-            case Happens(event=of):
-                return of == event
-            case Replies(event=of) if of != event:
-                return False
-            case _:
-                return atom
+        if isinstance(atom, Happens):
+            return atom.event == event
+        return False if isinstance(atom, Replies) and atom.event != event else atom
 
     return with_atoms(condition, left)
 
 
 def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]) -> Condition | bool:
-    """Replace each atom of *condition* by the result of *of_atom*.
-
-    The result may be a boolean, and the condition is simplified accordingly.
-    """
+    """Replace each atom of *condition* by the result of *of_atom*, and simplify the condition if this is a boolean."""
     match condition:
         case Not(of=inner):
             left = with_atoms(inner, of_atom)

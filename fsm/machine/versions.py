@@ -6,20 +6,20 @@ release branch is identified by the first two numbers of a version.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final
 
 from fsm.errors import Problem, nearest
 
 PATCH: Final = 3  # number of components in a full version
 
 
-class Bounded(Protocol):
-    """Interface of objects that apply to versions from ``since`` (inclusive) to ``until`` (exclusive)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """What applies to versions from ``since`` (inclusive) to ``until`` (exclusive)."""
 
-    @property
-    def since(self) -> str: ...
-    @property
-    def until(self) -> str: ...
+    since: str = ""
+    until: str = ""
 
 
 def numbers(version: str) -> tuple[int, ...]:

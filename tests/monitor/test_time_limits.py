@@ -376,8 +376,8 @@ def stays_due(went: Callable[..., tuple[Configuration, ...]]) -> Callable[..., t
 
 PLANTED = {
     "time goes on when the state is left": (
-        "fsm.machine.calls.unobserved.Unobserved._after_instant",
-        stays_due(Unobserved._after_instant),  # noqa: SLF001
+        "fsm.machine.calls.unobserved.Unobserved._after_way",
+        stays_due(Unobserved._after_way),  # noqa: SLF001
     ),
     "time never begins": ("fsm.machine.calls.unobserved.Due", lambda *_: None),
     "nothing is late": ("fsm.monitor.entities.Life.passes", lambda life, *_: life.belief.configurations),

@@ -141,9 +141,8 @@ class Unobserved:
     def _after_call_instant(
         self, here: Configuration, call: Pending, others: tuple[Pending, ...], instant: CallInstant
     ) -> Iterable[Configuration]:
-        _, way, _, stage = instant
-        lost = call.stage <= LOST
-        asked = call.stage in _ASKED
+        way, stage = instant.way, instant.stage
+        lost, asked = call.stage <= LOST, call.stage in _ASKED
         if way is None and ((asked and not self.silence) or (lost and not asked)):
             return ()
         if lost:
@@ -154,7 +153,7 @@ class Unobserved:
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
             return self._unspecified_successors(here, after, instant)
-        return self._after_instant(here, instant, after)
+        return self._after_way(here, way, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
         for instant in self.rules.instants(here.state, call.row, call.stage):
@@ -162,7 +161,7 @@ class Unobserved:
             if instant.way is None:
                 yield from self._unspecified_successors(here, held, instant)
             elif instant.stage == BEGUN:
-                yield from self._after_instant(here, instant, held)
+                yield from self._after_way(here, instant.way, held)
 
     def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterable[Configuration]:
         """Return the configurations after an event of *row*, which must not be a call in progress."""
@@ -174,24 +173,23 @@ class Unobserved:
             return (moved,) if row in self.unseen else self._with_any_outputs(moved)
         if row == self.assumed:
             here = with_deviation(here, f"{ASSUMED}{self.table.rows[row].name}")
-        return self._after_instant(here, instant, pending, interrupts=row in self.unseen and self.rules.interrupts(row))
+        interrupts = row in self.unseen and self.rules.interrupts(row)
+        return self._after_way(here, instant.way, pending, interrupts=interrupts)
 
-    def _after_instant(
-        self, here: Configuration, instant: CallInstant, pending: tuple[Pending, ...], *, interrupts: bool = False
+    def _after_way(
+        self, here: Configuration, way: Way, pending: tuple[Pending, ...], *, interrupts: bool = False
     ) -> tuple[Configuration, ...]:
-        queue = self._extend_queue(here.queue, instant.way.emits if instant.way else ())
+        queue = self._extend_queue(here.queue, way.emits)
         if queue is None:
             return ()
-        deviations = here.deviations
-        if instant.way is not None and instant.way.deviation is not None:
-            deviations = tuple(sorted({*deviations, instant.way.deviation.name}))
-        due = here.due
-        if due and instant.to != here.state and not (interrupts and instant.to in self.limits[due.way]):
+        deviations, due, to = here.deviations, here.due, way.to
+        if way.deviation is not None:
+            deviations = tuple(sorted({*deviations, way.deviation.name}))
+        if due and to != here.state and not (interrupts and to in self.limits[due.way]):
             due = None
-        away = due is None or self.table.ways[due.way].to != instant.to
-        if away and instant.way is not None and instant.way.index in self.limits:
-            due = Due(instant.way.index, FRESH)
-        return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
+        if way.index in self.limits and (due is None or self.table.ways[due.way].to != to):
+            due = Due(way.index, FRESH)
+        return (Configuration(to, passing(pending, to), queue, deviations, due),)
 
     def _extend_queue(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
         """Add *emits* to *queue*, or return ``None`` if they contradict the trace or must wait for *queue*."""
@@ -213,8 +211,7 @@ class Unobserved:
     ) -> Iterable[Configuration]:
         if self.table.step(here.state, by.row) is not None:
             return (here._replace(pending=pending),)
-        to = by.to
-        return self._with_any_outputs(Configuration(to, passing(pending, to), here.queue, here.deviations))
+        return self._with_any_outputs(Configuration(by.to, passing(pending, by.to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
         """Return the configurations at the next observation, when new time limits start."""

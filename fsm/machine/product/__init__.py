@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec.structs import replace as changed
 
 from fsm.machine import Event
-from fsm.machine.conditions import At, Atom, Condition, atoms, predicate
-from fsm.machine.product.system import JointEvent, JointMove, JointWay, Locals, System
+from fsm.machine.conditions import All, At, Atom, Condition, atoms, predicate
+from fsm.machine.product.system import JointEvent, JointMove, JointWay, Locals, System, Test
 from fsm.machine.table import Done, InProgress, Row, Table, Way, closed, in_progress, tabulate
 from fsm.machine.traversal import Numbering
 
@@ -39,7 +39,7 @@ class JointPath:
     """A way of a joint event, with its moves inside the cone, and the reply if none of the moves fails."""
 
     way: JointWay
-    when: Callable[[Locals], bool] | None
+    when: Test
     moves: tuple[JointMove, ...]
     reply: tuple[str, ...]
 
@@ -49,18 +49,16 @@ class JointRow:
     """A joint event, with the ``digits`` of the copies that it reads or changes, and its outcomes by their states."""
 
     joint: JointEvent
-    when: Callable[[Locals], bool] | None
+    when: Test
     paths: tuple[JointPath, ...]
     digits: tuple[int, ...]
     known: dict[Locals, tuple[_Outcome, ...]] = field(default_factory=dict)
 
 
 class SystemTable:
-    """A system as a table.
+    """A system as a table, only with the copies in *cone*, and the events that move them or are in *mentioned*.
 
-    If *cone* is given, the table has only the copies in *cone*, and only the events that move them or are in
-    *mentioned*.  *tables* may provide existing tables of the parts.  If *orbits* is given, states are replaced by
-    their representatives.
+    *tables* may provide tables of the parts.  If *orbits* is given, states are replaced by their representatives.
 
     >>> from fsm.language.library import load_system
     >>> from fsm.machine.graph import explore
@@ -99,7 +97,7 @@ class SystemTable:
         self.orbits = orbits
         inside = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
         self.timed = {digit: table for digit, table in inside if isinstance(table, InProgress)}
-        """The tables of the parts whose calls take time, by the digit of each copy in the cone."""
+        """The tables of parts whose calls take time, by the digit of each copy in the cone."""
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
         self.states: list[str] = []
@@ -151,13 +149,12 @@ class SystemTable:
 
         The result is empty if no call takes time.
         """
-        before, event = self._locals[state], self.joint[row]
-        if not self.timed or (event.when is not None and not event.when(before)):
-            return ()
+        before = self._locals[state]
+        enabled = _enabled_paths(self.joint[row], before) if self.timed else ()
         return tuple(
             Way(index=-1, name=path.way.name, to=state, reply=(), emits=())
-            for path in event.paths
-            if (path.when is None or path.when(before)) and _runs(path.moves, before, blocked=True)
+            for path in enabled
+            if _runs(path.moves, before, blocked=True)
         )
 
     def beyond(self) -> SystemTable:
@@ -240,9 +237,8 @@ class SystemTable:
         )
         return JointPath(way=way, when=self._test(way.when), moves=moves, reply=(way.reply or ("ok",)) if call else ())
 
-    def _test(self, condition: Condition | None) -> Callable[[Locals], bool] | None:
-        condition = self.tested(condition)
-        return None if condition is None else predicate(condition, self._part_test)
+    def _test(self, condition: Condition | None) -> Test:
+        return predicate(self.tested(condition) or All(of=()), self._part_test)
 
     def tested(self, condition: Condition | None) -> Condition | None:
         return condition if condition is not None and read(condition) <= self.cone else None
@@ -251,29 +247,27 @@ class SystemTable:
         holds, locals_ = self._part_test(condition), self._locals
         return lambda state: holds(locals_[state])
 
-    def _part_test(self, condition: Atom) -> Callable[[Locals], bool]:
+    def _part_test(self, condition: Atom) -> Test:
         if not isinstance(condition, At):
             raise TypeError(f"{condition} is not about the states of parts")
         states = self._tables[condition.part].states
         those = frozenset(number for number, state in enumerate(states) if state in condition.states)
-        copies = condition.copies
+        copies, enough = condition.copies, all if condition.every else any
         if len(copies) == 1:
             [only] = copies
             return lambda here: here[only] in those
-        if condition.every:
-            return lambda here: all(here[copy] in those for copy in copies)
-        return lambda here: any(here[copy] in those for copy in copies)
+        return lambda here: enough(here[copy] in those for copy in copies)
 
     def _outcomes(self, event: JointRow, before: Locals, ways: Collection[str] = ()) -> Iterator[_Outcome]:
-        if event.when is not None and not event.when(before):
-            return
-        for path in event.paths:
-            if (ways and path.way.name not in ways) or (path.when is not None and not path.when(before)):
-                continue
-            for here, done, failed in _runs(path.moves, before):
+        for path in _enabled_paths(event, before):
+            for here, done, failed in _runs(path.moves, before) if not ways or path.way.name in ways else ():
                 emits = tuple(output for each in done for output in each.emits)
                 way = Way(index=-1, name=path.way.name, to=-1, reply=failed or path.reply, emits=emits, done=done)
                 yield tuple(here[digit] for digit in event.digits), way
+
+
+def _enabled_paths(row: JointRow, here: Locals) -> list[JointPath]:
+    return [path for path in row.paths if path.when(here)] if row.when(here) else []
 
 
 _Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
@@ -286,11 +280,10 @@ def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False
         following: list[_Run] = []
         for run in going:
             here, done, _ = run
-            if move.when is not None and not move.when(here):
+            if not move.when(here):
                 following.append(run)
                 continue
-            heard = move.heard is None or move.heard(here)
-            at = move.at
+            heard, at = move.heard(here), move.at
             options = move.options(here[at])
             for to, error, delivered, undelivered in (*options, *move.blocked(here[at])) if blocked else options:
                 after = here if to == here[at] else (*here[:at], to, *here[at + 1 :])

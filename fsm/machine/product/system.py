@@ -18,7 +18,7 @@ from fsm.errors import InputError
 from fsm.machine import Clause, Kind, Machine
 from fsm.machine.conditions import Condition
 from fsm.machine.table import Done, Table, Way
-from fsm.machine.versions import conflict, meant
+from fsm.machine.versions import Bounded, conflict, meant
 
 BEGINNING: Final = "the beginning"  # name of the system state in which every copy is in its initial state
 
@@ -63,10 +63,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStep:
-    """A step of one ``copy`` of a part: an event or, if ``ends`` is true, the end of a call.
+    """A step of one ``copy`` of a part: an event, the end of a call or, without ``event``, a reset.
 
-    An empty ``event`` resets the copy to its initial state.  If ``outcomes`` is not empty, only these are possible.
-    The step is skipped unless ``when`` holds.  An error reply ends the joint event, unless ``goes_on`` is true.
+    If ``outcomes`` is not empty, only these are possible.  The step is skipped unless ``when`` holds.  An error reply
+    ends the joint event, unless ``goes_on`` is true.
     """
 
     copy: Copy
@@ -107,14 +107,12 @@ class JointEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class Variant(Bounded):
     """A profile of a system, with the joint ``events`` that it changes."""
 
     name: str
     about: str
     events: Mapping[str, JointEvent]
-    since: str = ""
-    until: str = ""
     line: int = 0
 
 
@@ -210,7 +208,7 @@ class System:
 Locals: TypeAlias = tuple[int, ...]
 """The state of each copy, indexed by digit.  Copies outside the cone stay in their initial states."""
 
-_Test: TypeAlias = "Callable[[Condition | None], Callable[[Locals], bool] | None]"
+Test: TypeAlias = Callable[[Locals], bool]
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
 """A result of a move: the new state, the errors that end the event, and the step with and without outputs."""
 
@@ -223,7 +221,9 @@ class JointMove:
     out.
     """
 
-    def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
+    def __init__(
+        self, step: PartStep, table: Table, part: Part, test: Callable[[Condition | None], Test], *, call: bool
+    ) -> None:
         row = table.row[step.event] if step.event else -1
         self.step = step
         self.part = part
