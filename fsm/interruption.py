@@ -28,7 +28,6 @@ _MORE_MEMORY: Final = "the command ran out of memory; 'fsm --memory MIB COMMAND 
 OUT_OF_MEMORY: Final = f"unknown: {_MORE_MEMORY}"
 _STARVED: Final = f"unknown: there is no verdict, probably because {_MORE_MEMORY}"
 
-_ENDING: Final = tuple(number for number in signal.Signals if number.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 _CHECKING: Final = 0.05
 """CPU seconds between checks of the limits. This limits how much memory can be allocated in between."""
 
@@ -50,7 +49,7 @@ class Interruption:
         self._ends, self._most = 0.0, 0
         self._excess: list[str] | None = None
         self._end: Callable[[], object] | None = None
-        self._last: tuple[int, float] | None = None  # the last signal and its time
+        self._last = 0, -math.inf  # the last signal and its time
         self._left_to_loop = False
         self._code: int | None = None
         self._supervisor: int | None = None
@@ -179,12 +178,12 @@ class Interruption:
         del frame
         now = time.monotonic()
         if self._code is not None:
-            if self._last is not None and now > self._last[1] + _ECHO:
+            if now > self._last[1] + _ECHO:
                 os._exit(self._code)
         elif self._end is not None and not self.over:
             end, self._end, self._last = self._end, None, (number, now)
             end()
-        elif self._last is None or number != self._last[0] or now > self._last[1] + _ECHO:
+        elif number != self._last[0] or now > self._last[1] + _ECHO:
             self._last = number, now
             self._interrupt()
 
@@ -253,7 +252,8 @@ class Interruption:
 
 def _ending_signals() -> list[signal.Signals]:
     """Return the signals that end the command, except ignored ones such as SIGHUP under nohup."""
-    return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    ending = (number for number in signal.Signals if number.name in {"SIGINT", "SIGTERM", "SIGHUP"})
+    return [number for number in ending if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def internal(error: BaseException) -> str:

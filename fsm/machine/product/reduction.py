@@ -98,18 +98,16 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
     [('door.1',)]
     """
     table = SystemTable(system)
-    parts = {copy.digit: table.table_of(copy.part).machine for copy in system.copies}
-    named = {copy.digit: states.get(copy.name, system.parts[copy.part].initial) for copy in system.copies}
-    here: Locals = tuple(table.table_of(copy.part).states.index(named[copy.digit]) for copy in system.copies)
+    named = [(copy, states.get(copy.name, system.parts[copy.part].initial)) for copy in system.copies]
+    here: Locals = tuple(table.table_of(copy.part).states.index(state) for copy, state in named)
     rows = [row for row in table.joint if not events or row.joint.name in events]
     able = {digit for row in rows for digit in _moved(table, here, row.joint.name)}
-    for copy in system.copies:
-        state = parts[copy.digit].states[named[copy.digit]]
-        begun = state.name != system.parts[copy.part].initial and state.kind not in {"final", "error"}
-        if begun and copy.digit not in able:
-            for row in rows:
-                if others := _preventing_copies(table, row, here, copy.digit):
-                    yield WaitsFor(copy.name, row.joint.name, tuple(system.copies[each].name for each in others))
+    for copy, state in named:
+        part = system.parts[copy.part]
+        begun = state != part.initial and part.machine.states[state].kind not in {"final", "error"}
+        for row in rows if begun and copy.digit not in able else ():
+            if others := _preventing_copies(table, row, here, copy.digit):
+                yield WaitsFor(copy.name, row.joint.name, tuple(system.copies[each].name for each in others))
 
 
 def _preventing_copies(table: SystemTable, row: JointRow, here: Locals, digit: int) -> list[int]:
@@ -212,18 +210,13 @@ class Symmetry:
     def orbits(self, asked: Iterable[Condition]) -> Orbits:
         conditions = list(asked)
         kept = [each for each in self.exchanges if all(same(condition, condition, each) for condition in conditions)]
-        chains: dict[tuple[str, tuple[int, ...]], list[list[int]]] = defaultdict(list)
-        for each in kept:
-            those = chains[each.root, each.prefix]
-            if those and those[-1][-1] == each.first:
-                those[-1].append(each.first + 1)
-            else:
-                those.append([each.first, each.first + 1])
-        groups = [
-            (len(prefix), tuple(self._member(root, (*prefix, number)) for number in chain))
-            for (root, prefix), those in chains.items()
-            for chain in those
-        ]
+        groups = []
+        # The numbers of neighbours increase with their places in the list.
+        chains = groupby(enumerate(kept), lambda each: (each[1].root, each[1].prefix, each[1].first - each[0]))
+        for (root, prefix, _), chain in chains:
+            firsts = [each.first for _, each in chain]
+            members = (self._member(root, (*prefix, number)) for number in (*firsts, firsts[-1] + 1))
+            groups.append((len(prefix), tuple(members)))
         return Orbits(tuple(group for _, group in sorted(groups, key=itemgetter(0), reverse=True)))
 
     def _member(self, root: str, index: tuple[int, ...]) -> tuple[int, ...]:
