@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
-from transitions import EventData
 from transitions import Machine as Transitions
 
 from fsm.errors import require_machine
@@ -67,14 +65,12 @@ class Driver:
             states=list(machine.states),
             initial=machine.initial,
             auto_transitions=False,
-            send_event=True,
         )
         table = tabulate(machine)
         for way, (row, state) in zip(table.ways, table.origin, strict=True):
             # If a target were given, transitions would exit and re-enter the same state.
             target = None if way.to == state else table.states[way.to]
-            chosen = partial(_is_chosen_outcome, way.name)
-            self._engine.add_transition(table.rows[row].name, table.states[state], target, conditions=chosen)
+            self._engine.add_transition(f"{table.rows[row].name}/{way.name}", table.states[state], target)
 
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
         """Return the position of a new entity, which is in the state *at* or by default in the initial state.
@@ -82,27 +78,19 @@ class Driver:
         :meth:`Position.take` describes when *leave* and *enter* are called.  Raise ``ValueError`` if a state is
         unknown.
         """
-        if at:
-            self._check_state(at)
-        entering, leaving = self._callbacks_by_state(enter), self._callbacks_by_state(leave)
+        at = at or self.machine.initial
+        entering, leaving = (
+            each if isinstance(each, Mapping) else dict.fromkeys(self.machine.states, each) if each else {}
+            for each in (enter, leave)
+        )
+        for state in (at, *entering, *leaving):
+            if state not in self.machine.states:
+                raise ValueError(f"{self.machine.name} has no state {state!r}; it has {', '.join(self.machine.states)}")
         # Don't add the position to the engine's models: the engine would keep it alive and add methods to it.
-        return Position(self, at or self.machine.initial, enter=entering, leave=leaving)
+        return Position(self, at, enter=entering, leave=leaving)
 
-    def _callbacks_by_state(self, callbacks: Callbacks | None) -> Mapping[str, Callback]:
-        if callbacks is None:
-            return {}
-        if not isinstance(callbacks, Mapping):
-            return dict.fromkeys(self.machine.states, callbacks)
-        for state in callbacks:
-            self._check_state(state)
-        return callbacks
-
-    def _check_state(self, state: str) -> None:
-        if state not in self.machine.states:
-            raise ValueError(f"{self.machine.name} has no state {state!r}; it has {', '.join(self.machine.states)}")
-
-    def fire(self, position: Position, event: str, outcome: str) -> None:
-        self._engine.events[event].trigger(position, outcome=outcome)
+    def fire(self, position: Position, step: str) -> None:
+        self._engine.events[step].trigger(position)
 
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
         return self.machine.step(state, event) or ()
@@ -168,13 +156,9 @@ class Position:
                 self._leave[change.source](change)
             if effect is not None:
                 effect(change)
-            self._driver.fire(self, f"…{event}" if ends else event, taken.name)  # the name of the row in the table
+            self._driver.fire(self, f"{'…' if ends else ''}{event}/{taken.name}")
         finally:
             self._leaving = ""
         if moves and change.target in self._enter:
             self._enter[change.target](change)
         return taken
-
-
-def _is_chosen_outcome(outcome: str, data: EventData) -> bool:
-    return bool(data.kwargs["outcome"] == outcome)

@@ -1,7 +1,4 @@
-"""The graph of a machine: reachable states, shortest paths, and components.
-
-Silent cells add no edges to the graph.
-"""
+"""The graph of a machine, without edges for silent cells: reachable states, shortest paths, and components."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

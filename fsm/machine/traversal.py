@@ -1,7 +1,4 @@
-"""Generic breadth-first search.
-
-To search for a node or an edge, stop the iteration once it is found.
-"""
+"""Generic breadth-first search.  To search for a node or an edge, stop the iteration once it is found."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
@@ -39,9 +36,9 @@ class LimitError(Exception):
 class BreadthFirst(Generic[N, E]):
     """Breadth-first iterator over all edges that can be reached from *starts*.
 
-    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance, ``last``
-    to the last edge of a shortest path, and ``before`` to the node before it.  When an edge is yielded, ``node`` is
-    its source.  Its target is added to the mappings afterwards.
+    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance, and
+    ``last`` all but the starts to the last edge of a shortest path and the node before it.  When an edge is yielded,
+    ``node`` is its source.  Its target is added to the mappings afterwards.
 
     Raise :class:`LimitError` if there are more than *limit* nodes, unless *limit* is 0.  *watch* is called regularly
     with the progress, and can end the search by raising an exception.
@@ -62,15 +59,14 @@ class BreadthFirst(Generic[N, E]):
         watch: Callable[[Explored], None] | None = None,
     ) -> None:
         self.depth: dict[N, int] = dict.fromkeys(starts, 0)
-        self.last: dict[N, E] = {}
-        self.before: dict[N, N] = {}
+        self.last: dict[N, tuple[E, N]] = {}
         self.node: N
         self._following = following
         self._limit = limit
         self._watch = watch
 
     def __iter__(self) -> Iterator[E]:
-        depth, last, before, following = self.depth, self.last, self.before, self._following
+        depth, last, following = self.depth, self.last, self._following
         limit = self._limit or float("inf")
         watch, queue = self._watch, list(depth)
         for done, node in zip(count(), queue, strict=False):  # the list grows during the iteration
@@ -85,8 +81,7 @@ class BreadthFirst(Generic[N, E]):
                     depth[to] = further
                     if len(depth) > limit:
                         raise LimitError(self._limit)
-                    last[to] = edge
-                    before[to] = node
+                    last[to] = edge, node
                     queue.append(to)
 
     def exhausted(self) -> Self:
@@ -100,9 +95,9 @@ class BreadthFirst(Generic[N, E]):
 
     def path_to(self, node: N) -> tuple[E, ...]:
         edges: list[E] = []
-        while node in self.before:
-            edges.append(self.last[node])
-            node = self.before[node]
+        while node in self.last:
+            edge, node = self.last[node]
+            edges.append(edge)
         return tuple(reversed(edges))
 
 
