@@ -22,8 +22,8 @@ _YOUNG: Final = 60.0  # age in seconds below which folders are kept, because the
 _ENOUGH: Final = 1 << 24  # minimum free disk space, in bytes, for caching machine code; the code itself takes much less
 
 
-class ScratchFolder:
-    """A temporary folder that exists until :meth:`close`. It is created in *where* or the system's temporary folder.
+class ScratchFolder(TemporaryDirectory[str]):
+    """A temporary folder in *where* or the system's temporary folder.
 
     The process locks the folder, so that folders of killed processes can be recognized and deleted, but not on Windows.
 
@@ -36,19 +36,12 @@ class ScratchFolder:
     def __init__(self, where: str | None = None) -> None:
         if hasattr(os, "geteuid"):
             sweep(where or gettempdir())
-        self._folder = TemporaryDirectory(prefix=_PREFIX, dir=where, ignore_cleanup_errors=True)
-        self.name = self._folder.name
+        super().__init__(prefix=_PREFIX, dir=where, ignore_cleanup_errors=True)
         self._lock = _lock_folder(self.name, os.O_RDONLY)
 
-    def __enter__(self) -> str:
-        return self.name
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
+    def cleanup(self) -> None:
         """Delete the folder and its contents. Further calls have no effect."""
-        self._folder.cleanup()
+        super().cleanup()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

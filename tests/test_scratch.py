@@ -74,7 +74,7 @@ def test_what_is_not_ours_stays(place: Path) -> None:
     (place / "container-fsm-scratch-abcdefg2").symlink_to("fsm-12345678")
     before = {*place.iterdir()}
 
-    ScratchFolder().close()
+    ScratchFolder().cleanup()
 
     assert before == {*place.iterdir()}
 
@@ -84,8 +84,8 @@ def test_it_is_closed_once_and_leaves_no_file_open() -> None:
     folder = ScratchFolder()
     (Path(folder.name) / "full").touch()
 
-    folder.close()
-    folder.close()
+    folder.cleanup()
+    folder.cleanup()
 
     assert opened == len([*Path("/proc/self/fd").iterdir()])
     assert not Path(folder.name).exists()

@@ -65,7 +65,7 @@ def home() -> Path:
 
 def _unpack_folder(source: Traversable) -> Path:
     scratch = ScratchFolder()
-    atexit.register(scratch.close)
+    atexit.register(scratch.cleanup)
     # Before Python 3.12, importlib.resources.as_file does not copy folders.
     folders = [(source, Path(scratch.name))]
     for folder, target in folders:

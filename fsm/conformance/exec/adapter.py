@@ -135,13 +135,13 @@ class Talk:
         try:
             self._start_process()
         except BaseException:
-            self._folder.close()
+            self._folder.cleanup()
             raise
 
     def reset(self) -> None:
         """Reset the child. If it is not running, start it in a new folder first."""
         if self._process is None and self._broken != _CLOSED:
-            self._folder.close()
+            self._folder.cleanup()
             self._folder = ScratchFolder()
             self._start_process()
         self.ask(ChildRequest(reset=True))
@@ -251,7 +251,7 @@ class Talk:
             process, self._process, self.shows, self._broken = self._process, None, None, _CLOSED
             if process is not None:
                 process.end(gently=True)
-            self._folder.close()
+            self._folder.cleanup()
 
     def _start_process(self) -> None:
         self._number = 0

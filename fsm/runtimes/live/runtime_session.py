@@ -327,7 +327,7 @@ class RuntimeSession:
                 _remove_labelled(client, lambda label: label == self._label or _run_has_ended(label))
         finally:
             atexit.unregister(self.close)
-            self._scratch.close()
+            self._scratch.cleanup()
 
     def _usual_image(self, client: CriClient) -> str:
         known = next((name for name in _images(client) if "busybox" in name), "")
