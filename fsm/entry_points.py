@@ -86,11 +86,7 @@ class PluginWarning(UserWarning):
 
 
 def loaded(target: str) -> Any:  # noqa: ANN401  (each group has its own kind of object)
-    """Import the object at *target*, which has the form ``MODULE:ATTRIBUTE``.
-
-    >>> loaded("operator:attrgetter").__name__
-    'attrgetter'
-    """
+    """Import the object at *target*, which has the form ``MODULE:ATTRIBUTE``."""
     module, _, attribute = target.partition(":")
     try:
         return attrgetter(attribute)(import_module(module))

@@ -83,8 +83,6 @@ class SUT(Protocol):
 
 @runtime_checkable
 class Emitting(Protocol):
-    """A SUT whose outputs can be observed."""
-
     def outputs(self) -> Sequence[str] | None:
         """Return the outputs since the last call, or ``None`` if they are unknown. Called after :meth:`SUT.shows`."""
 
@@ -99,8 +97,6 @@ class Detailed(Protocol):
 
 @runtime_checkable
 class Arranging(Protocol):
-    """A SUT that can be made to produce a given outcome."""
-
     def arrange(self, event: str, outcome: str) -> bool:
         """Ensure that the next event has the given outcome. Return whether this is possible.
 
@@ -154,10 +150,8 @@ class Overlapping(Protocol):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A SUT that exposes its record, which is the data that it keeps in addition to its state."""
-
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
-        """Return a copy of the record. Omit everything that does not have to survive a restart."""
+        """Return a copy of the data that the SUT keeps in addition to its state, and that must survive a restart."""
 
 
 @runtime_checkable

@@ -164,11 +164,6 @@ class Key(NamedTuple):
 
 
 def key(seen: Observation) -> Key:
-    """Return the fields of an observation that affect legality.
-
-    >>> key(Observation(entity="c1", event="stop", reply="ok")) == Key(event="stop", reply="ok")
-    True
-    """
     return Key(seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
 
 

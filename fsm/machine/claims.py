@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Generic, TypeAlias, TypeGuard, TypeVar, assert_never
 
-from fsm.machine import Clause, Level, Machine
+from fsm.machine import Clause, Machine
 from fsm.machine.conditions import In, Sequence, WrittenCondition
 from fsm.machine.fields import Requirement
 from fsm.machine.product.system import System
@@ -151,15 +151,10 @@ class KnownFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Property:
-    """A named claim.  It must detect the mutants in ``catches``.  ``fails`` maps profiles to known failures."""
+class Property(Clause):
+    """A clause with a claim.  It must detect the mutants in ``catches``.  ``fails`` maps profiles to known failures."""
 
-    name: str
-    says: str
-    level: Level
-    source: str
     claim: Claim
-    link: str = ""
     catches: tuple[str, ...] = ()
     fails: Mapping[str, KnownFailure] = field(default_factory=dict)
     line: int = 0

@@ -264,12 +264,6 @@ def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None
     """Extend *table* to configurations with up to *overlap* calls of each event in progress, if any call takes time.
 
     *like* may be the extension of a table with the same states and rows, whose configurations get the same numbers.
-
-    >>> from fsm.language.library import load
-    >>> from fsm.machine.table import tabulate
-    >>> table = in_progress(tabulate(load("examples/models/washer.toml")))
-    >>> len(closed(table).states) > len(table.machine.states)
-    True
     """
     if not table.end or isinstance(table, InProgress):
         return table

@@ -24,7 +24,10 @@ from fsm.language.library import load
 from fsm.linearizability import linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import fits
+from fsm.machine.calls import ASKED, Rules
+from fsm.machine.calls.configuration import Configuration, Covering, Pending
 from fsm.machine.simulation import simulate
+from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
 from fsm.mutation import mutants
 from fsm.sut import Response, Stimulus
@@ -346,3 +349,17 @@ def test_what_judges_of_tests_once_disagreed_on(test: str, legal: bool) -> None:
         )
 
     assert {name: judges.KIT[name](machine_of(LAMP))(steps) for name in EXACT} == dict.fromkeys(EXACT, legal)
+
+
+def test_a_call_that_has_not_taken_effect_covers_one_that_failed_without_effect() -> None:
+    rules = Rules(tabulate(load("examples/models/washer.toml")))
+    states, row = rules.table.states, rules.table.row["start"]
+    idle, filling = states.index("idle"), states.index("filling")
+    failed = next(way for way in rules.table.step(filling, row + 1) or () if way.name == "failed")
+    asked = frozenset({Configuration(idle, (Pending(row, ASKED, 1 << idle),))})
+    ended = frozenset({Configuration(idle, (Pending(row, failed.index, 1 << idle),))})
+
+    covering = Covering(rules)
+
+    assert covering.within(ended, asked)
+    assert not covering.within(asked, ended)

@@ -134,20 +134,7 @@ class _Open(NamedTuple):
 
 
 class Covering:
-    """Decides whether one configuration covers another, so that the other need not be explored.
-
-    >>> from fsm.language.library import load
-    >>> from fsm.machine.table import tabulate
-    >>> rules = Rules(tabulate(load("examples/models/washer.toml")))
-    >>> idle, row = rules.table.states.index("idle"), rules.table.row["start"]
-    >>> filling = rules.table.states.index("filling")
-    >>> failed = next(way for way in rules.table.step(filling, row + 1) if way.name == "failed")
-    >>> asked = Configuration(idle, (Pending(row, ASKED, 1 << idle),))
-    >>> ended = Configuration(idle, (Pending(row, failed.index, 1 << idle),))
-    >>> covering = Covering(rules)
-    >>> covering.within(frozenset({ended}), frozenset({asked})), covering.within(frozenset({asked}), frozenset({ended}))
-    (True, False)
-    """
+    """Decides whether one configuration covers another, so that the other need not be explored."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules

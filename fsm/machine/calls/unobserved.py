@@ -2,9 +2,8 @@
 
 Overlapping calls are tried in every order that is consistent with real time (linearizability; Herlihy and Wing,
 1990).  Two optimisations reduce the number of configurations for eight threads on one entity from millions to
-hundreds.  First, most outcomes do not change the state.  A call therefore records the set of states that the entity
-has been in since the request, and only outcomes that move the entity are tried separately.  Second, covered
-configurations are dropped.
+hundreds: a call records the states of the entity since its request, so that only outcomes that move the entity are
+tried separately, and covered configurations are dropped.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

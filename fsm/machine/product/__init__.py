@@ -59,12 +59,6 @@ class SystemTable:
     """A system as a table, only with the copies in *cone*, and the events that move them or are in *mentioned*.
 
     *tables* may provide tables of the parts.  If *orbits* is given, states are replaced by their representatives.
-
-    >>> from fsm.language.library import load_system
-    >>> from fsm.machine.graph import explore
-    >>> table = SystemTable(load_system("examples/models/systems/house.toml"), cone=frozenset({0}))
-    >>> len(explore(table).depth) > 1
-    True
     """
 
     def __init__(
