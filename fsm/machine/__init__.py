@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias, TypeVar, assert_never
 
 from fsm.errors import InputError
 from fsm.machine.fields import Exemption, FieldKind, Requirement
-from fsm.machine.versions import Bounded, conflict, has, meant, parted, within
+from fsm.machine.versions import conflict, has, meant, parted, within
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
 StateKind: TypeAlias = Literal["initial", "active", "final", "error", "pending"]
@@ -172,7 +172,7 @@ UNNAMED: Final = frozenset({"done", "ignored", "refused"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Override(Bounded):
+class Override:
     """Cells that a profile replaces or, if there is a ``deviation``, the outcomes that it adds to cells."""
 
     name: str
@@ -181,6 +181,8 @@ class Override(Bounded):
     ends: Mapping[str, Moves]
     about: str
     deviation: Deviation | None
+    since: str = ""
+    until: str = ""
     line: int = 0
 
     def applied(self, event: Event) -> Event:
@@ -213,7 +215,7 @@ def of_profile(each: D, profile: str) -> D:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile(Bounded):
+class Profile:
     """The differences between a real implementation and the machine."""
 
     name: str
@@ -221,6 +223,8 @@ class Profile(Bounded):
     overrides: tuple[Override, ...]
     exemptions: tuple[Exemption, ...] = ()
     extends: str = ""
+    since: str = ""
+    until: str = ""
 
     def of(self, name: str) -> Profile:
         """Restrict this profile to the overrides and exemptions that apply to *name*, which may include a version."""

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from fsm.machine.versions import Bounded
-
 if TYPE_CHECKING:
     from fsm.machine import Clause, Deviation
 
@@ -108,11 +106,13 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exemption(Bounded):
+class Exemption:
     """A profile's permission to break a clause about fields if each field in ``when`` has one of its values."""
 
     deviation: Deviation
     when: Values
+    since: str = ""
+    until: str = ""
 
     def explains(self, clause: Clause, seen: Mapping[str, FieldValue]) -> bool:
         return clause == self.deviation.clause and all(_has_value(seen, name, of) for name, of in self.when.items())

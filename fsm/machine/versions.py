@@ -6,20 +6,20 @@ release branch is identified by the first two numbers of a version.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from fsm.errors import Problem, nearest
 
 PATCH: Final = 3  # number of components in a full version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded:
+class Bounded(Protocol):
     """What applies to versions from ``since`` (inclusive) to ``until`` (exclusive)."""
 
-    since: str = ""
-    until: str = ""
+    @property
+    def since(self) -> str: ...
+    @property
+    def until(self) -> str: ...
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ with ``every`` becomes one step for each copy.  Each condition is bound to the c
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,7 +26,7 @@ from fsm.language.vocabularies import (
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition
 from fsm.machine.product.system import Copy, JointEvent, JointWay, Part, PartStep, System, Variant
-from fsm.machine.versions import Bounded, meant
+from fsm.machine.versions import meant
 
 _STEP: Final = re.compile(
     r"(?P<reset>reset\s+)?(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+)"
@@ -36,14 +36,9 @@ _STEP: Final = re.compile(
 
 def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, WrittenJoint]:
     joints, changes = file.written.event, dict[str, WrittenChange]()
-    for own in _variants(file, profile):
+    for own in meant(profile, file.written.profile).values():
         changes |= file.written.profile[own].event
     return {name: _apply_change(each, changes[name]) if name in changes else each for name, each in joints.items()}
-
-
-def _variants(file: File[WrittenSystem], profile: str | None) -> Iterable[str]:
-    bounds = {name: Bounded(since=each.since, until=each.until) for name, each in file.written.profile.items()}
-    return meant(profile, bounds).values()
 
 
 def _apply_change(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
@@ -62,7 +57,7 @@ def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest
 
     The path is in the section of *profile* if the profile changes this place.
     """
-    for variant in _variants(file, profile):
+    for variant in meant(profile, file.written.profile).values():
         own = ("profile", variant, "event", name, *rest)
         if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
             return own

@@ -18,7 +18,7 @@ from fsm.errors import InputError
 from fsm.machine import Clause, Kind, Machine
 from fsm.machine.conditions import Condition
 from fsm.machine.table import Done, Table, Way
-from fsm.machine.versions import Bounded, conflict, meant
+from fsm.machine.versions import conflict, meant
 
 BEGINNING: Final = "the beginning"  # name of the system state in which every copy is in its initial state
 
@@ -107,12 +107,14 @@ class JointEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant(Bounded):
+class Variant:
     """A profile of a system, with the joint ``events`` that it changes."""
 
     name: str
     about: str
     events: Mapping[str, JointEvent]
+    since: str = ""
+    until: str = ""
     line: int = 0
 
 
