@@ -114,10 +114,7 @@ class StepCache:
         if isinstance(table := self.table, InProgress):
             blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
-        if not isinstance(table, SystemTable) or not (blocks := table.blocks):
-            return False, False
-        passed = {digit: table.passed(digit, self.locals_of(digit)) for digit, those in blocks.items() if those}
-        ends = {ends for digit in passed for local, ends in blocks[digit] if local in passed[digit]}
+        ends = table.left_out(self.locals_of) if isinstance(table, SystemTable) else set()
         return False in ends, True in ends  # a call that has begun may always begin its next stage
 
     @cached_property

@@ -92,18 +92,16 @@ class TimeLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """An observation that no behaviour of the machine explains.
+    """An observation that no behaviour of the machine explains, with the weakest ``clause`` that it may break.
 
-    ``illegal`` is the illegal part of the observation: the reply, the event, the state that was shown or that a call
-    met, or the outputs joined by spaces.  ``before`` lists the states that were possible just before the observation,
-    and ``permitted`` lists the legal alternatives in each of these states.  ``clause`` is the weakest clause that may
-    have been broken.  ``resembles`` lists known deviations of other profiles that would allow the observation.  In a
-    history of concurrent operations, ``stretch`` is the part that cannot be put in a legal order.
+    ``illegal`` is the reply, the event, the state that was shown or that a call met, or the outputs joined by spaces.
+    ``permitted`` lists the legal alternatives in each state that was possible ``before`` the observation.
+    ``resembles`` lists deviations of other profiles that would allow it.  In a history of concurrent operations,
+    ``stretch`` is the part that cannot be put in a legal order.
 
-    If a property is broken, ``clause`` is the property, ``illegal`` is the sequence that breaks it, and ``lines`` are
-    the lines of that sequence.  The last of these is the line of the observation.  If fields are wrong, ``illegal``
-    names them and ``found`` contains their values.  If a time limit is exceeded, the state ``illegal`` should have
-    been left within ``limit``, counted from the first line in ``lines``.
+    If ``clause`` is a property, ``illegal`` is the sequence that breaks it, and ``lines`` are its lines, of which the
+    last is that of the observation.  If fields are wrong, ``illegal`` names them and ``found`` contains their values.
+    If a time limit is exceeded, the state ``illegal`` should have been left within ``limit`` of the first of ``lines``.
     """
 
     machine: str

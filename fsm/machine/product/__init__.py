@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace as changed
@@ -163,18 +162,21 @@ class SystemTable:
         locals_ = self._locals[state]
         return all(table.idle(locals_[digit]) for digit, table in self.timed.items())
 
-    @cached_property
-    def blocks(self) -> dict[int, set[tuple[int, bool]]]:
-        """The local states of each copy in which the table leaves out steps, and whether these are ends of calls."""
-        found: dict[int, set[tuple[int, bool]]] = {}
-        for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
-            if move.at in self.timed:
-                blocked = {(local, move.step.ends) for local in range(move.states) if move.blocked(local)}
-                found[move.at] = found.get(move.at, set()) | blocked
+    def left_out(self, locals_of: Callable[[int], Collection[int]]) -> set[bool]:
+        """Return whether the steps that the table leaves out are ends of calls: none, some or all of them.
+
+        *locals_of* returns the states of a copy in which events begin.
+        """
+        moves = {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values()
+        found: set[bool] = set()
+        for digit in self.timed:
+            own = [(move, local) for move in moves if move.at == digit for local in range(move.states)]
+            blocked = [(local, move.step.ends) for move, local in own if move.blocked(local)]
+            passed = self._states_during_events(digit, locals_of(digit)) if blocked else ()
+            found |= {ends for local, ends in blocked if local in passed}
         return found
 
-    def passed(self, digit: int, locals_: Collection[int]) -> set[int]:
-        """Return the states that a copy may be in during an event that begins in one of *locals_*."""
+    def _states_during_events(self, digit: int, locals_: Collection[int]) -> set[int]:
         found = set(locals_)
         for path in (path for row in self.joint for path in row.paths):
             here = set(locals_)

@@ -3,10 +3,9 @@
 The abstraction is a system of fixed size.  It keeps one copy, and the other copies form a *crowd*, of which only the
 occupied states are known.  This is a counter abstraction whose counters have only the values none and some (Pnueli,
 Xu and Zuck, *Liveness with (0, 1, ∞)-counter abstraction*, 2002).  Conditions only require that every copy, or some
-copy, is in a state, so they mean the same for the crowd as for its members.  When a member moves, its old state may
-or may not remain occupied.  Every step of a system with two or more copies is therefore also a step of the
-abstraction, with the same outputs and reply.  Anything that is impossible in the abstraction is impossible in every
-such system.  The converse does not hold.
+copy, is in a state, so they mean the same for the crowd.  When a member moves, its old state may remain occupied or
+not.  Every step of a system with two or more copies is therefore a step of the abstraction, with the same outputs and
+reply, and what is impossible in the abstraction is impossible in every such system.  The converse does not hold.
 
 The abstraction checks that all further copies behave in the same way.  The system with three copies must do the same
 as the system with two, it must treat the third copy like the second, and the order of these two must not matter.
