@@ -126,17 +126,12 @@ class Dynamics(Unobserved):
         return seen.phase in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
     def _after_reply(self, before: Configurations, row: int, seen: Key) -> Remainder:
-        kept: set[Configuration] = set()
-        cells: set[frozenset[tuple[int, int]]] = set()
-        unspecified = True
         known: dict[tuple[Pending, int, bool], Fit | None] = {}
-        for each in before:
-            for fit, left in self.ended(each, row, seen, known):
-                kept.add(left)
-                cells.add(fit.cells)
-                unspecified = unspecified and fit.unspecified
+        found = [ended for each in before for ended in self.ended(each, row, seen, known)]
+        cells = {fit.cells for fit, _ in found}
         certain = frozenset.intersection(*cells) if cells and seen.reply else frozenset()
-        return Remainder(configurations=frozenset(kept), cells=certain, unspecified=unspecified and bool(kept))
+        unspecified = bool(found) and all(fit.unspecified for fit, _ in found)
+        return Remainder(configurations=frozenset(left for _, left in found), cells=certain, unspecified=unspecified)
 
     def ended(
         self, here: Configuration, row: int, seen: Key, known: dict[tuple[Pending, int, bool], Fit | None]

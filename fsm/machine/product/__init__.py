@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec.structs import replace as changed
 
 from fsm.machine import Event
-from fsm.machine.conditions import All, At, Atom, Condition, atoms, predicate
+from fsm.machine.conditions import At, Atom, Condition, atoms, predicate
 from fsm.machine.product.system import JointEvent, JointMove, JointWay, Locals, System, Test
 from fsm.machine.table import Done, InProgress, Row, Table, Way, closed, in_progress, tabulate
 from fsm.machine.traversal import Numbering
@@ -234,7 +234,8 @@ class SystemTable:
         return JointPath(way=way, when=self._test(way.when), moves=moves, reply=(way.reply or ("ok",)) if call else ())
 
     def _test(self, condition: Condition | None) -> Test:
-        return predicate(self.tested(condition) or All(of=()), self._part_test)
+        condition = self.tested(condition)
+        return _always if condition is None else predicate(condition, self._part_test)
 
     def tested(self, condition: Condition | None) -> Condition | None:
         return condition if condition is not None and read(condition) <= self.cone else None
@@ -260,6 +261,10 @@ class SystemTable:
                 emits = tuple(output for each in done for output in each.emits)
                 way = Way(index=-1, name=path.way.name, to=-1, reply=failed or path.reply, emits=emits, done=done)
                 yield tuple(here[digit] for digit in event.digits), way
+
+
+def _always(_here: Locals) -> bool:
+    return True
 
 
 def _enabled_paths(row: JointRow, here: Locals) -> list[JointPath]:

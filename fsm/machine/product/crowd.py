@@ -94,10 +94,7 @@ class Crowd:
         self.system = self._make_system(system)
 
     def condition(self, condition: Condition) -> Condition:
-        """Translate *condition* for the abstract system.
-
-        Raise :class:`NoCrowdError` if the condition distinguishes members of the crowd.
-        """
+        """Translate *condition*.  Raise :class:`NoCrowdError` if it distinguishes members of the crowd."""
         if not same(condition, condition, self._exchange):
             raise NoCrowdError(f"the property distinguishes copies of '{self._part.name}' other than the first")
         return self._translate(condition, None)

@@ -32,7 +32,6 @@ class Influence:
     def __init__(self, system: System, tables: Mapping[str, Table] | None = None) -> None:
         self._system = system
         self.tables = tables or tables_of(system)
-        self._read = cache(read)
         self._cones = cache(self._cone)
         self._may_stop = cache(self._find_stops)
 
@@ -57,7 +56,7 @@ class Influence:
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not mentioned:
             return set()
-        needed = set(self._read(joint.when) | self._read(way.when))
+        needed = set(read(joint.when) | read(way.when))
         last = len(way.steps) if mentioned else max(inside)
         for number, step in enumerate(way.steps):
             disabled, fails = self._may_stop(step.copy.part, step.event, step.outcomes, step.ends)
@@ -65,7 +64,7 @@ class Influence:
             if blocks:
                 needed.add(step.copy.digit)
             if blocks or step.copy.digit in found:
-                needed |= self._read(step.when)
+                needed |= read(step.when)
         return needed
 
     def _find_stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Final, TypeAlias
 
 from msgspec import structs
@@ -233,7 +233,7 @@ class JointMove:
         self.when = test(step.when)
         self.heard = test(part.heard)
         self.options = cache(self._options)
-        self.blocked = cache(partial(self._options, blocked=True))
+        self.blocked = cache(self._blocked_options)
         self.emitted = cache(self._all_outputs)
         self.states = len(table.states)
         self._ends = call and not step.goes_on
@@ -257,6 +257,9 @@ class JointMove:
             ways = (self._table.blocked if blocked else self._table.step)(local, self._row) or ()
         possible = offered(ways, self.step.outcomes, self.part.without)
         return tuple(option for way in possible for option in self._options_of_way(local, way))
+
+    def _blocked_options(self, local: int) -> tuple[_Option, ...]:
+        return self._options(local, blocked=True)
 
     def _options_of_way(self, local: int, way: Way) -> Iterator[_Option]:
         states, copy = self._table.states, self.step.copy
