@@ -83,7 +83,7 @@ def _check_none(
     found = [_run_through(sequence, until, stepping, limit) for sequence in sequences]
     total = _total_counts(counts for _, counts in found)
     best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
-    return (_proved_or_vacuous(stepping, limit, needed) if best is None else Refuted(evidence=best)), total
+    return (proved_or_vacuous(stepping, limit, needed) if best is None else Refuted(evidence=best)), total
 
 
 def sequences_of(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], WrittenCondition | None]:
@@ -255,7 +255,7 @@ def _without_negations(condition: Condition) -> Condition:
     return All(of=asked) if asked else condition
 
 
-def _proved_or_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenCondition]) -> Conclusion:
+def proved_or_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenCondition]) -> Conclusion:
     unmet = next((part.text for part in needed if not met(part.means, stepping, limit)), None)
     return Proved() if unmet is None else Vacuous(unmet=unmet)
 

@@ -1,10 +1,8 @@
 """The graph of the packed reachable states of a system, which is explored on demand."""
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 from typing import Final, TypeVar
 
 import numpy as np
@@ -28,7 +26,6 @@ from fsm.checker.packed.exploration import (
     encode_orbits,
     explore,
     initial_progress,
-    parent,
     rehash,
     unfolded_counts,
 )
@@ -86,7 +83,6 @@ class PackedGraph:
         self._most_kept = most_kept
         self._kept = 0
         self._over = False
-        self._passed: list[tuple[int, int]] = []
         self._degrees: list[NDArray[np.uint32]] = []
         """The number of steps of each state, recorded only if the states are representatives."""
 
@@ -152,10 +148,9 @@ class PackedGraph:
 
     def further(self) -> bool:
         while not self._over:
-            before = self.progress.copy()
+            before = int(self.progress[EXPANDED])
             answer = explore(self._expansion, self._visited, self.window, self.progress, self._ahead, self.vector.shape)
-            if self.progress[EXPANDED] > before[EXPANDED]:
-                self._passed.append((int(before[MET]), int(before[EXPANDED])))
+            if self.progress[EXPANDED] > before:
                 if self.table.orbits:
                     count = int(self.progress[UNTIL] - self.progress[RECENT])
                     self._degrees.append(np.diff(self.window.first[: count + 1]))
@@ -165,18 +160,10 @@ class PackedGraph:
             elif answer == exploration.NO_ROOM:
                 self._enlarge_states()
             self._over = answer == exploration.DONE
-            if self.progress[EXPANDED] > before[EXPANDED]:
+            if self.progress[EXPANDED] > before:
                 self._label()
                 break
         return not self._over
-
-    def path(self, state: int) -> list[int]:
-        found = [state]
-        while state:
-            _, first = self._passed[bisect_right(self._passed, state, key=itemgetter(0)) - 1]
-            state = int(parent(self._expansion, self._visited, first, state, self.vector.shape))
-            found.append(state)
-        return found[::-1]
 
     def _keep(self) -> None:
         state, until = int(self.progress[RECENT]), int(self.progress[UNTIL])

@@ -19,14 +19,11 @@ from fsm.checker.packed.programs import Tests, array, first_test
 from fsm.checker.packed.walk import (
     BUSY_BIT,
     NEVER,
-    SEQUENCE,
-    TWICE,
     Automaton,
     Facts,
     Nodes,
     PackedProduct,
     mark,
-    scan,
     walk,
 )
 from fsm.compiled import Number
@@ -115,7 +112,8 @@ class ConditionTests:
         if event and (busy := states.busy()) != REJECTED:
             self._at[0] = np.concatenate([self._at[0], array([(busy, BUSY_BIT)], 2)])
         moves = event or any(isinstance(each, StateChanges) for condition in conditions for each in atoms(condition))
-        self._bare = np.zeros(1 if moves and graph.table.takes_time else 0, np.uint64)
+        self._needs_bare = bool(moves and graph.table.takes_time)
+        self._bare = np.zeros(0, np.uint64)
         program = graph.program._replace(tests=array(states.rows, 6), members=np.array(states.members, np.int64))
         self._program = program.flat()
         self._marked = [np.zeros(0, np.uint32) for _ in range(2)]
@@ -137,9 +135,8 @@ class ConditionTests:
             if graph.met > len(self._marked[each]):
                 self._marked[each].resize(3 * graph.met // 2, refcheck=False)
             mark(self._program, graph.states, graph.vector.width, tests, self._done, graph.met, self._marked[each])
-        if len(self._bare):
+        if self._needs_bare:
             self._bare = np.append(self._bare, graph.vector.bare(graph.states[self._done * graph.vector.width :]))
-            self._bare[0] = graph.vector.width
         self._done = graph.met
         if known.count > len(self._instants):
             self._instants = self._instant_facts()
@@ -191,8 +188,7 @@ class PackedSearch:
         self.progress = initial_progress()
         self._tests = tests
         self.facts = tests.facts()
-        self.nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
-        self.nodes.seen[start] = True
+        self.nodes = Nodes(np.full(size, start, np.uint32), np.zeros(size, np.uint32), np.arange(size) == start)
         self._grow()
 
     def _part(self, limit: int) -> Number:
@@ -200,14 +196,10 @@ class PackedSearch:
         return walk(self.graph.known_graph, product, self.graph.vector.shape, CHUNK, limit)
 
     def _grow(self) -> None:
-        met, size = int(self.progress[MET]), self.graph.met * self.size
-        nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
-        for old, new, known in zip(self.nodes, nodes, (met, met, len(self.nodes.seen)), strict=True):
-            new[:known] = old[:known]
-        self.nodes = nodes
-
-    def _explore(self, limit: Limit) -> None:
-        self.graph.expand(lambda: limit.watch(covered(self.progress)))
+        size = self.graph.met * self.size
+        if size > len(self.nodes.seen):
+            for array in self.nodes:
+                array.resize(5 * size // 4, refcheck=False)
 
     def succeeds(self, limit: Limit) -> bool:
         while True:
@@ -218,7 +210,7 @@ class PackedSearch:
                 case walks.TOO_MANY:
                     raise LimitError(limit.states)
                 case walks.UNKNOWN:
-                    self._explore(limit)
+                    self.graph.further()
                     self.facts = self._tests.facts()
                     self._grow()
                 case exploration.DONE:
@@ -247,21 +239,6 @@ class PackedSearch:
             yield self.graph.locals(state), held
 
 
-class PackedScan(PackedSearch):
-    def _part(self, limit: int) -> Number:
-        product = self.facts, self.automaton, self.progress
-        return scan(self.graph.known_graph, *product, self.graph.vector.shape, CHUNK, limit)
-
-    def _grow(self) -> None:
-        pass
-
-    def _explore(self, limit: Limit) -> None:  # noqa: ARG002  (the part is small)
-        self.graph.further()
-
-    def _path(self) -> Iterator[PackedNode]:
-        return ((self.graph.locals(state), 0) for state in self.graph.path(int(self.progress[EXPANDED])))
-
-
 def through(
     graph: PackedGraph,
     successors: Successors,
@@ -275,9 +252,8 @@ def through(
     """
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
     first = np.array(tests.first[: len(conditions)], np.int64)
-    automaton = Automaton(SEQUENCE, tests.tests, first, until=tests.first[-1] if until else NEVER)
-    kind = PackedScan if len(conditions) == 1 else PackedSearch
-    return kind(graph, tests, automaton, len(conditions), start)
+    automaton = Automaton(tests.tests, first, until=tests.first[-1] if until else NEVER)
+    return PackedSearch(graph, tests, automaton, len(conditions), start)
 
 
 def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
@@ -286,5 +262,5 @@ def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: 
     The first call must succeed and make *once* hold, and the second call must follow it directly.
     """
     tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
-    automaton = Automaton(TWICE, tests.tests, np.zeros(0, np.int64), until=tests.first[0])
+    automaton = Automaton(tests.tests, np.zeros(0, np.int64), until=tests.first[0])
     return PackedSearch(graph, tests, automaton, 2, 0)
