@@ -265,7 +265,7 @@ def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
     if (folded := stepping.folded([condition])) is not None:
         return met(condition, folded, limit)
     if (instants := first_instants(stepping, condition)) is not None:
-        return instants.bits(condition) > 0
+        return instants.number(condition) is not None
     steps = stepping.steps([condition])
     test = holds(condition, stepping.table)
     if test(steps.beginning):
