@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
-from fsm.checker.equivalence.moments import Observer, Play, play, refine, trace, weak_steps
+from fsm.checker.equivalence.moments import Observer, Signature, partitions, play, trace, weak_steps
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls import Rules
 from fsm.machine.evidence import (
@@ -51,23 +51,28 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
     if not pair.explore(limit):
         return Unknown(why=f"the machines have more than {limit:,} moments")
     weak = weak_steps(pair.hidden, pair.seen)
-    partition = refine(weak)
-    if not partition.separated(*_START):
+    *_, block = rounds = list(partitions(weak))
+    if block[0] == block[1]:
         return Equivalent()
     every_trace = True
     try:
-        found = trace(weak, partition, _START, limit)
+        found = trace(weak, block, _START, limit)
     except LimitError:
         found, every_trace = None, False
     if found is None:
-        return _branching(pair, play(weak, partition, _START), every_trace=every_trace)
+        return _branching(pair, list(play(weak, rounds, _START)), every_trace=every_trace)
     return _distinguished(pair, [each for label in found if (each := pair.labels.listed[label]) is not None])
 
 
 def bisimilar(first: Table, second: Table) -> bool:
     pair = _Pair(_observers(first, second))
     pair.explore()
-    return not refine(weak_steps(pair.hidden, pair.seen)).separated(*_START)
+    return _equivalent(weak_steps(pair.hidden, pair.seen), _START)
+
+
+def _equivalent(weak: Sequence[Signature], nodes: tuple[int, int]) -> bool:
+    one, two = nodes
+    return all(block[one] == block[two] for block in partitions(weak))
 
 
 class _Pair:
@@ -100,17 +105,18 @@ class _Pair:
         return self.observers[side].state(moment)
 
 
-def _branching(pair: _Pair, found: Play, *, every_trace: bool) -> Branching:
-    option = pair.labels.listed[found.option]
+def _branching(pair: _Pair, rounds: Sequence[tuple[int, int, tuple[int, int]]], *, every_trace: bool) -> Branching:
+    *answered, (owner, last, _) = rounds
+    option = pair.labels.listed[last]
     assert option is not None  # noqa: S101  (doing nothing is always answered)
     first, second = (pair.state(number) for number in _START)
     return Branching(
         start=(first, second),
         rounds=tuple(
             Round(seen=pair.labels.listed[label], first=pair.state(one), second=pair.state(two))
-            for label, one, two in found.rounds
+            for _, label, (one, two) in answered
         ),
-        owner=Side(found.owner),
+        owner=Side(owner),
         option=option,
         every_trace=every_trace,
     )
@@ -233,7 +239,7 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
     hidden: list[list[int]] = []
     seen: list[list[tuple[int, int]]] = []
     labels = Numbering[tuple[object, ...] | None]([None])
-    starts = []
+    starts: list[int] = []
     codes = _codes(first) | _codes(second)
     for graph in (first, second):
         table = graph.table
@@ -252,7 +258,7 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
             replies = {*step.way.reply, *(codes if ANY_ERROR in step.way.reply else ())}
             for reply in replies or {""}:
                 seen[source].append((labels[name, reply, step.way.emits], target))
-    return not refine(weak_steps(hidden, seen)).separated(*starts)
+    return _equivalent(weak_steps(hidden, seen), (starts[0], starts[1]))
 
 
 def _codes(graph: Graph[SystemTable]) -> set[str]:
