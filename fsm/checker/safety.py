@@ -190,9 +190,7 @@ def packed_search(
         return None
     conditions, resets = [each.means for each in sequence], until.means if until else None
     engine = import_module("fsm.checker.packed.sequences")
-    if not engine.supported(stepping.packed, [*conditions, *([resets] if resets else [])]):
-        return None
-    found: PackedSearch = engine.through(stepping.packed, successors, conditions, resets, start)
+    found: PackedSearch | None = engine.through(stepping.packed, successors, conditions, resets, start)
     return found
 
 
@@ -317,11 +315,13 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tu
 def _search_call_pairs(
     claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts, bool]:
-    packed, once = stepping.packed, [claim.once.means] if claim.once else []
-    if packed is None or not (engine := import_module("fsm.checker.packed.sequences")).supported(packed, once):
+    quick: PackedSearch | None = None
+    if stepping.packed is not None:
+        engine, once = import_module("fsm.checker.packed.sequences"), claim.once.means if claim.once else None
+        quick = engine.calling_twice(stepping.packed, automaton.steps, claim.event, once)
+    if quick is None:
         found: SearchResult[CallPair] = search(automaton.start, automaton.following, limit=limit)
         return found.path, found.counts, any(node.calls for node in found.nodes)
-    quick: PackedSearch = engine.calling_twice(packed, automaton.steps, claim.event, once[0] if once else None)
     if (nodes := quick.run(limit)) is None:
         return None, quick.counts(), quick.met(1)
     places = [(system_table(stepping.table).number(locals_), calls) for locals_, calls in nodes]

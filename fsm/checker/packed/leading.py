@@ -11,7 +11,7 @@ from fsm.checker.instants import Successors
 from fsm.checker.packed.expansion import REJECTED, Width
 from fsm.checker.packed.exploration import MET, KnownGraph
 from fsm.checker.packed.packed_graph import PackedGraph, covered
-from fsm.checker.packed.sequences import CHUNK, PackedSearch, supported, through
+from fsm.checker.packed.sequences import CHUNK, PackedSearch, through
 from fsm.checker.packed.walk import Automaton, Facts, advanced, facts_at_all_instants, steps_of
 from fsm.compiled import Number, Numbers, compiled, inner, lean
 from fsm.machine.claims import Counts, Fair, LeadsTo
@@ -223,9 +223,11 @@ def holds(graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Lim
     steps of the graph.
     """
     source, target = claim.source.means, claim.target.means
-    if graph.table.takes_time or len(claim.fair) > MOST_FAIR or not supported(graph, [source, target]):
+    if graph.table.takes_time or len(claim.fair) > MOST_FAIR:
         return None
     # The automaton is in state 1 while the target is due.  It never goes on, because the second condition never holds.
     waiting = through(graph, successors, [All(of=(source, Not(of=target))), Some(of=())], target, start=int(due))
+    if waiting is None:
+        return None
     waiting.succeeds(limit)
     return None if can_stay_due(waiting, claim.fair, limit) else waiting.counts()

@@ -28,7 +28,21 @@ from fsm.checker.packed.walk import (
 )
 from fsm.compiled import Number
 from fsm.machine.claims import Counts
-from fsm.machine.conditions import All, At, Atom, Condition, Emits, Happens, In, Replies, SilentOn, StateChanges, atoms
+from fsm.machine.conditions import (
+    All,
+    At,
+    Atom,
+    Condition,
+    Emits,
+    Happens,
+    In,
+    Not,
+    Replies,
+    SilentOn,
+    Some,
+    StateChanges,
+    atoms,
+)
 from fsm.machine.product import read
 from fsm.machine.product.system import Locals
 from fsm.machine.table import Way
@@ -40,11 +54,10 @@ MOST: Final = BUSY_BIT
 The bits of atoms about states are below :data:`BUSY_BIT`.
 """
 MOVED: Final = 2 * (MOST + 1)
-"""Bit for a change of state.  The bits above it describe the calls of one event."""
-CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
+"""Bit for a change of state."""
 
 
-def supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
+def _supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
     found = {each for condition in conditions for each in atoms(condition)}
     return (
         len(found) <= MOST
@@ -95,10 +108,9 @@ def labelled(graph: PackedGraph, successors: Successors) -> LabelledInstants:
 
 class ConditionTests:
     def __init__(
-        self, graph: PackedGraph, instants: LabelledInstants, conditions: Sequence[Condition], event: str = ""
+        self, graph: PackedGraph, instants: LabelledInstants, conditions: Sequence[Condition], *, busy: bool
     ) -> None:
         self._graph = graph
-        self._event = event
         self._labelled = instants
         self._rows: list[tuple[int, int, int]] = []
         self._bits: dict[Atom, int] = {}
@@ -109,10 +121,10 @@ class ConditionTests:
             array([(states.atom(each), bit) for each, bit in self._bits.items() if is_at(each, before=before)], 2)
             for before in (False, True)
         ]
-        if event and (busy := states.busy()) != REJECTED:
-            self._at[0] = np.concatenate([self._at[0], array([(busy, BUSY_BIT)], 2)])
-        moves = event or any(isinstance(each, StateChanges) for condition in conditions for each in atoms(condition))
-        self._needs_bare = bool(moves and graph.table.takes_time)
+        if busy and (test := states.busy()) != REJECTED:
+            self._at[0] = np.concatenate([self._at[0], array([(test, BUSY_BIT)], 2)])
+        moves = any(isinstance(each, StateChanges) for condition in conditions for each in atoms(condition))
+        self._needs_bare = moves and graph.table.takes_time
         self._bare = np.zeros(0, np.uint64)
         program = graph.program._replace(tests=array(states.rows, 6), members=np.array(states.members, np.int64))
         self._program = program.flat()
@@ -154,14 +166,10 @@ class ConditionTests:
 
     def _instant_facts(self) -> Words:
         known = self._labelled
-        held = [(bit, known.holding(atom)) for atom, bit in self._bits.items() if not isinstance(atom, At)]
-        if self._event:
-            held.append((CALLS, known.holding(Happens(event=self._event))))
-            held.append((GRANTED, known.holding(Replies(event=self._event, reply="ok"))))
-            held.append((EMITTING, [not silent for silent in known.holding(Emits(output=""))]))
         instants = np.zeros(known.count, np.uint64)
-        for bit, holding in held:
-            instants |= np.array(holding, np.uint64) << np.uint64(bit)
+        for atom, bit in self._bits.items():
+            if not isinstance(atom, At):
+                instants |= np.array(known.holding(atom), np.uint64) << np.uint64(bit)
         return instants
 
 
@@ -173,8 +181,6 @@ CHUNK: Final = 1 << 20
 """Maximum number of steps per call of compiled code, so that interrupts are handled without delay."""
 
 PackedNode: TypeAlias = tuple[Locals, int]
-
-__all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
 class PackedSearch:
@@ -245,22 +251,33 @@ def through(
     conditions: Sequence[Condition],
     until: Condition | None,
     start: int = 0,
-) -> PackedSearch:
-    """Return a search for a run through *conditions*.
+) -> PackedSearch | None:
+    """Return a search for a run through *conditions*, or ``None`` if packed states do not support it.
 
     The sequence starts over when *until* holds.  The first *start* conditions have already held.
     """
-    tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
+    asked = [*conditions, *([until] if until else [])]
+    if not _supported(graph, asked):
+        return None
+    tests = ConditionTests(graph, labelled(graph, successors), asked, busy=False)
     first = np.array(tests.first[: len(conditions)], np.int64)
-    automaton = Automaton(tests.tests, first, until=tests.first[-1] if until else NEVER)
+    automaton = Automaton(tests.tests, first, tests.first[-1] if until else NEVER, twice=False)
     return PackedSearch(graph, tests, automaton, len(conditions), start)
 
 
-def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
+def calling_twice(
+    graph: PackedGraph, successors: Successors, event: str, once: Condition | None
+) -> PackedSearch | None:
     """Return a search for a repeated call of *event* that still has an effect.
 
-    The first call must succeed and make *once* hold, and the second call must follow it directly.
+    The first call must succeed and make *once* hold, and the second call must follow it directly.  Return ``None`` if
+    packed states do not support this.
     """
-    tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
-    automaton = Automaton(tests.tests, np.zeros(0, np.int64), until=tests.first[0])
+    called, succeeds = Happens(event=event), Replies(event=event, reply="ok")
+    granted = All(of=(called, succeeds, *([once] if once else [])))
+    changes = Some(of=(Not(of=succeeds), Not(of=Emits(output="")), StateChanges()))
+    if not _supported(graph, [granted, changes]):
+        return None
+    tests = ConditionTests(graph, labelled(graph, successors), [granted, called, changes], busy=True)
+    automaton = Automaton(tests.tests, np.array(tests.first, np.int64), NEVER, twice=True)
     return PackedSearch(graph, tests, automaton, 2, 0)

@@ -33,7 +33,7 @@ NEVER: Final = -3
 ONE: Final = np.uint64(1)
 
 BUSY_BIT: Final = 29
-"""Bit for states with calls in progress.  It is set only if a claim depends on it, and atoms use the lower bits."""
+"""Bit for states with calls in progress.  It is set only if an event is called twice, and atoms use the lower bits."""
 
 BUSY: Final = np.uint64(1 << BUSY_BIT)
 
@@ -63,13 +63,14 @@ class Automaton(NamedTuple):
     """An automaton for conditions in order, or for an event that is called twice in a row.
 
     ``tests`` holds its bit tests.  ``conditions`` and ``until`` are the first tests of its conditions.  The sequence of
-    conditions starts over when ``until`` holds.  If an event is called twice, there are no other conditions, and
-    ``until`` is a condition on the first call.
+    conditions starts over when ``until`` holds.  If ``twice`` is true, the conditions are that the first call succeeds,
+    that the event is called, and that this second call changes something.
     """
 
     tests: Numbers  # each row has a bit, and the next test if the bit is set or clear
     conditions: Numbers
     until: Number
+    twice: bool
 
 
 class Nodes(NamedTuple):
@@ -153,32 +154,19 @@ def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit
 
 
 @lean_inner
-def called_twice(
-    product: PackedProduct, edge: tuple[Number, Number, Number], base: np.uint64, last: np.uint64, limit: Number
-) -> Number:
-    """Follow an edge in a search for two calls in a row.
-
-    *last* holds the facts about the step's last instant.  The three bits above ``moved`` mean that the step is a
-    call, that it replied ok, and that it has outputs.  The bit :data:`BUSY` is set if calls are in progress.
-    """
-    facts, automaton, nodes, progress = product
+def called_twice(product: PackedProduct, edge: tuple[Number, Number, Number], here: np.uint64, limit: Number) -> Number:
+    """Follow an edge in a search for two calls in a row, where *here* holds the facts about the last instant."""
+    _, automaton, nodes, progress = product
     node, second, to = edge
-    calls, granted, emits = facts.moved << ONE, facts.moved << np.uint64(2), facts.moved << np.uint64(3)
+    tests, conditions = automaton.tests, automaton.conditions
     if second:
-        if not last & calls:
+        if not true(tests, conditions[1], here):
             return MORE
-        if last & emits or not last & granted or base & facts.moved or base & BUSY:
+        if here & BUSY or true(tests, conditions[2], here):
             progress[STEPS] += 1
             return FOUND
-        return meet(nodes, progress, node, 2 * to, limit)
     answer = meet(nodes, progress, node, 2 * to, limit)
-    if (
-        answer == MORE
-        and last & calls
-        and last & granted
-        and not base & BUSY
-        and true(automaton.tests, automaton.until, base | last)
-    ):
+    if not second and answer == MORE and not here & BUSY and true(tests, conditions[0], here):
         answer = meet(nodes, progress, node, 2 * to + 1, limit)
     return answer
 
@@ -200,9 +188,7 @@ def steps_of(
 @lean
 def walk(graph: KnownGraph, product: PackedProduct, width: Width, most: Number, limit: Number) -> Number:
     facts, automaton, nodes, progress = product
-    size = automaton.conditions.shape[0]
-    twice = size == 0
-    size = 2 if twice else size
+    size = 2 if automaton.twice else automaton.conditions.shape[0]
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
         if progress[STEPS] >= end:
@@ -218,9 +204,8 @@ def walk(graph: KnownGraph, product: PackedProduct, width: Width, most: Number, 
             base = facts_at_all_instants(facts, state, to, width)
             at, count = facts.first[label], facts.outputs[label]
             for _ in range(facts.replies[label]):
-                if twice:
-                    last = facts.instants[at + count - 1]
-                    answer = called_twice(product, (node, held, to), base, last, limit)
+                if automaton.twice:
+                    answer = called_twice(product, (node, held, to), base | facts.instants[at + count - 1], limit)
                 else:
                     now = advanced(automaton, held, base, facts, at, count)
                     if now == ALL_HELD:
