@@ -234,20 +234,23 @@ def examine(
     for number, each in others:
         if _outcome(each) != first[each.of.name]:
             checked.append(replace(each, of=replace(each.of, name=f"{each.of.name}, copy {number}")))
-    try:
-        counts = stepping.size(Limit(states=limit, ending=ending))
-    except (LimitError, StoppedError, MemoryError):
-        counts = None
     return Examined(
         machine=described,
         profile=profile,
-        counts=counts,
+        counts=size_within(stepping, Limit(states=limit, ending=ending)),
         expected=None if joint and only is not None else specification.expect.get(profile or claims.NO_PROFILE),
         checked=tuple(checked),
         copies=len(others),
         washed_out=() if isinstance(machine, System) else washed_out(machine),
         path=specification.path,
     )
+
+
+def size_within(stepping: StepCache | Cones, limit: Limit) -> claims.Counts | None:
+    try:
+        return stepping.size(limit)
+    except (LimitError, StoppedError, MemoryError):
+        return None
 
 
 def _outcome(checked: Checked) -> tuple[type[Conclusion], int]:
