@@ -38,7 +38,11 @@ class FirstInstants:
         self._edge_of = [-1]
         self._edges: list[tuple[int, int, RunStep]] = []
         self._search: BreadthFirst[int, SearchEdge[int]] = BreadthFirst([steps.table.initial], self._successor_edges)
-        self.known = self._search_all()
+        for edge in self._search:
+            self._edges.append((len(self._search.depth), self._search.node, edge.taken))
+            if len(self._instants) > MOST:
+                break
+        self.known = len(self._instants) <= MOST
 
     def number(self, condition: Condition) -> int | None:
         """Return the index of the first instant at which *condition* holds, or ``None`` if there is none."""
@@ -60,13 +64,6 @@ class FirstInstants:
             raise LimitError(limit.states)
         path = (*(edge.taken for edge in self._search.path_to(source)), last)
         return path, Counts(states=met, transitions=edge + 1, depth=len(path))
-
-    def _search_all(self) -> bool:
-        for edge in self._search:
-            self._edges.append((len(self._search.depth), self._search.node, edge.taken))
-            if len(self._instants) > MOST:
-                return False
-        return True
 
     def _successor_edges(self, state: int) -> Iterator[SearchEdge[int]]:
         for step in self._steps.after(state):

@@ -167,17 +167,14 @@ class _Beliefs:
         self.dynamics = moved
         self.numbers: Numbering[Configurations] = Numbering()
         self.after = cache(self._belief_after)
-        self.within = cache(self._is_within)
+        listed, within = self.numbers.listed, moved.covering.within
+        self.within = cache(lambda less, more: within(listed[less], listed[more]))
 
     def _belief_after(self, belief: int, seen: Key) -> int:
         left = self.dynamics.observed(self.numbers.listed[belief], seen).configurations
-        # Drop the deviations that a configuration relies on, because they would only distinguish configurations that
-        # are otherwise equal.
+        # The deviations that configurations rely on would only distinguish otherwise equal ones.
         left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
         return self.numbers[left] if left else -1
-
-    def _is_within(self, less: int, more: int) -> bool:
-        return self.dynamics.covering.within(self.numbers.listed[less], self.numbers.listed[more])
 
 
 @lru_cache(maxsize=8)

@@ -37,9 +37,9 @@ _START: Final = (0, 1)
 def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceResult:
     """Compare two machines.
 
-    If the machines are not equivalent, the result is evidence that distinguishes them.  Up to two calls that take
-    time may overlap.  The answer is unknown if there are more than *limit* moments.  The search for a distinguishing
-    trace examines at most *limit* pairs of sets of moments, because the number of pairs may be exponential.
+    If they are not equivalent, the result is evidence that distinguishes them.  Up to two calls that take time may
+    overlap.  The answer is unknown if there are more than *limit* moments.  The search for a distinguishing trace
+    examines at most *limit* pairs of sets of moments, because there may be exponentially many.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate

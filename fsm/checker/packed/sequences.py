@@ -12,7 +12,7 @@ from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import Instant, Successors, holds
 from fsm.checker.packed import exploration
 from fsm.checker.packed import walk as walks
-from fsm.checker.packed.expansion import REJECTED, Words
+from fsm.checker.packed.expansion import REJECTED
 from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, initial_progress
 from fsm.checker.packed.packed_graph import PackedGraph, covered
 from fsm.checker.packed.programs import Tests, array, first_test
@@ -151,7 +151,10 @@ class ConditionTests:
             self._bare = np.append(self._bare, graph.vector.bare(graph.states[self._done * graph.vector.width :]))
         self._done = graph.met
         if known.count > len(self._instants):
-            self._instants = self._instant_facts()
+            self._instants = np.zeros(known.count, np.uint64)
+            for atom, bit in self._bits.items():
+                if not isinstance(atom, At):
+                    self._instants |= np.array(known.holding(atom), np.uint64) << np.uint64(bit)
         first, replies, outputs = (np.ascontiguousarray(column) for column in known.rows.T)
         return Facts(
             after=self._marked[0],
@@ -163,14 +166,6 @@ class ConditionTests:
             replies=replies,
             outputs=outputs,
         )
-
-    def _instant_facts(self) -> Words:
-        known = self._labelled
-        instants = np.zeros(known.count, np.uint64)
-        for atom, bit in self._bits.items():
-            if not isinstance(atom, At):
-                instants |= np.array(known.holding(atom), np.uint64) << np.uint64(bit)
-        return instants
 
 
 def is_at(atom: Atom, *, before: bool) -> bool:
