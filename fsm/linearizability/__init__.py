@@ -227,13 +227,9 @@ class _Entity:
         if table.machine.events[operation.event].kind != "call":
             return Cause.EVENT, ()
         row = table.row[operation.event]
-        replies = dict.fromkeys(
-            reply
-            for each in (row, table.end.get(row, row))
-            for state in range(len(table.states))
-            for way in table.step(state, each) or ()
-            for reply in way.reply
-        )
+        origins = zip(table.ways, table.origin, strict=True)
+        ways = [way for way, (of, _) in origins if of in {row, table.end.get(row, row)}]
+        replies = dict.fromkeys(reply for way in ways for reply in way.reply)
         allowed = [each for each in replies if legal(replace(operation, reply=each, shows=""))]
         if ANY_ERROR in allowed:
             allowed = [each for each in allowed if each in {"ok", ANY_ERROR}]

@@ -6,6 +6,7 @@ finer than trace equivalence, because both machines must also make their choices
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 from operator import itemgetter
 from typing import Final
 
@@ -243,11 +244,10 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
     codes = _codes(first) | _codes(second)
     for graph in (first, second):
         table = graph.table
-        number = {state: len(hidden) + index for index, state in enumerate(graph.depth)}
+        number = dict(zip(graph.depth, count(len(hidden))))
         starts.append(number[table.initial])
-        for state in graph.depth:
-            hidden.append([])
-            seen.append([(labels["shows", *table.shows(state)], number[state])])
+        hidden += [[] for _ in number]
+        seen += [[(labels["shows", *table.shows(state)], number[state])] for state in number]
         for step in graph.transitions:
             event = table.rows[step.row].event
             name = "" if event.kind == "hidden" else event.name

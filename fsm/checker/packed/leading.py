@@ -32,11 +32,6 @@ class Links(NamedTuple):
     enabled: NDArray[np.uint64]
 
 
-def empty_links(states: int) -> Links:
-    first, room = np.zeros(states + 1, np.int64), 2 * states + 1
-    return Links(first, np.zeros(room, np.uint32), np.zeros(room, np.uint64), np.zeros(states, np.uint64))
-
-
 @lean
 def link(
     graph: KnownGraph,
@@ -196,10 +191,12 @@ def _links(waiting: PackedSearch, fair: Sequence[Fair], limit: Limit) -> Links:
     ]
     until_target = waiting.automaton._replace(conditions=np.full(2, REJECTED, np.int64))
     program = waiting.facts, until_target, np.array(satisfied, np.uint64), states, number
-    links, done = empty_links(len(states)), 0
-    while done < len(states):
+    count, room, done = len(states), 2 * len(states) + 1, 0
+    arrays = np.zeros(count + 1, np.int64), np.zeros(room, np.uint32), np.zeros(room, np.uint64)
+    links = Links(*arrays, np.zeros(count, np.uint64))
+    while done < count:
         limit.watch(covered(waiting.progress))
-        end = min(done + CHUNK, len(states))
+        end = min(done + CHUNK, count)
         done = int(link(graph.known_graph, *program, done, end, links, graph.vector.shape))
         if done < end:
             for array in (links.to, links.take):

@@ -70,33 +70,25 @@ class LabelledInstants:
     def __init__(self, graph: PackedGraph, successors: Successors) -> None:
         self._graph = graph
         self._successors = successors
-        self._instants: list[Instant] = []
         self._holding: dict[Atom, list[bool]] = {}
-        self._rows: list[tuple[int, int, int]] = []
-        self.rows = array([], 3)
+        self.instants: list[Instant] = []
+        self.rows: list[tuple[int, int, int]] = []
         """For each label, the index of its first instant, how many replies it has, and how many instants per reply."""
 
-    @property
-    def count(self) -> int:
-        return len(self._instants)
-
     def grow(self) -> None:
-        new = self._graph.labels[len(self._rows) :]
-        for label in new:
+        for label in self._graph.labels[len(self.rows) :]:
             if label is None:
-                self._rows.append((0, 0, 0))
+                self.rows.append((0, 0, 0))
                 continue
             way = Way(index=-1, name=label.name, to=0, reply=label.reply, emits=label.emits)
             steps = [self._successors.step(0, label.row, way, reply) for reply in self._successors.replies(way)]
-            self._rows.append((len(self._instants), len(steps), len(steps[0].instants)))
-            self._instants += [instant for step in steps for instant in step.instants]
-        if new:
-            self.rows = array(self._rows, 3)
+            self.rows.append((len(self.instants), len(steps), len(steps[0].instants)))
+            self.instants += [instant for step in steps for instant in step.instants]
 
     def holding(self, atom: Atom) -> list[bool]:
         known = self._holding.setdefault(atom, [])
-        if len(known) < len(self._instants):
-            known += map(holds(atom, self._successors.table), self._instants[len(known) :])
+        if len(known) < len(self.instants):
+            known += map(holds(atom, self._successors.table), self.instants[len(known) :])
         return known
 
 
@@ -150,12 +142,12 @@ class ConditionTests:
         if self._needs_bare:
             self._bare = np.append(self._bare, graph.vector.bare(graph.states[self._done * graph.vector.width :]))
         self._done = graph.met
-        if known.count > len(self._instants):
-            self._instants = np.zeros(known.count, np.uint64)
+        if len(known.instants) > len(self._instants):
+            self._instants = np.zeros(len(known.instants), np.uint64)
             for atom, bit in self._bits.items():
                 if not isinstance(atom, At):
                     self._instants |= np.array(known.holding(atom), np.uint64) << np.uint64(bit)
-        first, replies, outputs = (np.ascontiguousarray(column) for column in known.rows.T)
+        first, replies, outputs = (np.ascontiguousarray(column) for column in array(known.rows, 3).T)
         return Facts(
             after=self._marked[0],
             before=self._marked[1],
