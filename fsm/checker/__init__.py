@@ -14,7 +14,7 @@ from fsm.checker.cones import Cones, JointListener, of_whole
 from fsm.checker.instants import StepCache, machine_table
 from fsm.checker.liveness import check_leads_to
 from fsm.checker.refinement import OutputListener, check_follows, check_refines
-from fsm.checker.safety import check_always, check_idempotent, check_never, check_reachable, needed
+from fsm.checker.safety import check_idempotent, check_none, check_reachable, needed
 from fsm.diagrams.compare import Comparison, Where, choose
 from fsm.diagrams.read import find
 from fsm.language import library
@@ -66,11 +66,8 @@ def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> t
     """Find events that may become unspecified because of an event that the caller cannot observe.
 
     Each result names the event, a state in which the model is silent about it, and the unobserved event that leads
-    there from a state in which the event is specified.  An unobserved event that is itself silent is paired with
-    itself.
-
-    *unobserved* defaults to the hidden events.  Clauses of level MAY are skipped, because they are left open on
-    purpose.
+    there from a state in which the event is specified, or is itself silent there.  *unobserved* defaults to the hidden
+    events.  Clauses of level MAY are skipped, because they are left open on purpose.
 
     >>> from fsm.language.library import load
     >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])
@@ -132,11 +129,10 @@ def decide(
     limit: int = LIMIT,
     ending: Ending = on,
 ) -> Checked:
-    """Decide whether *machine* has the property *stated*.
+    """Decide whether *machine*, which is already under *profile*, has the property *stated*.
 
-    *machine* must already be the machine under *profile*.  The verdict is unknown if *ending* returns a reason to
-    stop.  To check many properties of one machine, pass the same :class:`StepCache` or :class:`Cones` each time
-    instead of a table, so that each step is computed only once.
+    The verdict is unknown if *ending* returns a reason to stop.  To check many properties of one machine, pass the same
+    :class:`StepCache` or :class:`Cones` each time, so that each step is computed only once.
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.table import tabulate
@@ -208,11 +204,8 @@ def examine(
 
     *machine* replaces the machine of the specification.  If *only* is given, only the properties with these names are
     checked, and the expected size of a system is not compared, because it depends on all of its properties.
-    *advanced* is called after each property.  *limit*, *overlap* and *ending* are as in :func:`check` and
-    :func:`decide`.
-
-    *copies* holds the same properties restated for other copies.  These are reported only if their outcome differs.
-    Profiles that behave alike share their conclusions through *alike*.
+    *advanced* is called after each property.  *copies* holds the same properties restated for other copies, which are
+    reported only if their outcome differs.  Profiles that behave alike share their conclusions through *alike*.
     """
     described = machine or specification.machine
     specification = as_known(specification, profile, limit, ending)
@@ -234,20 +227,23 @@ def examine(
     for number, each in others:
         if _outcome(each) != first[each.of.name]:
             checked.append(replace(each, of=replace(each.of, name=f"{each.of.name}, copy {number}")))
-    try:
-        counts = stepping.size(Limit(states=limit, ending=ending))
-    except (LimitError, StoppedError, MemoryError):
-        counts = None
     return Examined(
         machine=described,
         profile=profile,
-        counts=counts,
+        counts=size_within(stepping, Limit(states=limit, ending=ending)),
         expected=None if joint and only is not None else specification.expect.get(profile or claims.NO_PROFILE),
         checked=tuple(checked),
         copies=len(others),
         washed_out=() if isinstance(machine, System) else washed_out(machine),
         path=specification.path,
     )
+
+
+def size_within(stepping: StepCache | Cones, limit: Limit) -> claims.Counts | None:
+    try:
+        return stepping.size(limit)
+    except (LimitError, StoppedError, MemoryError):
+        return None
 
 
 def _outcome(checked: Checked) -> tuple[type[Conclusion], int]:
@@ -350,10 +346,8 @@ def _search_claim(
     match claim:
         case claims.Idempotent():
             return check_idempotent(claim, stepping, limit)
-        case claims.Always():
-            return check_always(claim, stepping, limit)
-        case claims.Never():
-            return check_never(claim, stepping, limit)
+        case claims.Always() | claims.Never():
+            return check_none(claim, stepping, limit)
         case claims.Reachable():
             return check_reachable(claim, stepping, limit)
         case claims.LeadsTo():

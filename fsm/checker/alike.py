@@ -3,8 +3,7 @@
 from collections import defaultdict
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Generic, Self, TypeAlias, TypeVar
+from typing import Self, TypeAlias
 
 from msgspec import structs
 
@@ -13,8 +12,6 @@ from fsm.machine.evidence import Conclusion
 from fsm.machine.product import SystemTable
 from fsm.machine.table import InProgress, Table, tabulate
 from fsm.machine.traversal import Numbering
-
-T = TypeVar("T")
 
 Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
 
@@ -37,45 +34,41 @@ class Behaviour:
         return cls(table=table, key=(machine.name, states, events, rows, ways, overlap))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same(Generic[T]):
-    """A wrapper that compares a large object by identity.
-
-    This is enough because profiles share the objects that they do not change.
-    """
-
-    of: T
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.of is self.of
-
-    def __hash__(self) -> int:
-        return id(self.of)
-
-
 class Alike:
-    """A cache of conclusions about the tables of machines and the cones of systems."""
+    """A cache of conclusions about the tables of machines and the cones of systems.
+
+    Large objects are compared by identity.  This is enough, because profiles share the objects that they do not change.
+    """
 
     def __init__(self) -> None:
         self._numbers: Numbering[Hashable] = Numbering()
-        self._number = cache(lambda table: self._numbers[Behaviour.of(table.of)])
+        self._number_of: dict[int, int] = {}
+        self._kept: dict[int, object] = {}
         self._known = defaultdict[Hashable, Conclusions](dict)
 
     def of(self, table: Table | SystemTable) -> Conclusions:
-        if isinstance(table, SystemTable):
-            return self._known[self._cone_key(table)]
-        return self._known[self._number(_Same(table))]
+        return self._known[self._cone_key(table) if isinstance(table, SystemTable) else self._number(table)]
+
+    def _identity(self, of: object) -> int:
+        self._kept[id(of)] = of  # no other object has this number while this one exists
+        return id(of)
+
+    def _number(self, table: Table) -> int:
+        key = self._identity(table)
+        if key not in self._number_of:
+            self._number_of[key] = self._numbers[Behaviour.of(table)]
+        return self._number_of[key]
 
     def _cone_key(self, table: SystemTable) -> Hashable:
         system = table.system
         inside = {system.copies[digit].part for digit in table.cone}
         begin = tuple((part.copies, part.initial) for part in system.parts.values())
         moving = tuple(
-            (name, self._number(_Same(table.table_of(name))), part.without, _Same(part.heard))
+            (name, self._number(table.table_of(name)), part.without, self._identity(part.heard))
             for name, part in system.parts.items()
             if name in inside
         )
-        return system.name, table.cone, tuple(_Same(each.joint) for each in table.joint), begin, moving
+        return system.name, table.cone, tuple(self._identity(each.joint) for each in table.joint), begin, moving
 
 
 def conclusion_key(claim: Claim, profile: str | None, limit: int) -> Hashable:

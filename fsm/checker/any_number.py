@@ -7,10 +7,10 @@ not refuted.
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
-from fsm.checker import decide
-from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
+from fsm.checker import decide, size_within
+from fsm.checker.breadth_first import LIMIT, Ending, Limit, on
 from fsm.checker.cones import Cones, relaxed
 from fsm.checker.instants import StepCache, system_table
 from fsm.checker.safety import DONE, SequenceAutomaton, retaken, sequences_of
@@ -19,14 +19,13 @@ from fsm.machine.conditions import Sequence, WrittenCondition
 from fsm.machine.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, RunStep, Vacuous
 from fsm.machine.product.crowd import Crowd, NoCrowdError
 from fsm.machine.product.system import System
-from fsm.machine.traversal import LimitError
 from fsm.verdict import Unknown
 
 
 class _Deciding:
     """Decides claims for one copy, for two copies, and for a crowd of copies.
 
-    ``crowd`` is ``None`` if the abstraction does not apply, and ``why`` then gives the reason.
+    ``more`` has the cones of the crowd if a claim was decided on them.
     """
 
     def __init__(
@@ -34,15 +33,12 @@ class _Deciding:
     ) -> None:
         self.part = part
         self.one, self.two, self.three = (Cones(system=each.under(profile)) for each in systems)
-        self.crowd: Crowd | None = None
         self.more: Cones | None = None
-        self.why = ""
         self._decide = decided
-        try:
-            self.crowd = Crowd(self.three.system, self.two.system, part)
-            self.more = Cones(system=self.crowd.system)
-        except NoCrowdError as error:
-            self.why = str(error)
+
+    @cached_property
+    def _crowd(self) -> Crowd:
+        return Crowd(self.three.system, self.two.system, self.part)
 
     def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:
         found = self._decide(of_two, self.two)
@@ -56,14 +52,10 @@ class _Deciding:
         if not isinstance(found.verdict, Proved | Vacuous):
             return found
         holds = f"the property holds for one and for two copies of '{self.part}'"
-        if self.crowd is None or self.more is None:
-            return _as_unknown(found, f"{holds}; {self.why}")
         try:
-            claim = _restate(of_more.claim, self.crowd)
+            more = self._decide_for_crowd(of_more, _restate(of_more.claim, self._crowd))
         except NoCrowdError as error:
             return _as_unknown(found, f"{holds}; {error}")
-        stepping = self._crowd_steps(of_more.claim, claim, self.crowd, self.more)
-        more = self._decide_for_crowd(of_more, claim, stepping)
         if isinstance(found.verdict, Vacuous) and not isinstance(more, Vacuous):
             unmet = found.verdict.unmet
             what = f"with two copies of '{self.part}' nothing tests the property, because {unmet} never holds"
@@ -77,7 +69,11 @@ class _Deciding:
             )
         return replace(found, verdict=more)
 
-    def _decide_for_crowd(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
+    def _decide_for_crowd(self, of: Property, claim: Always | Never) -> Conclusion:
+        table = system_table(self.three.stepping(of.claim).table)
+        self.more = self.more or Cones(system=self._crowd.system)
+        events = table.row.keys() & self._crowd.system.events.keys()
+        stepping = self.more.stepping(claim, self._crowd.image(table.cone), events)
         verdict = self._decide(replace(of, claim=claim), stepping).verdict
         loose = relaxed(*sequences_of(claim), system_table(stepping.table))
         if loose is None or not isinstance(verdict, Proved | Vacuous):
@@ -92,11 +88,6 @@ class _Deciding:
             why = f"this number of copies cannot be searched; for two copies, {_verdict_words(small)}"
             verdict = _from_run_of_two(of.claim, small, many) or Unknown(why=why)
         return replace(found, of=of, verdict=verdict)
-
-    def _crowd_steps(self, of_three: Claim, claim: Claim, crowd: Crowd, more: Cones) -> StepCache:
-        table = system_table(self.three.stepping(of_three).table)
-        events = frozenset(table.row) & frozenset(crowd.system.events)
-        return more.stepping(claim, crowd.image(table.cone), events)
 
 
 def examine_any(
@@ -133,18 +124,13 @@ def examine_any(
                 found = deciding.decide_for_copies(found, each[1], many.properties[number], cones)
             checked.append(found)
             advanced()
-    simulating = deciding.more if deciding.more is not None and deciding.more.decided else None
-    try:
-        counts = (simulating or deciding.two).size(Limit(states=limit, ending=ending))
-    except (LimitError, StoppedError, MemoryError):
-        counts = None
     return Examined(
         machine=(many or stated[1]).machine,
         profile=profile,
-        counts=counts,
+        counts=size_within(deciding.more or deciding.two, Limit(states=limit, ending=ending)),
         expected=None,
         checked=tuple(checked),
-        any_number=part if simulating else "",
+        any_number=part if deciding.more else "",
     )
 
 

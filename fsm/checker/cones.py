@@ -53,7 +53,7 @@ from fsm.machine.table import Table, tabulate
 NOTHING: Final = Emits(output="")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Cones:
     """A cache of the cones of *system* and of their steps.
 
@@ -65,10 +65,10 @@ class Cones:
     tables: Mapping[str, Table] | None = None
     alike: Alike | None = None
     _known: dict[tuple[frozenset[int], frozenset[str]], StepCache] = field(default_factory=dict)
-    _influence: Influence = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_influence", Influence(self.system, self.tables))
+    @cached_property
+    def _influence(self) -> Influence:
+        return Influence(self.system, self.tables)
 
     def stepping(self, claim: Claim, besides: Collection[int] = (), events: Collection[str] = ()) -> StepCache:
         """Return the steps of the cone of *claim*, extended by the copies in *besides*.
@@ -76,10 +76,10 @@ class Cones:
         The joint events in *events* are included even if they touch no copy in the cone.
         """
         found, untouched = self._cone(claim, besides)
-        untouched = untouched.union(events)
-        if (found, untouched) not in self._known:
-            self._known[found, untouched] = self._steps(found, untouched)
-        return self._known[found, untouched]
+        key = found, untouched.union(events)
+        if key not in self._known:
+            self._known[key] = self._steps(*key)
+        return self._known[key]
 
     @cached_property
     def whole(self) -> StepCache:
@@ -95,8 +95,8 @@ class Cones:
 
     def _cone(self, claim: Claim, besides: Collection[int] = ()) -> tuple[frozenset[int], frozenset[str]]:
         parts = [each.means for each in conditions_of(claim)]
-        mentioned = {name for part in parts for name in events(part)}
-        digits = {*besides, *(digit for part in parts for digit in read(part))}
+        mentioned = set[str]().union(*map(events, parts))
+        digits = set(besides).union(*map(read, parts))
         outputs = {digit for part in parts for digit in self._emitters(part)} | self._copies_that_may_emit(claim)
         if isinstance(claim, Idempotent):
             mentioned.add(claim.event)
@@ -114,10 +114,6 @@ class Cones:
     def _copies(self, event: str) -> set[int]:
         return {step.copy.digit for way in self.system.events[event].ways for step in way.steps}
 
-    @property
-    def decided(self) -> bool:
-        return bool(self._known)
-
     def size(self, limit: Limit) -> Counts | None:
         largest = max(self._known, key=lambda each: len(each[0]), default=None)
         return self._known[largest].size(limit) if largest else None
@@ -132,8 +128,8 @@ class Cones:
     def _copies_that_may_emit(self, claim: Claim) -> set[int]:
         found: set[int] = set()
         for condition in _instant_conditions(claim):
-            mentioned = events(condition)
-            asking = {event for event in ("", *mentioned) if NOTHING in _left(condition, event)}
+            left = {event: left_at(condition, event) for event in ("", *events(condition))}
+            asking = [event for event, rest in left.items() if not isinstance(rest, bool) and NOTHING in atoms(rest)]
             found = found.union(*map(self._copies, self.system.events if "" in asking else asking))
         return {each for each in found if self.system.parts[self.system.copies[each].part].machine.outputs()}
 
@@ -147,8 +143,7 @@ class Cones:
 
 
 def families(system: System, claim: Claim) -> frozenset[str]:
-    names = {each for condition in conditions_of(claim) for each in events(condition.means)}
-    return frozenset(system.events[name].family for name in names)
+    return frozenset(system.events[name].family for each in conditions_of(claim) for name in events(each.means))
 
 
 def events(condition: Condition) -> set[str]:
@@ -161,11 +156,6 @@ def _instant_conditions(claim: Claim) -> list[Condition]:
         return [Some(of=(Not(of=claim.when.means), held)), claim.when.means] if claim.when else [held]
     parts = [each.means for each in needed(claim)] if isinstance(claim, Never) else []
     return [*parts, *(each.means for each in conditions_of(claim))]
-
-
-def _left(condition: Condition, event: str) -> list[Atom]:
-    left = left_at(condition, event)
-    return [] if isinstance(left, bool) else list(atoms(left))
 
 
 def _outputs(condition: Condition) -> set[str]:

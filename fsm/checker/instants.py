@@ -181,9 +181,8 @@ class StepCache:
 class Successors:
     """The steps of *table* from each state, computed on demand.
 
-    *codes* are the error codes that the property distinguishes.  The reply ``error`` means any error, so it may be
-    any of them.  If *plain* is given, it has the steps without these distinctions, which are extended instead of
-    being computed again.
+    *codes* are the error codes that the property distinguishes, and the reply ``error`` may be any of them.  If *plain*
+    is given, it has the steps without these distinctions, which are extended.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """Known defects, which are properties that fail in one profile and hold in another.
 
-Both results are verified.  Either the model as shipped has the defect and the other profile has the fix, or the
-profile reproduces the upstream behaviour, and the property holds in the model itself.  A defect without a
-counterexample run is listed only if it is not :attr:`~KnownDefect.proved`.
+Either the model as shipped has the defect and the profile has the fix, or the profile has the upstream behaviour and
+the property holds in the model.  A defect without a counterexample run is listed only if it is not proved.
 """
 
 from collections.abc import Iterator
@@ -46,9 +45,7 @@ class KnownDefect:
 
 
 def known_defects(*names: str) -> Iterator[KnownDefect]:
-    """Yield the known defects of the machines and systems in *names*.
-
-    If *names* is empty, use all bundled machines and systems.
+    """Yield the known defects of the machines and systems in *names*, or of all bundled ones.
 
     >>> [each.stated.name for each in known_defects("event-backoff")]
     ['nothing-is-lost']

@@ -16,10 +16,11 @@ from functools import partial
 from importlib import import_module
 from typing import NamedTuple
 
-from fsm.checker.breadth_first import Limit
+from fsm.checker.breadth_first import WITHIN, Limit
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds
+from fsm.checker.safety import proved_or_vacuous
 from fsm.machine.claims import Counts, Fair, LeadsTo
-from fsm.machine.evidence import Conclusion, Proved, Refuted, Run, Vacuous
+from fsm.machine.evidence import Conclusion, Refuted, Run
 from fsm.machine.graph import components
 from fsm.machine.traversal import BreadthFirst
 
@@ -36,33 +37,22 @@ class _Link(NamedTuple):
 
 
 def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    waiting = LeadsToGraph(claim, stepping)
-    if (quick := _check_packed(claim, waiting, stepping, limit)) is not None:
-        return quick
-    waiting.explore(limit)
-    depth = waiting.search.depth
-    counts = Counts(states=len(depth), transitions=waiting.transitions, depth=max(depth.values()))
+    waiting = LeadsToGraph(claim, stepping, limit)
+    if stepping.packed is not None:
+        engine = import_module("fsm.checker.packed.leading")
+        quick: Counts | None = engine.holds(stepping.packed, waiting.steps, claim, limit, due=waiting.begins)
+        if quick is not None:
+            return proved_or_vacuous(stepping, limit, [claim.source]), quick
+    transitions, depth = sum(1 for _ in waiting.search), waiting.search.depth
+    counts = Counts(states=len(depth), transitions=transitions, depth=max(depth.values()))
     due = [node for node in depth if node.due]
     if (lasso := waiting.stops(due) or waiting.circles(due)) is not None:
         return Refuted(evidence=lasso), counts
-    return waiting.proved_or_vacuous(claim), counts
-
-
-def _check_packed(
-    claim: LeadsTo, waiting: LeadsToGraph, stepping: StepCache, limit: Limit
-) -> tuple[Conclusion, Counts] | None:
-    if stepping.packed is None:
-        return None
-    engine = import_module("fsm.checker.packed.leading")
-    found = engine.holds(stepping.packed, waiting.steps, claim, limit, due=waiting.begins)
-    if found is None:
-        return None
-    waiting.source_met |= found[0]
-    return waiting.proved_or_vacuous(claim), found[1]
+    return proved_or_vacuous(stepping, limit, [claim.source]), counts
 
 
 class LeadsToGraph:
-    def __init__(self, claim: LeadsTo, stepping: StepCache) -> None:
+    def __init__(self, claim: LeadsTo, stepping: StepCache, limit: Limit = WITHIN) -> None:
         self.table = table = stepping.table
         self.fair = claim.fair
         self.source = holds(claim.source.means, table)
@@ -70,16 +60,11 @@ class LeadsToGraph:
         self.steps = stepping.steps([claim.source.means, claim.target.means])
         # These steps connect nodes in which the target is due, and the target holds at none of their instants.
         self.links: dict[DueNode, list[_Link]] = {}
-        self.transitions = 0
-        self.source_met = False
         self.begins = self.due(due=False, instants=[self.steps.beginning])
-        self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._links_from)
-
-    def explore(self, limit: Limit) -> None:
-        self.search = BreadthFirst(
-            [DueNode(self.table.initial, self.begins)], self._links_from, limit=limit.states, watch=limit.watch
+        start = DueNode(self.table.initial, self.begins)
+        self.search: BreadthFirst[DueNode, _Link] = BreadthFirst(
+            [start], self._links_from, limit=limit.states, watch=limit.watch
         )
-        self.transitions = sum(1 for _ in self.search)
 
     def _links_from(self, node: DueNode) -> Iterator[_Link]:
         links = self.links[node] = []
@@ -90,14 +75,9 @@ class LeadsToGraph:
                 links.append(link)
             yield link
 
-    def proved_or_vacuous(self, claim: LeadsTo) -> Conclusion:
-        return Proved() if self.source_met else Vacuous(unmet=claim.source.text)
-
     def due(self, *, due: bool, instants: Iterable[Instant]) -> bool:
         for at in instants:
-            source, target = self.source(at), self.target(at)
-            self.source_met = self.source_met or source
-            due = (due or source) and not target
+            due = (due or self.source(at)) and not self.target(at)
         return due
 
     def possible(self, fair: Fair, state: int) -> bool:

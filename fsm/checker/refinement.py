@@ -13,15 +13,15 @@ De Wulf, Doyen, Henzinger and Raskin, 2006).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 from fsm.checker.alike import Behaviour
 from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, search
 from fsm.checker.instants import InstantStep, Successors, machine_table
-from fsm.machine import ANY_ERROR, Event, Machine
+from fsm.machine import ANY_ERROR, Event
 from fsm.machine.calls import ASKED, BEGUN, ENDED, FREE, CallInstant, Rules
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
@@ -48,7 +48,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tup
 
     Up to *overlap* calls may be in progress.  If *overlap* is 0, no other event happens while a call is in progress.
     """
-    product = _Product(table=table, rules=Rules(table), belief_table=BeliefTable(table, other), overlap=overlap)
+    product = _Product(table, BeliefTable(table, other), overlap)
     start = Node(table.initial, (), product.belief_table.initial)
     found: SearchResult[Node] = search(start, product.following, limit=limit)
     return _conclude(found, product.belief_table, table)
@@ -78,10 +78,7 @@ class OutputListener:
         self._shared = {row.index: row.event.name for row in rows if row.event.name in signals}
 
     def after(self, belief: int, step: InstantStep) -> int:
-        for event in self.observed(step):
-            if belief >= 0:
-                belief = self.belief_table.after(belief, Key(event=event))
-        return belief
+        return self.belief_table.after_all(belief, [Key(event=event) for event in self.observed(step)])
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
         return (self._shared[step.row], *step.way.emits) if step.row in self._shared else step.way.emits
@@ -105,10 +102,6 @@ SIGHT = ""
 """Name of the event in a step that only observes the state."""
 
 
-def _observable_events(machine: Machine) -> Iterator[Event]:
-    return (event for event in machine.events.values() if event.kind != "hidden")
-
-
 class BeliefTable:
     """A numbered list of beliefs about the machine *other*.
 
@@ -116,10 +109,13 @@ class BeliefTable:
     """
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
-        known = {word for event in _observable_events(table.machine) for word in event.words}
-        shared = {event.name for event in _observable_events(other.machine) if not known.isdisjoint(event.words)}
-        observed_events = other.machine.events.values() if whole else _observable_events(other.machine)
-        self._known = {word for event in observed_events for word in event.words}
+        mine, others = (
+            [event for event in each.machine.events.values() if event.kind != "hidden"] for each in (table, other)
+        )
+        known = {word for event in mine for word in event.words}
+        shared = {event.name for event in others if not known.isdisjoint(event.words)}
+        observed = other.machine.events.values() if whole else others
+        self._known = {word for event in observed for word in event.words}
         self.tried = False
         self.refused: tuple[int, ...] = ()
         self._beliefs = _beliefs(Behaviour.of(other), None if whole else frozenset(shared))
@@ -146,6 +142,12 @@ class BeliefTable:
             self.refused = tuple(sorted({each.state for each in self._beliefs.numbers.listed[belief]}))
         return found
 
+    def after_all(self, belief: int, seen: Iterable[Key]) -> int:
+        for each in seen:
+            if belief >= 0:
+                belief = self.after(belief, each)
+        return belief
+
     def least(self, belief: int, beside: list[int]) -> int:
         """Return a belief in *beside* that allows no more than *belief*, or add *belief* and return it.
 
@@ -165,17 +167,14 @@ class _Beliefs:
         self.dynamics = moved
         self.numbers: Numbering[Configurations] = Numbering()
         self.after = cache(self._belief_after)
-        self.within = cache(self._is_within)
+        listed, within = self.numbers.listed, moved.covering.within
+        self.within = cache(lambda less, more: within(listed[less], listed[more]))
 
     def _belief_after(self, belief: int, seen: Key) -> int:
         left = self.dynamics.observed(self.numbers.listed[belief], seen).configurations
-        # Drop the deviations that a configuration relies on, because they would only distinguish configurations that
-        # are otherwise equal.
+        # The deviations that configurations rely on would only distinguish otherwise equal ones.
         left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
         return self.numbers[left] if left else -1
-
-    def _is_within(self, less: int, more: int) -> bool:
-        return self.dynamics.covering.within(self.numbers.listed[less], self.numbers.listed[more])
 
 
 @lru_cache(maxsize=8)
@@ -190,31 +189,24 @@ class _Move(NamedTuple):
     seen: tuple[Key, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Product:
-    table: Table
-    rules: Rules
-    belief_table: BeliefTable
-    overlap: int
-    met: dict[tuple[int, tuple[OpenCall, ...]], list[int]] = field(default_factory=dict)
-    moves: dict[tuple[int, tuple[OpenCall, ...]], tuple[_Move, ...]] = field(default_factory=dict)
+    def __init__(self, table: Table, belief_table: BeliefTable, overlap: int) -> None:
+        self.table = table
+        self.rules = Rules(table)
+        self.belief_table = belief_table
+        self.overlap = overlap
+        self._met = defaultdict[tuple[int, tuple[OpenCall, ...]], list[int]](list)
+        self._moves = cache(lambda state, calls: tuple(self._moves_from(state, calls)))
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
-        state, calls, before = node
-        moves = self.moves.get((state, calls))
-        if moves is None:
-            moves = self.moves[state, calls] = tuple(self._moves(state, calls))
-        after, least, met = self.belief_table.after, self.belief_table.least, self.met
-        for taken, to, left, seen in moves:
-            belief = before
-            for each in seen:
-                if belief >= 0:
-                    belief = after(belief, each)
+        after, least, met = self.belief_table.after_all, self.belief_table.least, self._met
+        for taken, to, left, seen in self._moves(node.state, node.calls):
+            belief = after(node.belief, seen)
             if belief >= 0:
-                belief = least(belief, met.setdefault((to, left), []))
+                belief = least(belief, met[to, left])
             yield SearchEdge(taken, Node(to, left, belief), belief < 0)
 
-    def _moves(self, state: int, calls: tuple[OpenCall, ...]) -> Iterator[_Move]:
+    def _moves_from(self, state: int, calls: tuple[OpenCall, ...]) -> Iterator[_Move]:
         yield self._observation_move(state, calls, Key(shows=self.table.shows[state]))
         if self.overlap or not calls:
             yield from self._events(state, calls)

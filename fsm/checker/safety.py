@@ -28,15 +28,20 @@ DONE = -1
 N = TypeVar("N", bound=tuple[int, ...])
 
 
-def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    return _check_none(claim.sequences, claim.until, stepping, limit, needed(claim))
+def check_none(claim: Always | Never, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
+    """Check that no run goes through any of the sequences that break *claim*."""
+    sequences, until = sequences_of(claim)
+    found = [_run_through(sequence, until, stepping, limit) for sequence in sequences]
+    total = _total_counts(counts for _, counts in found)
+    best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
+    return (proved_or_vacuous(stepping, limit, needed(claim)) if best is None else Refuted(evidence=best)), total
 
 
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Check that some run goes through each sequence, and give shortest runs as witnesses.
 
-    If this machine differs from another one in only one state, the witness of the other machine is reused.  It is not
-    reused if it takes a step from that state.
+    If this machine differs from another one in only one state, the witnesses of the other machine that take no step
+    from that state are reused.
     """
     searched: list[Counts] = []
     witnesses = []
@@ -45,9 +50,8 @@ def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tupl
             run, counts = _run_through(sequence, None, stepping, limit)
             searched.append(counts)
         if run is None:
-            return Refuted(evidence=Unreached(text=" then ".join(each.text for each in sequence))), _total_counts(
-                searched
-            )
+            unreached = Unreached(text=" then ".join(each.text for each in sequence))
+            return Refuted(evidence=unreached), _total_counts(searched)
         witnesses.append(run)
     return Proved(witnesses=tuple(witnesses)), _total_counts(searched)
 
@@ -62,28 +66,11 @@ def _reused_witness(sequence: Sequence, stepping: StepCache, limit: Limit) -> Ru
     return None if run is None or any(step.source == changed for step in run.steps) else run
 
 
-def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    return _check_none(breaches(claim), None, stepping, limit, needed(claim))
-
-
 def needed(claim: Always | Never) -> list[WrittenCondition]:
     """Return the conditions that must hold at some instant, because *claim* is vacuous otherwise."""
     if isinstance(claim, Always):
         return [claim.when] if claim.when else []
     return [part for sequence in claim.sequences for part in _required_conditions(sequence)]
-
-
-def _check_none(
-    sequences: Iterable[Sequence],
-    until: WrittenCondition | None,
-    stepping: StepCache,
-    limit: Limit,
-    needed: Iterable[WrittenCondition],
-) -> tuple[Conclusion, Counts]:
-    found = [_run_through(sequence, until, stepping, limit) for sequence in sequences]
-    total = _total_counts(counts for _, counts in found)
-    best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
-    return (_proved_or_vacuous(stepping, limit, needed) if best is None else Refuted(evidence=best)), total
 
 
 def sequences_of(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], WrittenCondition | None]:
@@ -117,24 +104,28 @@ def _run_through(
         if again is None and run is not None:
             raise AssertionError(run)  # cannot happen, because exchanging copies maps steps to steps
         return again, counts
+    path, counts = _path_through(sequence, until, stepping, limit)
     table = stepping.table
-    initial = table.states[table.initial]
+    return None if path is None else Run(initial=table.states[table.initial], steps=path), counts
+
+
+def _path_through(
+    sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: Limit
+) -> tuple[tuple[RunStep, ...] | None, Counts]:
     if len(sequence) == 1 and (instants := first_instants(stepping, sequence[0].means)) is not None:
-        path, counts = instants.first(sequence[0].means, limit)
-        return None if path is None else Run(initial=initial, steps=path), counts
+        return instants.first(sequence[0].means, limit)
     automaton = SequenceAutomaton(sequence, until, stepping)
     start = automaton.start[1]
     if start == DONE:
-        return Run(initial=initial), Counts(states=1, transitions=0, depth=0)
+        return (), Counts(states=1, transitions=0, depth=0)
     if quick := packed_search(sequence, until, start, stepping, automaton.steps):
-        nodes = quick.run(limit)
-        if nodes is None:
+        if (nodes := quick.run(limit)) is None:
             return None, quick.counts()
-        number = system_table(table).number
-        steps = along([(number(locals_), held) for locals_, held in nodes], automaton.following)
-        return Run(initial=initial, steps=steps), quick.counts(nodes)
-    found: SearchResult[SequenceNode] = search((table.initial, start), automaton.following, limit=limit)
-    return None if found.path is None else Run(initial=initial, steps=found.path), found.counts
+        number = system_table(stepping.table).number
+        places = [(number(locals_), held) for locals_, held in nodes]
+        return along(places, automaton.following), quick.counts(nodes)
+    found: SearchResult[SequenceNode] = search(automaton.start, automaton.following, limit=limit)
+    return found.path, found.counts
 
 
 def retaken(
@@ -171,10 +162,9 @@ def retaken(
 
 
 def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
-    """Return a test for :func:`retaken` that compares only the target states of steps.
+    """Return a test for :func:`retaken` of steps from *of* and from *stepping*.
 
-    The test takes a step from *of* and one from *stepping*.  It passes if *of* does not distinguish their target
-    states.
+    It passes if *of* does not distinguish their target states.
     """
     seen_as, table = system_table(of.table), system_table(stepping.table)
     numbers = defaultdict[str, set[int]](set)
@@ -190,9 +180,7 @@ def packed_search(
         return None
     conditions, resets = [each.means for each in sequence], until.means if until else None
     engine = import_module("fsm.checker.packed.sequences")
-    if not engine.supported(stepping.packed, [*conditions, *([resets] if resets else [])]):
-        return None
-    found: PackedSearch = engine.through(stepping.packed, successors, conditions, resets, start)
+    found: PackedSearch | None = engine.through(stepping.packed, successors, conditions, resets, start)
     return found
 
 
@@ -235,27 +223,16 @@ class SequenceAutomaton:
 
 
 def _required_conditions(sequence: Sequence) -> list[WrittenCondition]:
-    if len(sequence) > 1:
-        *before, last = sequence
-        return [*before, WrittenCondition(text=last.text, means=_without_negations(last.means))]
-    [only] = sequence
-    if not isinstance(only.means, All):
-        return []
-    return [WrittenCondition(text=f"a part of {only.text!r}", means=part) for part in only.means.of]
+    *before, last = sequence
+    parts = last.means.of if isinstance(last.means, All) else ()
+    if not before:
+        return [WrittenCondition(text=f"a part of {last.text!r}", means=part) for part in parts]
+    # Negated parts of the last condition are tested anyway whenever the other parts hold.
+    asked = tuple(part for part in parts if not isinstance(part, Not))
+    return [*before, replace(last, means=All(of=asked)) if asked else last]
 
 
-def _without_negations(condition: Condition) -> Condition:
-    """Drop the negated parts of *condition*.
-
-    They are tested anyway whenever the other parts hold.
-    """
-    if not isinstance(condition, All):
-        return condition
-    asked = tuple(part for part in condition.of if not isinstance(part, Not))
-    return All(of=asked) if asked else condition
-
-
-def _proved_or_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenCondition]) -> Conclusion:
+def proved_or_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenCondition]) -> Conclusion:
     unmet = next((part.text for part in needed if not met(part.means, stepping, limit)), None)
     return Proved() if unmet is None else Vacuous(unmet=unmet)
 
@@ -265,7 +242,7 @@ def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
     if (folded := stepping.folded([condition])) is not None:
         return met(condition, folded, limit)
     if (instants := first_instants(stepping, condition)) is not None:
-        return instants.bits(condition) > 0
+        return instants.number(condition) is not None
     steps = stepping.steps([condition])
     test = holds(condition, stepping.table)
     if test(steps.beginning):
@@ -291,8 +268,7 @@ if TYPE_CHECKING:
 class CallPair(NamedTuple):
     """A node of the search for two successive calls.
 
-    ``calls`` is the number of calls that have replied.  ``going`` tells whether the second call is in progress.
-    ``between`` is the state between the two calls.
+    ``calls`` have replied, ``going`` tells whether the second one is in progress, and ``between`` is the state between.
     """
 
     state: int
@@ -317,11 +293,13 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tu
 def _search_call_pairs(
     claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts, bool]:
-    packed, once = stepping.packed, [claim.once.means] if claim.once else []
-    if packed is None or not (engine := import_module("fsm.checker.packed.sequences")).supported(packed, once):
+    quick: PackedSearch | None = None
+    if stepping.packed is not None:
+        engine, once = import_module("fsm.checker.packed.sequences"), claim.once.means if claim.once else None
+        quick = engine.calling_twice(stepping.packed, automaton.steps, claim.event, once)
+    if quick is None:
         found: SearchResult[CallPair] = search(automaton.start, automaton.following, limit=limit)
         return found.path, found.counts, any(node.calls for node in found.nodes)
-    quick: PackedSearch = engine.calling_twice(packed, automaton.steps, claim.event, once[0] if once else None)
     if (nodes := quick.run(limit)) is None:
         return None, quick.counts(), quick.met(1)
     places = [(system_table(stepping.table).number(locals_), calls) for locals_, calls in nodes]

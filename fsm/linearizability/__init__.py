@@ -45,13 +45,10 @@ class NotLinearizable(Fails):
     """The history of ``entity`` is not linearizable.
 
     ``operation`` is the first operation whose return is illegal, or ``None`` if only later outputs are illegal.
-    ``cause`` says what is illegal about it.  ``steps`` is a legal order up to that return, including calls that had
-    not returned yet.
-
-    ``allowed`` lists the replies or shown values that would have been legal.  If the outputs are illegal, it lists
-    the possible sequences of outputs up to that return, each joined by spaces.  ``before`` lists the states in which
-    the operation may have taken effect, and ``window`` is the shortest stretch of the history that is illegal by
-    itself.
+    ``cause`` says what is illegal about it, and ``steps`` is a legal order up to that return.  ``allowed`` lists the
+    legal replies or shown values or, if the outputs are illegal, the legal sequences of outputs, each joined by spaces.
+    ``before`` lists the states in which the operation may have taken effect.  ``window`` is the shortest stretch of the
+    history that is illegal by itself.
     """
 
     entity: str
@@ -137,8 +134,7 @@ class _Entity:
         self._limit = limit
 
     def _frontier(self, outputs: Outputs | None = None, operations: Sequence[Operation] = ()) -> Frontier:
-        operations = operations or self._operations
-        return Frontier(Moves(self._rules, operations, outputs, self._unseen), self._limit)
+        return Frontier(Moves(self._rules, operations or self._operations, outputs, self._unseen), self._limit)
 
     def _begin_frontier(self, outputs: Outputs | None) -> Frontier:
         frontier = self._frontier(outputs)
@@ -231,13 +227,9 @@ class _Entity:
         if table.machine.events[operation.event].kind != "call":
             return Cause.EVENT, ()
         row = table.row[operation.event]
-        replies = dict.fromkeys(
-            reply
-            for each in (row, table.end.get(row, row))
-            for state in range(len(table.states))
-            for way in table.step(state, each) or ()
-            for reply in way.reply
-        )
+        origins = zip(table.ways, table.origin, strict=True)
+        ways = [way for way, (of, _) in origins if of in {row, table.end.get(row, row)}]
+        replies = dict.fromkeys(reply for way in ways for reply in way.reply)
         allowed = [each for each in replies if legal(replace(operation, reply=each, shows=""))]
         if ANY_ERROR in allowed:
             allowed = [each for each in allowed if each in {"ok", ANY_ERROR}]

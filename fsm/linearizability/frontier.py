@@ -57,7 +57,7 @@ class Frontier:
         self.moves.early |= set(open_)
         situations = [Situation(Place(state)) for state in range(len(self.moves.rules.table.states))]
         for number in sorted(self.moves.early):
-            row = self.moves.row(number)
+            row = self.moves.kind(number).row
             if row < 0:
                 continue
             if self.moves.operations[number].returned is None:
@@ -86,7 +86,7 @@ class Frontier:
             if self.moves.operations[number].returned is not None:
                 found.add(self.moves.settled(each.with_calls((*each.place.calls, (number, ASKED)))))
             else:
-                found.add(each._replace(late=each.late | 1 << number) if self.moves.row(number) >= 0 else each)
+                found.add(each._replace(late=each.late | 1 << number) if self.moves.kind(number).row >= 0 else each)
         self.situations = found.all()
 
     def returned(self, number: int) -> bool:

@@ -156,10 +156,10 @@ class _Kind(NamedTuple):
 class Moves:
     """The possible instants of *operations* on one entity.
 
-    Operations are identified by their numbers.  *outputs* is ``None`` if the outputs were not observed.  The events
-    of the rows *unseen* may happen at any instant.  The operations in ``early`` were called before the observation
-    began, so they may have taken effect already, and their returns are ignored.  Events of the rows in ``again`` may
-    happen at any instant, and calls of these rows may begin or end.
+    Operations are identified by their numbers.  *outputs* is ``None`` if the outputs were not observed.  Events of the
+    rows *unseen* may happen at any instant.  The operations in ``early`` were called before the observation began, so
+    they may have taken effect already, and their returns are ignored.  Events of the rows in ``again`` may happen, and
+    calls of these rows may begin or end, at any instant.
     """
 
     def __init__(
@@ -171,15 +171,15 @@ class Moves:
         self.unseen = unseen
         self.early: set[int] = set()
         self.again: set[int] = set()
-        self._kind = cache(self._kind_of)
-        self._at_once = cache(self._states_without_wait)
+        self.kind = cache(self._kind_of)
+        self._at_once = cache(self._gains_nothing)
         self._instants = cache(self._fitting_instants)
 
     def after(self, here: Situation) -> Iterator[Situation]:
         state = here.place.state
         for number, stage in here.place.calls:
             if stage in {ASKED, BEGUN}:
-                kind = self._kind(number)
+                kind = self.kind(number)
                 for instant in self._instants(kind, state, stage):
                     yield from self._after_instant(here, number, instant)
                 if stage == ASKED and kind.reply is not None and self.rules.fits(ASKED, kind.reply):
@@ -192,7 +192,7 @@ class Moves:
                         yield from self._after_instant(here, -1, instant)
 
     def _late_effects(self, here: Situation) -> Iterator[Situation]:
-        first = {self._kind(number): number for number in reversed(numbers(here.late))}
+        first = {self.kind(number): number for number in reversed(numbers(here.late))}
         for kind, number in sorted(first.items(), key=itemgetter(1)):
             for instant in self._instants(kind, here.place.state, ASKED):
                 yield from self._after_instant(here._replace(late=here.late ^ 1 << number), number, instant)
@@ -202,7 +202,7 @@ class Moves:
             calls = tuple(
                 (other, CUT if stage == BEGUN and other != number else stage) for other, stage in here.place.calls
             )
-            replies = [self._kind(other).reply for other, stage in calls if stage == CUT]
+            replies = [self.kind(other).reply for other, stage in calls if stage == CUT]
             if any(reply is not None and not self.rules.fits(CUT, reply) for reply in replies):
                 return
             here = here.with_calls(calls)
@@ -223,18 +223,16 @@ class Moves:
 
     def _set_stage(self, calls: Calls, number: int, stage: int) -> Calls:
         others = [call for call in calls if call[0] != number]
-        if stage != OVER or self._kind(number).returns:
+        if stage != OVER or self.kind(number).returns:
             others.append((number, stage))
-            others.sort()
-        return tuple(others)
+        return tuple(sorted(others))
 
     def _progress_after(self, here: Place, number: int, instant: CallInstant) -> Iterable[int]:
-        came = here.came
         if self.outputs is None:
-            return (came,)
+            return (here.came,)
         if instant.way is None and self.rules.table.step(here.state, instant.row) is None:
-            return self.outputs.anything(came) if number >= 0 else (came,)
-        after = self.outputs.after(came, instant.emits)
+            return self.outputs.anything(here.came) if number >= 0 else (here.came,)
+        after = self.outputs.after(here.came, instant.emits)
         return () if after is None else (after,)
 
     def settled(self, here: Situation) -> Situation:
@@ -244,22 +242,18 @@ class Moves:
         while again:
             again = False
             for number, stage in calls:
-                if stage != OVER and self._at_once(self._kind(number), stage) >> state & 1:
-                    trail = self._trail(trail, number, stage, state)
-                    looked = stage == LOOKING or self._kind(number).row < 0
-                    calls = self._set_stage(calls, number, OVER if looked else self._final_stage(number))
-                    again = True
+                kind = self.kind(number)
+                if stage == OVER or not self._at_once(kind, stage, state):
+                    continue
+                if stage == LOOKING or kind.row < 0:
+                    trail = Trail(trail, number, -1, state, None)
+                    calls = self._set_stage(calls, number, OVER)
+                else:
+                    instant = next(iter(self._instants(kind, state, stage)), None)
+                    trail = Trail(trail, number, kind.row, state, instant)
+                    calls = self._set_stage(calls, number, self._final_stage(number))
+                again = True
         return here if trail is here.trail else here.with_calls(calls)._replace(trail=trail)
-
-    def _trail(self, before: Trail | None, number: int, stage: int, state: int) -> Trail:
-        kind = self._kind(number)
-        if stage == LOOKING or kind.row < 0:
-            return Trail(before, number, -1, state, None)
-        return Trail(before, number, kind.row, state, next(iter(self._instants(kind, state, stage)), None))
-
-    def _states_without_wait(self, kind: _Kind, stage: int) -> int:
-        states = range(len(self.rules.table.states))
-        return sum(1 << state for state in states if self._gains_nothing(kind, stage, state))
 
     def _gains_nothing(self, kind: _Kind, stage: int, state: int) -> bool:
         if stage == LOOKING or (stage == ASKED and kind.row < 0):
@@ -279,9 +273,6 @@ class Moves:
             for each in self._instants(kind, state, ASKED)
         )
 
-    def row(self, number: int) -> int:
-        return self._kind(number).row
-
     def _kind_of(self, number: int) -> _Kind:
         operation = self.operations[number]
         row = self.rules.table.row[operation.event] if operation.event else -1
@@ -290,7 +281,7 @@ class Moves:
         return _Kind(row, operation.reply if call else None, operation.shows if returns else "", returns)
 
     def _final_stage(self, number: int) -> int:
-        return LOOKING if self._kind(number).shows else OVER
+        return LOOKING if self.kind(number).shows else OVER
 
     def _fitting_instants(self, kind: _Kind, state: int, stage: int) -> tuple[CallInstant, ...]:
         return tuple(
@@ -301,20 +292,17 @@ class Moves:
 
     def steps(self, situation: Situation) -> tuple[Step, ...]:
         found: list[Step] = []
-        trail = situation.trail
+        trail, table = situation.trail, self.rules.table
         while trail is not None:
-            found.append(self._step(trail))
-            trail = trail.before
+            trail, number, row, source, instant = trail
+            way = instant.way if instant else None
+            step = Step(
+                operation=None if number < 0 else self.operations[number],
+                row="" if row < 0 else table.rows[row].name,
+                before=table.states[source],
+                outcome=way.name if way else "",
+                after=table.states[instant.to if instant else source],
+                deviation=way.deviation if way else None,
+            )
+            found.append(step)
         return tuple(reversed(found))
-
-    def _step(self, trail: Trail) -> Step:
-        instant, table = trail.instant, self.rules.table
-        way = instant.way if instant else None
-        return Step(
-            operation=None if trail.number < 0 else self.operations[trail.number],
-            row="" if trail.row < 0 else table.rows[trail.row].name,
-            before=table.states[trail.source],
-            outcome=way.name if way else "",
-            after=table.states[instant.to if instant else trail.source],
-            deviation=way.deviation if way else None,
-        )

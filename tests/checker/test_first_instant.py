@@ -13,7 +13,6 @@ from thorough import amount
 
 from fsm.checker import decide, first_instant
 from fsm.checker.instants import StepCache
-from fsm.language.library import claims, load
 from fsm.machine.table import tabulate
 
 if TYPE_CHECKING:
@@ -42,16 +41,3 @@ def test_random_claims_come_out_as_searched(chance: random.Random, limit: int) -
 
     assert searched(claim, machine) == decide(claim, StepCache(tabulate(machine)))
     assert searched(claim, machine, limit) == decide(claim, StepCache(tabulate(machine)), limit=limit)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("planted", ["source", "output", "outputs", "event", "reply", "moved", "state"])
-def test_what_is_taken_for_alike_and_is_not_shows(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If different instants were grouped by mistake, some conclusion about a shipped machine would change."""
-    names = ("container-status", "nri-container")
-    stated = [(each, load(name)) for name in names for each in claims(name).properties]
-    expected = [searched(each, machine) for each, machine in stated]
-    depends = first_instant.depends
-    monkeypatch.setattr(first_instant, "depends", lambda of: "__class__" if depends(of) == planted else depends(of))
-
-    assert expected != [decide(each, StepCache(tabulate(machine))) for each, machine in stated]

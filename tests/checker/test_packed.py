@@ -27,9 +27,9 @@ from fsm.checker import decide
 from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache, system_table
+from fsm.checker.packed import leading
 from fsm.checker.packed.expansion import ACCEPTED, REJECTED, SPREAD
 from fsm.checker.packed.exploration import KEPT, Visited, mixed, numbered
-from fsm.checker.packed.leading import Waiting
 from fsm.checker.packed.packed_graph import MOST_KEPT, WINDOW, PackedGraph
 from fsm.checker.packed.programs import StateVector, TooWideError
 from fsm.checker.packing import packed
@@ -176,7 +176,7 @@ def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -
     system = load_system("plugin-sync")
     [stated] = [each for each in claims("plugin-sync").properties if each.name == "calls-go-on"]
     right, _ = both(stated, system)
-    monkeypatch.setattr(Waiting, "can_stay_due", lambda *_: False)
+    monkeypatch.setattr(leading, "can_stay_due", lambda *_: False)
     _, wrong = both(stated, system)
 
     assert isinstance(right.verdict, Refuted)

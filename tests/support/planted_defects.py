@@ -18,7 +18,6 @@ from fsm.checker.instants import StepCache, Successors
 from fsm.checker.liveness import LeadsToGraph
 from fsm.checker.packed import leading, programs, sequences
 from fsm.checker.packed.expansion import REJECTED
-from fsm.checker.packed.leading import Waiting
 from fsm.checker.packed.packed_graph import PackedGraph
 from fsm.checker.safety import IdempotenceAutomaton, SequenceAutomaton
 from fsm.linearizability import moves
@@ -202,7 +201,7 @@ CHECKER: Final[dict[str, Plant]] = {
     "what is cut off is not possible": returning(InProgress, "blocked", value=()),
     "a run does not stop": returning(LeadsToGraph, "stops"),
     "a cycle is never fair": returning(LeadsToGraph, "circles"),
-    "nothing is vacuous": returning(safety, "_proved_or_vacuous", Proved()),
+    "nothing is vacuous": returning(safety, "proved_or_vacuous", Proved()),
     "the first run is taken for the shortest": lambda patch: patch.setattr(
         safety, "min", lambda runs, **_: next(iter(runs), None), raising=False
     ),
@@ -328,7 +327,7 @@ COMPILED: Final[dict[str, Plant]] = {
 }  # fmt: skip
 
 LEADING: Final[dict[str, Plant]] = {
-    "nothing stays due": returning(Waiting, "can_stay_due", value=False),
+    "nothing stays due": returning(leading, "can_stay_due", value=False),
     "everything fair is taken": returning(leading, "_fair_matches", value=True),
 }  # fmt: skip
 

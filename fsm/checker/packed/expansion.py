@@ -125,6 +125,20 @@ def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
 
 
 @lean_inner
+def same_words(one: Words, at: Number, other: Words, place: Number, width: Width) -> bool:
+    same = True
+    for each in range(len(width)):
+        same &= one[at + each] == other[place + each]
+    return same
+
+
+@lean_inner
+def copy_words(words: Words, at: Number, to: Words, place: Number, width: Width) -> None:
+    for each in range(len(width)):
+        to[place + each] = words[at + each]
+
+
+@lean_inner
 def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
     tests, members = program[0], program[1]
     while test >= 0:
@@ -180,8 +194,8 @@ def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are 
             if when != ACCEPTED and not accepted(program, when, space, here):
                 if found == part:
                     return FULL, FULL, FULL
-                for each in range(len(width) + 1):
-                    space[following + found * size + each] = space[here + each]
+                copy_words(space, here, space, following + found * size, width)
+                space[following + found * size + len(width)] = space[here + len(width)]
                 found += 1
                 continue
             cell = cells + program[move + 5] + np.int64((space[here + word] >> shift) & mask)
@@ -201,8 +215,7 @@ def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are 
                 if at == part:
                     return FULL, FULL, FULL
                 at = (ended if failed else following) + at * size
-                for each in range(len(width)):
-                    space[at + each] = space[here + each]
+                copy_words(space, here, space, at, width)
                 space[at + word] = (space[here + word] & kept) | np.uint64(program[option]) << shift
                 space[at + len(width)] = np.uint64(chain)
                 if failed:
@@ -219,13 +232,11 @@ def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are 
 
 @lean_inner
 def _is_repeated(space: Words, words: Number, labels: Number, first: Number, step: Number, width: Width) -> bool:
+    here = words + step * len(width)
     for other in range(first, step):
-        if space[labels + other] == space[labels + step]:
-            same = True
-            for each in range(len(width)):
-                same &= space[words + other * len(width) + each] == space[words + step * len(width) + each]
-            if same:
-                return True
+        same_label = space[labels + other] == space[labels + step]
+        if same_label and same_words(space, words + other * len(width), space, here, width):
+            return True
     return False
 
 
@@ -324,8 +335,7 @@ def _expand_row(expansion: Expansion, states: Words, here: Number, row: Number, 
         way = program[3] + 5 * path
         if program[way] != ACCEPTED and not accepted(program, program[way], states, here):
             continue
-        for each in range(len(width)):
-            space[each] = states[here + each]
+        copy_words(states, here, space, 0, width)
         space[len(width)] = np.uint64(~program[way + 1])
         count, over, going = _follow(expansion, part, way, width)
         if count == FULL or step + count + over > part:
@@ -337,8 +347,7 @@ def _expand_row(expansion: Expansion, states: Words, here: Number, row: Number, 
             label = extend_chain(chains, np.int64(space[at + len(width)]), ~reply)
             if label == FULL:
                 return FULL
-            for each in range(len(width)):
-                space[words + step * len(width) + each] = space[at + each]
+            copy_words(space, at, space, words + step * len(width), width)
             space[labels + step] = np.uint64(label)
             if not (program[row + 3] and _is_repeated(space, words, labels, first, step, width)):
                 step += 1

@@ -6,7 +6,18 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Expansion, Width, Words, expand, written
+from fsm.checker.packed.expansion import (
+    FOLD,
+    FULL,
+    SPREAD,
+    Expansion,
+    Width,
+    Words,
+    copy_words,
+    expand,
+    same_words,
+    written,
+)
 from fsm.checker.packed.programs import StateVector
 from fsm.compiled import ZERO, Number, Numbers, lean, lean_inner
 from fsm.machine.product.reduction import Orbits
@@ -82,15 +93,9 @@ def _sorts_before(orbits: Numbers, words: Words, at: Number, one: Number, two: N
 @lean_inner
 def _exchange(orbits: Numbers, words: Words, at: Number, one: Number, two: Number, size: Number) -> None:
     for each in range(0, size, 3):
-        left, right = _local_state(orbits, words, at, one + each), _local_state(orbits, words, at, two + each)
-        _put(orbits, words, at, one + each, right)
-        _put(orbits, words, at, two + each, left)
-
-
-@lean_inner
-def _put(orbits: Numbers, words: Words, at: Number, field: Number, local: np.uint64) -> None:
-    shift = np.uint64(orbits[field + 1])
-    words[at + orbits[field]] = (words[at + orbits[field]] & ~(np.uint64(orbits[field + 2]) << shift)) | local << shift
+        differ = _local_state(orbits, words, at, one + each) ^ _local_state(orbits, words, at, two + each)
+        for field in (one + each, two + each):
+            words[at + orbits[field]] ^= differ << np.uint64(orbits[field + 1])
 
 
 BATCH: Final = 512
@@ -106,18 +111,17 @@ NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
 """Results of a part of a search: more is left, nothing is left, or there is no room for states or for steps."""
 
-EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL, HELD = range(9)
+EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL = range(8)
 """Indices into the array that describes the progress of a search.
 
 The array holds the number of states expanded, of states found, and of steps.  Then come the number of states found by
 the end of the current level, the depth of this level, and the number of states whose steps are kept.  Last come the
-start and the end of the range of states whose steps are in the window, and the result bits of all steps of a leads-to
-search.
+start and the end of the range of states whose steps are in the window.
 """
 
 
 def initial_progress() -> Numbers:
-    return np.array([0, 1, 0, 1, 0, 0, 0, 0, 0], np.int64)
+    return np.array([0, 1, 0, 1, 0, 0, 0, 0], np.int64)
 
 
 class Visited(NamedTuple):
@@ -191,15 +195,10 @@ def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, coun
     while slots[slot]:
         if slots[slot] >> TAG == tag:
             found = np.int64(slots[slot] & NUMBER) - 1
-            same = True
-            if not exact:
-                for each in range(len(width)):
-                    same &= states[found * len(width) + each] == words[at + each]
-            if same:
+            if exact or same_words(states, found * len(width), words, at, width):
                 return found
         slot = (slot + np.uint64(1)) & last
-    for each in range(len(width)):
-        states[count * len(width) + each] = words[at + each]
+    copy_words(words, at, states, count * len(width), width)
     slots[slot] = tag << TAG | np.uint64(count + 1)
     return count
 
@@ -282,18 +281,3 @@ def explore(  # noqa: C901  (one loop: calls of compiled functions are slow)
         progress[EXPANDED], progress[MET], progress[UNTIL] = state, count, state
         progress[STEPS] += found
     return DONE
-
-
-@lean
-def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, width: Width) -> Number:
-    space, states = expansion.space, visited.states
-    _, words, _ = written(space, width)
-    while True:
-        found = made(expansion, states, state, width, ZERO)
-        for step in range(found):
-            same = True
-            for each in range(len(width)):
-                same &= space[words + step * len(width) + each] == states[to * len(width) + each]
-            if same:
-                return state
-        state += 1

@@ -1,6 +1,6 @@
 """Prove leads-to claims on a packed graph.  :mod:`fsm.checker.liveness` finds the counterexamples."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -8,23 +8,14 @@ from numpy.typing import NDArray
 
 from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import Successors
-from fsm.checker.packed.expansion import Width
-from fsm.checker.packed.exploration import HELD, MET, KnownGraph
+from fsm.checker.packed.expansion import REJECTED, Width
+from fsm.checker.packed.exploration import MET, KnownGraph
 from fsm.checker.packed.packed_graph import PackedGraph, covered
-from fsm.checker.packed.sequences import CHUNK, ConditionTests, PackedSearch, labelled, supported
-from fsm.checker.packed.walk import (
-    DUE,
-    LEADS_TO,
-    SOURCE_MET,
-    TARGET_MET,
-    Automaton,
-    Facts,
-    after,
-    facts_at_all_instants,
-    steps_of,
-)
+from fsm.checker.packed.sequences import CHUNK, PackedSearch, through
+from fsm.checker.packed.walk import Automaton, Facts, advanced, facts_at_all_instants, steps_of
 from fsm.compiled import Number, Numbers, compiled, inner, lean
 from fsm.machine.claims import Counts, Fair, LeadsTo
+from fsm.machine.conditions import All, Not, Some
 
 
 class Links(NamedTuple):
@@ -39,11 +30,6 @@ class Links(NamedTuple):
     to: NDArray[np.uint32]
     take: NDArray[np.uint64]
     enabled: NDArray[np.uint64]
-
-
-def empty_links(states: int) -> Links:
-    first, room = np.zeros(states + 1, np.int64), 2 * states + 1
-    return Links(first, np.zeros(room, np.uint32), np.zeros(room, np.uint64), np.zeros(states, np.uint64))
 
 
 @lean
@@ -61,8 +47,9 @@ def link(
 ) -> Number:
     """Write the links of the waiting states with indices from *begin* to *end* while there is room.
 
-    *fair* holds the bits of the fairness conditions that each label satisfies, and *number* maps states to their
-    indices in *waiting*.  Return the index of the first state whose links did not fit, or *end* if all of them did.
+    *automaton* leaves state 1 when the target holds.  *fair* holds the bits of the fairness conditions that each label
+    satisfies, and *number* maps states to their indices in *waiting*.  Return the index of the first state whose links
+    did not fit, or *end* if all of them did.
     """
     free = links.first[begin]
     for place in range(begin, end):
@@ -72,10 +59,10 @@ def link(
         for step in range(first, stop):
             label, to = all_labels[step], np.int64(all_to[step])
             enabled |= fair[label]
-            base = facts_at_all_instants(facts, state, to)
+            base = facts_at_all_instants(facts, state, to, width)
             at, count = facts.first[label], facts.outputs[label]
             for _ in range(facts.replies[label]):
-                if after(facts, automaton, 1, base, at, count) & (DUE | TARGET_MET) == DUE:
+                if advanced(automaton, 1, base, facts, at, count):
                     if free == links.to.shape[0]:
                         return place
                     links.to[free] = number[to]
@@ -182,48 +169,39 @@ def has_fair_cycle(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool
 MOST_FAIR: Final = 64
 
 
-class Waiting(PackedSearch):
-    def __init__(self, graph: PackedGraph, successors: Successors, claim: LeadsTo, *, due: bool) -> None:
-        self._fair = claim.fair
-        tests = ConditionTests(graph, labelled(graph, successors), [claim.source.means, claim.target.means])
-        source, target = tests.first
-        super().__init__(graph, tests, Automaton(LEADS_TO, tests.tests, np.array([source]), target), 2, int(due))
+def can_stay_due(waiting: PackedSearch, fair: Sequence[Fair], limit: Limit) -> bool:
+    """Return whether the target stays due in some fair run, finite or infinite."""
+    links = _links(waiting, fair, limit)
+    if not len(links.enabled):
+        return False
+    every, strongly = (1 << len(fair)) - 1, _bits(each.strongly for each in fair)
+    stops = bool(((links.enabled & np.uint64(every)) == 0).any())
+    return stops or bool(has_fair_cycle(links, np.uint64(every & ~strongly), np.uint64(strongly)))
 
-    @property
-    def source_met(self) -> bool:
-        return bool(self.progress[HELD] & SOURCE_MET)
 
-    def can_stay_due(self, limit: Limit) -> bool:
-        """Return whether the target stays due in some fair run, finite or infinite."""
-        links = self._links(limit)
-        if not len(links.enabled):
-            return False
-        every, strongly = (1 << len(self._fair)) - 1, _bits(each.strongly for each in self._fair)
-        stops = bool(((links.enabled & np.uint64(every)) == 0).any())
-        return stops or bool(has_fair_cycle(links, np.uint64(every & ~strongly), np.uint64(strongly)))
-
-    def _links(self, limit: Limit) -> Links:
-        graph, found = self.graph, self.nodes.nodes[: int(self.progress[MET])]
-        waiting = (found[found % 2 == 1] // 2).astype(np.int64)
-        number = np.zeros(graph.met, np.uint32)
-        number[waiting] = np.arange(len(waiting), dtype=np.uint32)
-        rows = graph.table.rows
-        fair = [
-            _bits(
-                label is not None and _fair_matches(each, rows[label.row].event.name, label.name) for each in self._fair
-            )
-            for label in graph.labels
-        ]
-        program = self.facts, self.automaton, np.array(fair, np.uint64), waiting, number
-        links, done = empty_links(len(waiting)), 0
-        while done < len(waiting):
-            limit.watch(covered(self.progress))
-            end = min(done + CHUNK, len(waiting))
-            done = int(link(graph.known_graph, *program, done, end, links, graph.vector.shape))
-            if done < end:
-                more = np.zeros_like(links.to), np.zeros_like(links.take)
-                links = links._replace(to=np.append(links.to, more[0]), take=np.append(links.take, more[1]))
-        return links
+def _links(waiting: PackedSearch, fair: Sequence[Fair], limit: Limit) -> Links:
+    graph, found = waiting.graph, waiting.nodes.nodes[: int(waiting.progress[MET])]
+    states = (found[found % 2 == 1] // 2).astype(np.int64)
+    number = np.zeros(graph.met, np.uint32)
+    number[states] = np.arange(len(states), dtype=np.uint32)
+    rows = graph.table.rows
+    satisfied = [
+        _bits(label is not None and _fair_matches(each, rows[label.row].event.name, label.name) for each in fair)
+        for label in graph.labels
+    ]
+    until_target = waiting.automaton._replace(conditions=np.full(2, REJECTED, np.int64))
+    program = waiting.facts, until_target, np.array(satisfied, np.uint64), states, number
+    count, room, done = len(states), 2 * len(states) + 1, 0
+    arrays = np.zeros(count + 1, np.int64), np.zeros(room, np.uint32), np.zeros(room, np.uint64)
+    links = Links(*arrays, np.zeros(count, np.uint64))
+    while done < count:
+        limit.watch(covered(waiting.progress))
+        end = min(done + CHUNK, count)
+        done = int(link(graph.known_graph, *program, done, end, links, graph.vector.shape))
+        if done < end:
+            for array in (links.to, links.take):
+                array.resize(2 * len(array), refcheck=False)
+    return links
 
 
 def _bits(flags: Iterable[bool]) -> int:
@@ -234,17 +212,19 @@ def _fair_matches(fair: Fair, event: str, outcome: str) -> bool:
     return not fair.ends and fair.event == event and fair.outcome in {"", outcome}
 
 
-def holds(
-    graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
-) -> tuple[bool, Counts] | None:
-    """Return whether the source of *claim* ever holds, and the size of the search, if the claim holds.
+def holds(graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool) -> Counts | None:
+    """Return the size of the search if the target is due only until it holds, in every fair run.
 
-    Return ``None`` if the claim fails or cannot be decided on packed states.  It cannot be decided if calls of the
-    system take time, because calls may end in ways that are not steps of the graph.
+    The target is due at the beginning if *due* is true.  Return ``None`` if the claim fails or cannot be decided on
+    packed states.  It cannot be decided if calls of the system take time, because calls may end in ways that are not
+    steps of the graph.
     """
-    conditions = [claim.source.means, claim.target.means]
-    if graph.table.timed or len(claim.fair) > MOST_FAIR or not supported(graph, conditions):
+    source, target = claim.source.means, claim.target.means
+    if graph.table.timed or len(claim.fair) > MOST_FAIR:
         return None
-    waiting = Waiting(graph, successors, claim, due=due)
+    # The automaton is in state 1 while the target is due.  It never goes on, because the second condition never holds.
+    waiting = through(graph, successors, [All(of=(source, Not(of=target))), Some(of=())], target, start=int(due))
+    if waiting is None:
+        return None
     waiting.succeeds(limit)
-    return None if waiting.can_stay_due(limit) else (waiting.source_met, waiting.counts())
+    return None if can_stay_due(waiting, claim.fair, limit) else waiting.counts()

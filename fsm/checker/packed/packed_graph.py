@@ -1,11 +1,9 @@
 """The graph of the packed reachable states of a system, which is explored on demand."""
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +26,6 @@ from fsm.checker.packed.exploration import (
     encode_orbits,
     explore,
     initial_progress,
-    parent,
     rehash,
     unfolded_counts,
 )
@@ -38,8 +35,6 @@ from fsm.machine.claims import Counts
 from fsm.machine.product import SystemTable
 from fsm.machine.product.system import Locals
 from fsm.machine.traversal import Explored, LimitError
-
-S = TypeVar("S", bound=np.generic)
 
 WINDOW: Final = 1 << 16
 """Maximum number of states and steps per call of compiled code, so that interrupts are handled without delay."""
@@ -86,7 +81,6 @@ class PackedGraph:
         self._most_kept = most_kept
         self._kept = 0
         self._over = False
-        self._passed: list[tuple[int, int]] = []
         self._degrees: list[NDArray[np.uint32]] = []
         """The number of steps of each state, recorded only if the states are representatives."""
 
@@ -152,10 +146,9 @@ class PackedGraph:
 
     def further(self) -> bool:
         while not self._over:
-            before = self.progress.copy()
+            before = int(self.progress[EXPANDED])
             answer = explore(self._expansion, self._visited, self.window, self.progress, self._ahead, self.vector.shape)
-            if self.progress[EXPANDED] > before[EXPANDED]:
-                self._passed.append((int(before[MET]), int(before[EXPANDED])))
+            if self.progress[EXPANDED] > before:
                 if self.table.orbits:
                     count = int(self.progress[UNTIL] - self.progress[RECENT])
                     self._degrees.append(np.diff(self.window.first[: count + 1]))
@@ -165,18 +158,10 @@ class PackedGraph:
             elif answer == exploration.NO_ROOM:
                 self._enlarge_states()
             self._over = answer == exploration.DONE
-            if self.progress[EXPANDED] > before[EXPANDED]:
+            if self.progress[EXPANDED] > before:
                 self._label()
                 break
         return not self._over
-
-    def path(self, state: int) -> list[int]:
-        found = [state]
-        while state:
-            _, first = self._passed[bisect_right(self._passed, state, key=itemgetter(0)) - 1]
-            state = int(parent(self._expansion, self._visited, first, state, self.vector.shape))
-            found.append(state)
-        return found[::-1]
 
     def _keep(self) -> None:
         state, until = int(self.progress[RECENT]), int(self.progress[UNTIL])
@@ -186,12 +171,7 @@ class PackedGraph:
             return
         room = len(self._ahead) - 1
         if self._kept + count + room > len(self.steps.to) or until >= len(self.steps.first):
-            kept = self.steps
-            self.steps = Steps(
-                first=_grow_array(kept.first, 2 * until + 1),
-                to=_grow_array(kept.to, 2 * (self._kept + count) + room),
-                labels=_grow_array(kept.labels, 2 * (self._kept + count) + room),
-            )
+            _grow_steps(self.steps, 2 * until + 1, 2 * (self._kept + count) + room)
         self.steps.first[state : until + 1] = first[: until - state + 1] + np.uint32(self._kept)
         self.steps.to[self._kept : self._kept + count] = to[:count]
         self.steps.labels[self._kept : self._kept + count] = labels[:count]
@@ -202,11 +182,7 @@ class PackedGraph:
         size = 2 * (len(self._ahead) - 1)
         self._space = room(size, self.vector.width)
         self._ahead = np.zeros(size + 1, np.uint64)
-        self.steps = Steps(
-            first=self.steps.first,
-            to=_grow_array(self.steps.to, self._kept + size),
-            labels=_grow_array(self.steps.labels, self._kept + size),
-        )
+        _grow_steps(self.steps, 0, self._kept + size)
         if size > len(self.window.to):
             self.window = empty_steps(len(self.window.first) - 1, size)
             self.progress[RECENT] = self.progress[UNTIL]
@@ -219,14 +195,13 @@ class PackedGraph:
         most = met + len(self._ahead) - 1
         states, slots, _ = self._visited
         if most * width > len(states):
-            states = _grow_array(states, 5 * most * width // 4)
+            states.resize(5 * most * width // 4, refcheck=False)
         if 3 * most > 2 * len(slots):
-            size = 1 << (3 * most // 2).bit_length()
             self._visited = self._visited._replace(slots=np.zeros(0, np.uint64))
             del slots
-            slots = np.zeros(size, np.uint64)
-            rehash(self._visited._replace(states=states, slots=slots), met, self.vector.shape)
-        self._visited = self._visited._replace(states=states, slots=slots)
+            size = 1 << (3 * most // 2).bit_length()
+            self._visited = self._visited._replace(slots=np.zeros(size, np.uint64))
+            rehash(self._visited, met, self.vector.shape)
 
     def _label(self) -> None:
         count, written = int(self._chains[0]), self._writing
@@ -255,7 +230,7 @@ def empty_steps(states: int, steps: int) -> Steps:
     )
 
 
-def _grow_array(array: NDArray[S], size: int) -> NDArray[S]:
-    if size > len(array):
-        array.resize(size, refcheck=False)
-    return array
+def _grow_steps(steps: Steps, first: int, size: int) -> None:
+    for array, least in zip(steps, (first, size, size), strict=True):
+        if least > len(array):
+            array.resize(least, refcheck=False)

@@ -12,26 +12,37 @@ from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import Instant, Successors, holds
 from fsm.checker.packed import exploration
 from fsm.checker.packed import walk as walks
-from fsm.checker.packed.expansion import REJECTED, Words
+from fsm.checker.packed.expansion import REJECTED
 from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, initial_progress
 from fsm.checker.packed.packed_graph import PackedGraph, covered
 from fsm.checker.packed.programs import Tests, array, first_test
 from fsm.checker.packed.walk import (
     BUSY_BIT,
     NEVER,
-    SEQUENCE,
-    TWICE,
     Automaton,
     Facts,
     Nodes,
     PackedProduct,
     mark,
-    scan,
     walk,
 )
 from fsm.compiled import Number
 from fsm.machine.claims import Counts
-from fsm.machine.conditions import All, At, Atom, Condition, Emits, Happens, In, Replies, SilentOn, StateChanges, atoms
+from fsm.machine.conditions import (
+    All,
+    At,
+    Atom,
+    Condition,
+    Emits,
+    Happens,
+    In,
+    Not,
+    Replies,
+    SilentOn,
+    Some,
+    StateChanges,
+    atoms,
+)
 from fsm.machine.product import read
 from fsm.machine.product.system import Locals
 from fsm.machine.table import Way
@@ -43,11 +54,10 @@ MOST: Final = BUSY_BIT
 The bits of atoms about states are below :data:`BUSY_BIT`.
 """
 MOVED: Final = 2 * (MOST + 1)
-"""Bit for a change of state.  The bits above it describe the calls of one event."""
-CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
+"""Bit for a change of state."""
 
 
-def supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
+def _supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
     found = {each for condition in conditions for each in atoms(condition)}
     return (
         len(found) <= MOST
@@ -60,33 +70,25 @@ class LabelledInstants:
     def __init__(self, graph: PackedGraph, successors: Successors) -> None:
         self._graph = graph
         self._successors = successors
-        self._instants: list[Instant] = []
         self._holding: dict[Atom, list[bool]] = {}
-        self._rows: list[tuple[int, int, int]] = []
-        self.rows = array([], 3)
+        self.instants: list[Instant] = []
+        self.rows: list[tuple[int, int, int]] = []
         """For each label, the index of its first instant, how many replies it has, and how many instants per reply."""
 
-    @property
-    def count(self) -> int:
-        return len(self._instants)
-
     def grow(self) -> None:
-        new = self._graph.labels[len(self._rows) :]
-        for label in new:
+        for label in self._graph.labels[len(self.rows) :]:
             if label is None:
-                self._rows.append((0, 0, 0))
+                self.rows.append((0, 0, 0))
                 continue
             way = Way(index=-1, name=label.name, to=0, reply=label.reply, emits=label.emits)
             steps = [self._successors.step(0, label.row, way, reply) for reply in self._successors.replies(way)]
-            self._rows.append((len(self._instants), len(steps), len(steps[0].instants)))
-            self._instants += [instant for step in steps for instant in step.instants]
-        if new:
-            self.rows = array(self._rows, 3)
+            self.rows.append((len(self.instants), len(steps), len(steps[0].instants)))
+            self.instants += [instant for step in steps for instant in step.instants]
 
     def holding(self, atom: Atom) -> list[bool]:
         known = self._holding.setdefault(atom, [])
-        if len(known) < len(self._instants):
-            known += map(holds(atom, self._successors.table), self._instants[len(known) :])
+        if len(known) < len(self.instants):
+            known += map(holds(atom, self._successors.table), self.instants[len(known) :])
         return known
 
 
@@ -98,10 +100,9 @@ def labelled(graph: PackedGraph, successors: Successors) -> LabelledInstants:
 
 class ConditionTests:
     def __init__(
-        self, graph: PackedGraph, instants: LabelledInstants, conditions: Sequence[Condition], event: str = ""
+        self, graph: PackedGraph, instants: LabelledInstants, conditions: Sequence[Condition], *, busy: bool
     ) -> None:
         self._graph = graph
-        self._event = event
         self._labelled = instants
         self._rows: list[tuple[int, int, int]] = []
         self._bits: dict[Atom, int] = {}
@@ -112,10 +113,11 @@ class ConditionTests:
             array([(states.atom(each), bit) for each, bit in self._bits.items() if is_at(each, before=before)], 2)
             for before in (False, True)
         ]
-        if event and (busy := states.busy()) != REJECTED:
-            self._at[0] = np.concatenate([self._at[0], array([(busy, BUSY_BIT)], 2)])
-        moves = event or any(isinstance(each, StateChanges) for condition in conditions for each in atoms(condition))
-        self._bare = np.zeros(1 if moves and graph.table.timed else 0, np.uint64)
+        if busy and (test := states.busy()) != REJECTED:
+            self._at[0] = np.concatenate([self._at[0], array([(test, BUSY_BIT)], 2)])
+        moves = any(isinstance(each, StateChanges) for condition in conditions for each in atoms(condition))
+        self._needs_bare = moves and bool(graph.table.timed)
+        self._bare = np.zeros(0, np.uint64)
         program = graph.program._replace(tests=array(states.rows, 6), members=np.array(states.members, np.int64))
         self._program = program.flat()
         self._marked = [np.zeros(0, np.uint32) for _ in range(2)]
@@ -137,13 +139,15 @@ class ConditionTests:
             if graph.met > len(self._marked[each]):
                 self._marked[each].resize(3 * graph.met // 2, refcheck=False)
             mark(self._program, graph.states, graph.vector.width, tests, self._done, graph.met, self._marked[each])
-        if len(self._bare):
+        if self._needs_bare:
             self._bare = np.append(self._bare, graph.vector.bare(graph.states[self._done * graph.vector.width :]))
-            self._bare[0] = graph.vector.width
         self._done = graph.met
-        if known.count > len(self._instants):
-            self._instants = self._instant_facts()
-        first, replies, outputs = (np.ascontiguousarray(column) for column in known.rows.T)
+        if len(known.instants) > len(self._instants):
+            self._instants = np.zeros(len(known.instants), np.uint64)
+            for atom, bit in self._bits.items():
+                if not isinstance(atom, At):
+                    self._instants |= np.array(known.holding(atom), np.uint64) << np.uint64(bit)
+        first, replies, outputs = (np.ascontiguousarray(column) for column in array(known.rows, 3).T)
         return Facts(
             after=self._marked[0],
             before=self._marked[1],
@@ -155,18 +159,6 @@ class ConditionTests:
             outputs=outputs,
         )
 
-    def _instant_facts(self) -> Words:
-        known = self._labelled
-        held = [(bit, known.holding(atom)) for atom, bit in self._bits.items() if not isinstance(atom, At)]
-        if self._event:
-            held.append((CALLS, known.holding(Happens(event=self._event))))
-            held.append((GRANTED, known.holding(Replies(event=self._event, reply="ok"))))
-            held.append((EMITTING, [not silent for silent in known.holding(Emits(output=""))]))
-        instants = np.zeros(known.count, np.uint64)
-        for bit, holding in held:
-            instants |= np.array(holding, np.uint64) << np.uint64(bit)
-        return instants
-
 
 def is_at(atom: Atom, *, before: bool) -> bool:
     return isinstance(atom, At) and atom.before == before
@@ -176,8 +168,6 @@ CHUNK: Final = 1 << 20
 """Maximum number of steps per call of compiled code, so that interrupts are handled without delay."""
 
 PackedNode: TypeAlias = tuple[Locals, int]
-
-__all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
 class PackedSearch:
@@ -191,8 +181,7 @@ class PackedSearch:
         self.progress = initial_progress()
         self._tests = tests
         self.facts = tests.facts()
-        self.nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
-        self.nodes.seen[start] = True
+        self.nodes = Nodes(np.full(size, start, np.uint32), np.zeros(size, np.uint32), np.arange(size) == start)
         self._grow()
 
     def _part(self, limit: int) -> Number:
@@ -200,14 +189,10 @@ class PackedSearch:
         return walk(self.graph.known_graph, product, self.graph.vector.shape, CHUNK, limit)
 
     def _grow(self) -> None:
-        met, size = int(self.progress[MET]), self.graph.met * self.size
-        nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
-        for old, new, known in zip(self.nodes, nodes, (met, met, len(self.nodes.seen)), strict=True):
-            new[:known] = old[:known]
-        self.nodes = nodes
-
-    def _explore(self, limit: Limit) -> None:
-        self.graph.expand(lambda: limit.watch(covered(self.progress)))
+        size = self.graph.met * self.size
+        if size > len(self.nodes.seen):
+            for array in self.nodes:
+                array.resize(5 * size // 4, refcheck=False)
 
     def succeeds(self, limit: Limit) -> bool:
         while True:
@@ -218,7 +203,7 @@ class PackedSearch:
                 case walks.TOO_MANY:
                     raise LimitError(limit.states)
                 case walks.UNKNOWN:
-                    self._explore(limit)
+                    self.graph.further()
                     self.facts = self._tests.facts()
                     self._grow()
                 case exploration.DONE:
@@ -247,44 +232,39 @@ class PackedSearch:
             yield self.graph.locals(state), held
 
 
-class PackedScan(PackedSearch):
-    def _part(self, limit: int) -> Number:
-        product = self.facts, self.automaton, self.progress
-        return scan(self.graph.known_graph, *product, self.graph.vector.shape, CHUNK, limit)
-
-    def _grow(self) -> None:
-        pass
-
-    def _explore(self, limit: Limit) -> None:  # noqa: ARG002  (the part is small)
-        self.graph.further()
-
-    def _path(self) -> Iterator[PackedNode]:
-        return ((self.graph.locals(state), 0) for state in self.graph.path(int(self.progress[EXPANDED])))
-
-
 def through(
     graph: PackedGraph,
     successors: Successors,
     conditions: Sequence[Condition],
     until: Condition | None,
     start: int = 0,
-) -> PackedSearch:
-    """Return a search for a run through *conditions*.
+) -> PackedSearch | None:
+    """Return a search for a run through *conditions*, or ``None`` if packed states do not support it.
 
     The sequence starts over when *until* holds.  The first *start* conditions have already held.
     """
-    tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
+    asked = [*conditions, *([until] if until else [])]
+    if not _supported(graph, asked):
+        return None
+    tests = ConditionTests(graph, labelled(graph, successors), asked, busy=False)
     first = np.array(tests.first[: len(conditions)], np.int64)
-    automaton = Automaton(SEQUENCE, tests.tests, first, until=tests.first[-1] if until else NEVER)
-    kind = PackedScan if len(conditions) == 1 else PackedSearch
-    return kind(graph, tests, automaton, len(conditions), start)
+    automaton = Automaton(tests.tests, first, tests.first[-1] if until else NEVER, twice=False)
+    return PackedSearch(graph, tests, automaton, len(conditions), start)
 
 
-def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
+def calling_twice(
+    graph: PackedGraph, successors: Successors, event: str, once: Condition | None
+) -> PackedSearch | None:
     """Return a search for a repeated call of *event* that still has an effect.
 
-    The first call must succeed and make *once* hold, and the second call must follow it directly.
+    The first call must succeed and make *once* hold, and the second call must follow it directly.  Return ``None`` if
+    packed states do not support this.
     """
-    tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
-    automaton = Automaton(TWICE, tests.tests, np.zeros(0, np.int64), until=tests.first[0])
+    called, succeeds = Happens(event=event), Replies(event=event, reply="ok")
+    granted = All(of=(called, succeeds, *([once] if once else [])))
+    changes = Some(of=(Not(of=succeeds), Not(of=Emits(output="")), StateChanges()))
+    if not _supported(graph, [granted, changes]):
+        return None
+    tests = ConditionTests(graph, labelled(graph, successors), [granted, called, changes], busy=True)
+    automaton = Automaton(tests.tests, np.array(tests.first, np.int64), NEVER, twice=True)
     return PackedSearch(graph, tests, automaton, 2, 0)

@@ -5,11 +5,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.checker.packed.expansion import ACCEPTED, Width, Words, accepted, written
+from fsm.checker.packed.expansion import ACCEPTED, Width, Words, accepted, same_words, written
 from fsm.checker.packed.exploration import (
     DONE,
     EXPANDED,
-    HELD,
     KEPT,
     MET,
     MORE,
@@ -31,20 +30,10 @@ ALL_HELD: Final = -1
 NEVER: Final = -3
 """Special values in place of a test: all conditions have held, or there is no condition."""
 
-SEQUENCE: Final = 0
-TWICE: Final = 1
-LEADS_TO: Final = 2
-"""Kinds of automata: for conditions in order, for an event called twice in a row, and for leads-to claims."""
-
-DUE: Final = 1
-TARGET_MET: Final = 2
-SOURCE_MET: Final = 4
-"""Bits in the result of a step in a leads-to search: the target is due, it has held, the source has held."""
-
 ONE: Final = np.uint64(1)
 
 BUSY_BIT: Final = 29
-"""Bit for states with calls in progress.  It is set only if a claim depends on it, and atoms use the lower bits."""
+"""Bit for states with calls in progress.  It is set only if an event is called twice, and atoms use the lower bits."""
 
 BUSY: Final = np.uint64(1 << BUSY_BIT)
 
@@ -71,28 +60,24 @@ class Facts(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """An automaton of the kind ``kind``.
+    """An automaton for conditions in order, or for an event that is called twice in a row.
 
-    ``tests`` holds its bit tests.  ``conditions`` and ``until`` are the first tests of its conditions.
-
-    - In a search for a sequence, the sequence starts over when ``until`` holds.
-    - In a search for an event that is called twice, ``until`` is a condition on the first call.  There are no other
-      conditions.
-    - In a leads-to search, the only condition is the source, and ``until`` is the target.
+    ``tests`` holds its bit tests.  ``conditions`` and ``until`` are the first tests of its conditions.  The sequence of
+    conditions starts over when ``until`` holds.  If ``twice`` is true, the conditions are that the first call succeeds,
+    that the event is called, and that this second call changes something.
     """
 
-    kind: Number
     tests: Numbers  # each row has a bit, and the next test if the bit is set or clear
     conditions: Numbers
     until: Number
+    twice: bool
 
 
 class Nodes(NamedTuple):
     """The nodes in the order in which they were found, and the indices of their ``parents``.
 
-    A node is encoded as its state times the size of the automaton, plus the state of the automaton.  Depending on the
-    kind of automaton, its state is the number of conditions that have held, or a bit.  The bit tells whether the
-    first call led to the state, or whether the target is due.
+    A node is encoded as its state times the size of the automaton, plus the state of the automaton.  This is the
+    number of conditions that have held, or a bit that tells whether the first call led to the state.
     """
 
     nodes: NDArray[np.uint32]
@@ -133,21 +118,11 @@ def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
 
 
 @lean_inner
-def facts_at_all_instants(facts: Facts, state: Number, to: Number) -> np.uint64:
+def facts_at_all_instants(facts: Facts, state: Number, to: Number, width: Width) -> np.uint64:
     before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
-    base = np.uint64(before | facts.after[to])
-    return base | facts.moved if to != state and _differ(facts.bare, state, to) else base
-
-
-@lean_inner
-def _differ(bare: Words, state: Number, to: Number) -> bool:
-    if not bare.shape[0]:
-        return True
-    width = np.int64(bare[0])
-    found = False
-    for each in range(1, width + 1):
-        found |= bare[state * width + each] != bare[to * width + each]
-    return found
+    base, bare, size = np.uint64(before | facts.after[to]), facts.bare, len(width)
+    same = state == to or (bare.shape[0] and same_words(bare, state * size, bare, to * size, width))
+    return base if same else base | facts.moved
 
 
 @lean_inner
@@ -179,49 +154,21 @@ def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit
 
 
 @lean_inner
-def called_twice(
-    product: PackedProduct, edge: tuple[Number, Number, Number], base: np.uint64, last: np.uint64, limit: Number
-) -> Number:
-    """Follow an edge in a search for two calls in a row.
-
-    *last* holds the facts about the step's last instant.  The three bits above ``moved`` mean that the step is a
-    call, that it replied ok, and that it has outputs.  The bit :data:`BUSY` is set if calls are in progress.
-    """
-    facts, automaton, nodes, progress = product
+def called_twice(product: PackedProduct, edge: tuple[Number, Number, Number], here: np.uint64, limit: Number) -> Number:
+    """Follow an edge in a search for two calls in a row, where *here* holds the facts about the last instant."""
+    _, automaton, nodes, progress = product
     node, second, to = edge
-    calls, granted, emits = facts.moved << ONE, facts.moved << np.uint64(2), facts.moved << np.uint64(3)
+    tests, conditions = automaton.tests, automaton.conditions
     if second:
-        if not last & calls:
+        if not true(tests, conditions[1], here):
             return MORE
-        if last & emits or not last & granted or base & facts.moved or base & BUSY:
+        if here & BUSY or true(tests, conditions[2], here):
             progress[STEPS] += 1
             return FOUND
-        return meet(nodes, progress, node, 2 * to, limit)
     answer = meet(nodes, progress, node, 2 * to, limit)
-    if (
-        answer == MORE
-        and last & calls
-        and last & granted
-        and not base & BUSY
-        and true(automaton.tests, automaton.until, base | last)
-    ):
+    if not second and answer == MORE and not here & BUSY and true(tests, conditions[0], here):
         answer = meet(nodes, progress, node, 2 * to + 1, limit)
     return answer
-
-
-@lean_inner
-def after(facts: Facts, automaton: Automaton, due: Number, base: np.uint64, at: Number, count: Number) -> Number:
-    found: Number = 0
-    for each in range(at, at + count):
-        here = base | facts.instants[each]
-        source = true(automaton.tests, automaton.conditions[0], here)
-        target = true(automaton.tests, automaton.until, here)
-        if source:
-            found |= SOURCE_MET
-        if target:
-            found |= TARGET_MET
-        due = 1 if (due or source) and not target else 0
-    return found | due
 
 
 @lean_inner
@@ -239,49 +186,9 @@ def steps_of(
 
 
 @lean
-def scan(
-    graph: KnownGraph,
-    facts: Facts,
-    automaton: Automaton,
-    progress: Numbers,
-    width: Width,
-    most: Number,
-    limit: Number,
-) -> Number:
-    end = progress[STEPS] + most
-    while progress[EXPANDED] < progress[MET]:
-        if progress[STEPS] >= end:
-            return MORE
-        count_level(progress)
-        state = progress[EXPANDED]
-        if state >= graph.progress[EXPANDED]:
-            return UNKNOWN
-        all_to, all_labels, begin, stop = steps_of(graph, state, width)
-        for step in range(begin, stop):
-            label, to = all_labels[step], np.int64(all_to[step])
-            base = facts_at_all_instants(facts, state, to)
-            count = facts.replies[label] * facts.outputs[label]
-            for each in range(facts.first[label], facts.first[label] + count):
-                if true(automaton.tests, automaton.conditions[0], base | facts.instants[each]):
-                    before = (each - facts.first[label]) // facts.outputs[label]
-                    progress[STEPS] += 1 + before
-                    if before and to >= progress[MET]:
-                        progress[MET] = to + 1
-                        return TOO_MANY if to >= limit else FOUND
-                    return FOUND
-            progress[STEPS] += facts.replies[label]
-            if to >= progress[MET]:
-                progress[MET] = to + 1
-                if to >= limit:
-                    return TOO_MANY
-        progress[EXPANDED] += 1
-    return DONE
-
-
-@lean
 def walk(graph: KnownGraph, product: PackedProduct, width: Width, most: Number, limit: Number) -> Number:
     facts, automaton, nodes, progress = product
-    size = automaton.conditions.shape[0] if automaton.kind == SEQUENCE else 2
+    size = 2 if automaton.twice else automaton.conditions.shape[0]
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
         if progress[STEPS] >= end:
@@ -294,16 +201,11 @@ def walk(graph: KnownGraph, product: PackedProduct, width: Width, most: Number, 
         all_to, all_labels, begin, stop = steps_of(graph, state, width)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
-            base = facts_at_all_instants(facts, state, to)
+            base = facts_at_all_instants(facts, state, to, width)
             at, count = facts.first[label], facts.outputs[label]
             for _ in range(facts.replies[label]):
-                if automaton.kind == TWICE:
-                    last = facts.instants[at + count - 1]
-                    answer = called_twice(product, (node, held, to), base, last, limit)
-                elif automaton.kind == LEADS_TO:
-                    found = after(facts, automaton, held, base, at, count)
-                    progress[HELD] |= found
-                    answer = meet(nodes, progress, node, 2 * to + (found & DUE), limit)
+                if automaton.twice:
+                    answer = called_twice(product, (node, held, to), base | facts.instants[at + count - 1], limit)
                 else:
                     now = advanced(automaton, held, base, facts, at, count)
                     if now == ALL_HELD:
