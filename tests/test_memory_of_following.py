@@ -59,7 +59,7 @@ def _sizes(name: str) -> tuple[int, int]:
     Each repetition has new ids.
     """
     turns = _bench().Turns(name, 0, turns=TURNS)
-    judging = judgement.begin(open_recording(name, source=turns, settle=10**12))
+    judging = judgement.Judging(open_recording(name, source=turns, settle=10**12))
     judging.tell(lambda _: None)
     held: list[int] = []
     for batch in judging.recording.batches:
