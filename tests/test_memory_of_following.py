@@ -24,7 +24,6 @@ LIMITS = [
     (joint, "REMEMBERED"),
     (extra_rules, "REMEMBERED"),
     (nri_events, "REMEMBERED"),
-    (extra_rules, "ENTITIES"),
     (grouping, "NAMED"),
     (containerd_log, "_NAMED"),
     (pod_calls, "UNRECORDED"),

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fsm.machine import Machine, findings
-from fsm.machine.calls.configuration import Configurations, bits
+from fsm.machine.calls.configuration import bits
 from fsm.machine.calls.unobserved import tried
 from fsm.monitor.beliefs import Belief, Beliefs, shared
-from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, NOBODY, PLACE, RESTING, Entities, Life
+from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities, Life
 from fsm.monitor.extra_rules import FieldClauses, FreshIds
 from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption, is_one
 from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Stepping
@@ -82,8 +82,8 @@ class Monitor:
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
         self._ids = FreshIds(self._dynamics if ids else None)
         self._beliefs = Beliefs(self._shared)
-        self._everything = self._belief(self._shared.everything, rests=not fresh)
-        self._unseen = self._belief(self._shared.beginning) if fresh else self._everything
+        self._everything = self._beliefs.belief(self._shared.everything, rests=not fresh)
+        self._unseen = self._beliefs.belief(self._shared.beginning) if fresh else self._everything
         self._entities = Entities(self._beliefs, REMEMBERED)
         self._open: dict[str, Open] = {}
         self.folder = Folder(every=every, wanted=wanted)
@@ -96,9 +96,6 @@ class Monitor:
         emits = not outputs or any(way.emits for event in self.machine.events.values() for way in event.outcomes())
         self._unread = "" if emits else f"the recording has only outputs, but {machine.name} has no outputs"
         self.entities = self._beside = self.observations = 0
-
-    def _belief(self, configurations: Configurations, *, rests: bool = False) -> Belief:
-        return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
         """Process one observation and return its violations.
@@ -168,9 +165,10 @@ class Monitor:
     def _count(self) -> None:
         if self._compiled is not None:
             self._compiled.count()
-        taken, met = self._entities.counted()
-        self.observations += taken
-        self.entities += met
+        cells = self._entities.cells
+        self.observations += cells[TAKEN]
+        self.entities += cells[MET]
+        cells[TAKEN] = cells[MET] = 0
 
     def _feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         slots, cells, beliefs = self._entities.slots, self._entities.cells, self._beliefs.listed
@@ -217,7 +215,7 @@ class Monitor:
             machine=self.machine,
             verdict=self._verdict(folder.findings()),
             tolerated=self.folder.tolerated(),
-            assumed=self._assumptions.needed(),
+            assumed=tuple(self._assumptions.needed.values()),
             covered=findings.Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
             entities=self.entities,
             observations=self.observations,
@@ -277,7 +275,8 @@ class Monitor:
                 self._close(entities.identity(slot))
             self._unseen = self._everything
             self._everything.rests = True
-            entities.put_all_to_rest(self._everything)
+            for slot in (*entities.listed(RESTING), *entities.listed(ALIVE)):
+                entities.rest(slot, self._everything)
             self._forget()
             return
         self._close(entity)
@@ -317,7 +316,7 @@ class Monitor:
             self._keep(entity, slot, entities.life(slot))
         alive = [*entities.listed(ALIVE)]
         if len(alive) > REMEMBERED:
-            self._unseen = self._belief(self._everything.configurations, rests=True)
+            self._unseen = self._beliefs.belief(self._everything.configurations, rests=True)
             for slot in alive[:-REMEMBERED]:
                 self._gap(entities.identity(slot))
         entities.sweep()
@@ -382,7 +381,7 @@ class Monitor:
         if entity in self._open or not life.belief.rests:
             self._entities.live(slot, life, apart=entity in self._open)
         else:
-            self._fields.forget(entity)
+            self._fields.kept.pop(entity, None)
             self._entities.rest(slot, life.belief)
 
     def _forget(self) -> None:

@@ -16,12 +16,12 @@ from fsm.errors import require_machine
 from fsm.machine import Machine
 from fsm.machine.calls import CUT, LOST
 from fsm.machine.calls.belief import Remainder, dynamics
-from fsm.machine.calls.configuration import FRESH, Configurations
+from fsm.machine.calls.configuration import FRESH, Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.table import Table, tabulate
-from fsm.monitor.diagnosis import Explained, explain
-from fsm.monitor.scene import Scene
+from fsm.machine.traversal import Numbering
+from fsm.monitor.diagnosis import Explained, Scene, explain, likely
 from fsm.trace import Key
 
 MACHINES: Final = 32
@@ -132,16 +132,12 @@ class Belief:
     since: int
     number: int
     limit: int | None
-    rests: bool = False
+    timed: bool
+    rests: bool
     next: dict[Key, BeliefStep] = field(default_factory=dict)
-    timed: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.timed = any(each.due for each in self.configurations)
 
     def states(self, table: Table) -> frozenset[str]:
-        quiet = [each for each in self.configurations if not each.queue]
-        return frozenset(table.states[each.state] for each in quiet or self.configurations)
+        return frozenset(table.states[each.state] for each in likely(self.configurations))
 
 
 @dataclass(slots=True, eq=False)
@@ -156,6 +152,7 @@ class BeliefStep:
     """
 
     to: Belief
+    kind: int
     plain: bool = False
     leads: bool = False
     cells: frozenset[tuple[int, int]] = frozenset()
@@ -163,7 +160,6 @@ class BeliefStep:
     tolerated: tuple[tuple[str, ...], ...] = ()
     note: str = ""
     starts: tuple[int, ...] = ()
-    kind: int = -1
     taken: int = 0
 
     @property
@@ -174,16 +170,15 @@ class BeliefStep:
 class Beliefs:
     """All beliefs that entities of a machine have or may have again.
 
-    ``listed`` holds the beliefs and ``kinds`` the kinds of observations, each at the index that is its number.
+    ``listed`` holds the beliefs, each at the index that is its number. ``kinds`` numbers the kinds of observations.
     ``generation`` changes when they are renumbered, and when another belief is marked as at rest.
     """
 
     def __init__(self, shared: Shared) -> None:
         self.covered: Counter[tuple[int, int]] = Counter()
         self.listed: list[Belief] = []
-        self.kinds: list[Key] = []
+        self.kinds: Numbering[Key] = Numbering()
         self.generation = 0
-        self._numbers: dict[Key, int] = {}
         self._ways = shared.dynamics.table.ways
         self._initial = shared.beginning
         self._ended = shared.ended
@@ -193,14 +188,19 @@ class Beliefs:
         self._few = FEW + len(shared.dynamics.table.states)
         self._tried = -TRIED
 
-    def belief(self, configurations: Configurations, since: int, *, rests: bool = False) -> Belief:
+    def belief(self, configurations: Configurations, since: int | None = None, *, rests: bool = False) -> Belief:
+        since = bits(configurations) if since is None else since
         known = self._known.get((configurations, since))
         if known is None:
-            limits = (self._ways[each.due.way].within for each in configurations if each.due and not each.due.start)
-            known = Belief(
-                configurations, since, len(self.listed), min(limits, default=None), self._rests(configurations)
+            due = [each.due for each in configurations if each.due]
+            known = self._known[configurations, since] = Belief(
+                configurations,
+                since,
+                number=len(self.listed),
+                limit=min((self._ways[each.way].within for each in due if not each.start), default=None),
+                timed=bool(due),
+                rests=self._rests(configurations),
             )
-            self._known[configurations, since] = known
             self.listed.append(known)
             self._size += len(configurations)
         if rests and not known.rests:
@@ -208,15 +208,7 @@ class Beliefs:
             self.generation += 1
         return known
 
-    def kind(self, seen: Key) -> int:
-        number = self._numbers.setdefault(seen, len(self.kinds))
-        if number == len(self.kinds):
-            self.kinds.append(seen)
-            self._size += 1
-        return number
-
     def remember(self, before: Belief, seen: Key, step: BeliefStep) -> None:
-        step.kind = self.kind(seen)
         before.next[seen] = step
         self._size += 1
 
@@ -227,7 +219,7 @@ class Beliefs:
             raise TooManyError
 
     def full(self) -> bool:
-        return self._size > self._room
+        return self._size + len(self.kinds) > self._room
 
     def forget(self, held: Iterable[Belief]) -> None:
         """Forget all steps, kinds and beliefs except for the beliefs in *held*, which are renumbered."""
@@ -238,8 +230,7 @@ class Beliefs:
         self.listed[:] = self._known.values()
         for number, belief in enumerate(self.listed):
             belief.number = number
-        self.kinds.clear()
-        self._numbers.clear()
+        self.kinds = Numbering()
         self.generation += 1
         self._size = sum(len(configurations) for configurations, _ in self._known)
         self._room = self._size + INTERNED
@@ -252,14 +243,13 @@ class Beliefs:
                 step.taken = 0
 
     def _rests(self, configurations: Configurations) -> bool:
-        settled = (
-            each._replace(pending=tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT))
-            for each in configurations
-        )
-        ended = self._ended
-        return all(
-            each in self._initial or (each.state in ended and not (each.pending or each.due)) for each in settled
-        )
+        for each in configurations:
+            settled = each._replace(
+                pending=tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT)
+            )
+            if settled not in self._initial and (settled.pending or each.due or each.state not in self._ended):
+                return False
+        return True
 
 
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:

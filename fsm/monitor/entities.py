@@ -261,25 +261,13 @@ class Entities:
             cells[slot + LED] = step.kind
         return True
 
-    def counted(self) -> tuple[int, int]:
-        found = self.cells[TAKEN], self.cells[MET]
-        self.cells[TAKEN] = self.cells[MET] = 0
-        return found
-
     def rest(self, slot: int, belief: Belief) -> None:
-        self._put_to_rest(slot, belief)
-        while self.cells[RESTS] > self.most:
-            self.forget(self.cells[RESTING + AFTER])
-
-    def _put_to_rest(self, slot: int, belief: Belief) -> None:
         self.forget(slot)
         linked(self.cells, slot, RESTING)
         self.cells[slot], self.cells[slot + PLACE] = belief.number, AT_REST
         self.cells[RESTS] += 1
-
-    def put_all_to_rest(self, belief: Belief) -> None:
-        for slot in (*self.listed(RESTING), *self.listed(ALIVE)):
-            self._put_to_rest(slot, belief)
+        while self.cells[RESTS] > self.most:
+            self.forget(self.cells[RESTING + AFTER])
 
     def forget(self, slot: int) -> None:
         place = self.cells[slot + PLACE]
@@ -296,7 +284,7 @@ class Entities:
 
     def renumber(self, others: Iterable[Belief]) -> None:
         """Forget all steps, and all unused kinds and beliefs. The beliefs in *others* count as used."""
-        cells, kinds = self.cells, self._beliefs.kinds
+        cells, kinds = self.cells, self._beliefs.kinds.listed
         alive = [*self.listed(ALIVE)]
         held = [(slot, self.belief(slot)) for slot in (*alive, *self.listed(RESTING))]
         seen = [(at, kinds[cells[at]]) for slot in alive for at in (slot + LAST, slot + LED) if cells[at] >= 0]
@@ -304,4 +292,4 @@ class Entities:
         for slot, belief in held:
             cells[slot] = belief.number if cells[slot] >= 0 else ~belief.number
         for at, kind in seen:
-            cells[at] = self._beliefs.kind(kind)
+            cells[at] = self._beliefs.kinds[kind]

@@ -6,17 +6,14 @@ from typing import Final, NamedTuple
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Shared, certain, numbered
-from fsm.monitor.diagnosis import Explained
+from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.entities import NONE, Life, explain_overdue
-from fsm.monitor.scene import Scene
 from fsm.trace import Key, Line, Observation, key
 
 NOTHING: Final = "nothing observed"
 
 TOO_MANY: Final = "too many possibilities"
 """The note on an observation that makes the entity's state unknown, so that the monitor stops following it."""
-
-UNRECORDED: Final = "reply not recorded"
 
 
 class BeliefMove(NamedTuple):
@@ -61,7 +58,7 @@ class Stepping:
         if left:
             life.belief = self._beliefs.belief(left, life.belief.since)
         step = self._take(life.belief, seen, life) if left or not life.late else None
-        if step is not None and (not step.explained or not life.late):
+        if step is not None and not (step.explained and life.late):
             if later and not step.explained:
                 self.notes["states that were left in time or too late"] += 1
             kept, within = step.to.configurations, self._dynamics.covering.within
@@ -72,24 +69,22 @@ class Stepping:
         return self._violation(life.belief, what, explain_overdue(self._dynamics.table, broken, place))
 
     def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        step = before.next.get(key(seen)) or self._step(before, seen, life)
+        what = key(seen)
+        step = before.next.get(what)
+        if step is None:
+            try:
+                self._beliefs.charge(before)
+                step = self._legal_step(before, what)
+            except TooManyError:
+                step = BeliefStep(to=self._everything, kind=self._beliefs.kinds[what], note=TOO_MANY)
+            if step is None:
+                return self._violation(before, what, self._shared.explain(self._make_scene(before, what, life)))
+            self._beliefs.remember(before, what, step)
         step.taken += 1
         return step
 
-    def _step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        what = key(seen)
-        try:
-            self._beliefs.charge(before)
-            step = self._legal_step(before, what)
-        except TooManyError:
-            step = BeliefStep(to=self._everything, note=TOO_MANY)
-        if step is None:
-            return self._violation(before, what, self._shared.explain(self._make_scene(before, what, life)))
-        self._beliefs.remember(before, what, step)
-        return step
-
     def _make_scene(self, before: Belief, what: Key, life: Life) -> Scene:
-        kinds = self._beliefs.kinds
+        kinds = self._beliefs.kinds.listed
         return Scene(
             dynamics=self._dynamics,
             before=self._with_request(before, what)[0],
@@ -116,11 +111,11 @@ class Stepping:
             return None
         tolerated, left = certain(kept.configurations)
         configurations, starts = numbered(left)
-        since = bits(configurations)
+        since, initial = bits(configurations), self._dynamics.table.initial
         if note:
             since = self._everything.since
-        elif self._is_new_entity(kept.cells, since):
-            since |= kept.passed & self._shared.there
+        elif kept.cells and {state for _, state in kept.cells} == {initial} and not since >> initial & 1:
+            since |= kept.passed & self._shared.there  # The observation created the entity.
         else:
             since |= before.since | kept.passed
         to = self._beliefs.belief(configurations, since)
@@ -128,28 +123,28 @@ class Stepping:
             note = NOTHING
         elif not note and kept.unspecified and seen.phase != "maybe":
             note = "unspecified"
-        elif (
-            self._own
-            and not (note or seen.reply)
-            and seen.phase in {"", "reply"}
-            and self._dynamics.calls(self._dynamics.row(seen.event))
-        ):
-            note = UNRECORDED
-        plain = not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._anew)
-        step = BeliefStep(to=to, plain=plain, leads=self.leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
-        step.starts = starts
-        return step
+        elif not note and self._own and self._lacks_reply(seen):
+            note = "reply not recorded"
+        return BeliefStep(
+            to=to,
+            kind=self._beliefs.kinds[seen],
+            plain=not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._anew),
+            leads=self.leads(seen),
+            cells=kept.cells,
+            tolerated=tolerated,
+            note=note,
+            starts=starts,
+        )
+
+    def _lacks_reply(self, seen: Key) -> bool:
+        return not seen.reply and seen.phase in {"", "reply"} and self._dynamics.calls(self._dynamics.row(seen.event))
 
     def leads(self, seen: Key) -> bool:
         moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
         return seen.phase != "request" and bool(moves)
 
-    def _is_new_entity(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
-        initial = self._dynamics.table.initial
-        return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
-
     def _violation(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
         left, starts = numbered(explained.after)
         to = self._beliefs.belief(left, before.since | bits(left))
-        kind = self._beliefs.kind(seen)
-        return BeliefStep(to=to, leads=self.leads(seen), explained=explained, starts=starts, kind=kind)
+        kind = self._beliefs.kinds[seen]
+        return BeliefStep(to=to, kind=kind, leads=self.leads(seen), explained=explained, starts=starts)

@@ -32,10 +32,10 @@ from fsm.machine.findings import (
 )
 from fsm.machine.versions import within
 from fsm.monitor.extra_rules import requirement_checker
-from fsm.monitor.grouping import Folder
+from fsm.monitor.grouping import WHOLE, Folder
 from fsm.monitor.property_watch.automata import parts
 from fsm.monitor.property_watch.property_product import PropertyProduct
-from fsm.monitor.property_watch.recording_watch import ENTITIES, WHOLE, Breach, ClaimWatch, unwatchable
+from fsm.monitor.property_watch.recording_watch import ENTITIES, Breach, ClaimWatch, unwatchable
 from fsm.trace import Line, Observation
 from fsm.verdict import Holds, Unknown
 
@@ -230,9 +230,10 @@ class PropertyWatch:
         of_fields = self._folder.findings()
         for stated, watches, unwatched in self._watches:
             found = [finding for finding in of_fields if finding.first[0].clause.name == stated.name]
-            if broken := [self._violation(stated.clause, breach) for watch in watches for breach in watch.breaches]:
-                count = sum(watch.count for watch in watches)
-                entities = len(set[str]().union(*(watch.entities for watch in watches)))
+            groups = [watch.breaches for watch in watches]
+            if broken := [self._violation(stated.clause, breach) for group in groups for breach in group.whole]:
+                count = sum(group.count for group in groups)
+                entities = len(set[str]().union(*(group.entities for group in groups)))
                 found = [Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities)]
             properties.append(self._watched_property(stated, watches, unwatched, broken=bool(found)))
             known = stated.expected(self._profile)

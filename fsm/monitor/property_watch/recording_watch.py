@@ -21,6 +21,7 @@ from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_with_rest, interrupted, passing
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.claims import LeadsTo, Property, Reachable, Refines
+from fsm.monitor.grouping import Group
 from fsm.monitor.property_watch import untestable
 from fsm.monitor.property_watch.automata import Broken
 from fsm.monitor.property_watch.property_product import PropertyProduct
@@ -33,8 +34,6 @@ LIMIT: Final = 400
 """Maximum number of configurations per entity, not counting its places. A larger belief is forgotten."""
 WINDOW: Final = 24
 """Number of recent observations of an entity among which to look for the instant of an unexplained call."""
-WHOLE: Final = 3
-NAMED: Final = 1_000
 MATTERING: Final = 6
 
 
@@ -94,9 +93,7 @@ class ClaimWatch:
 
     def __init__(self, product: PropertyProduct, dynamics: Dynamics, *, fresh: bool) -> None:
         self.incomplete = False
-        self.count = 0
-        self.breaches: list[Breach] = []
-        self.entities: set[str] = set()
+        self.breaches = Group[Breach]()
         self.product = product
         self._dynamics = replace(product.dynamics(dynamics), limit=LIMIT)
         self._bare = replace(self._dynamics, unseen=())
@@ -131,12 +128,8 @@ class ClaimWatch:
         if step.changes:
             life.lines = (*life.lines, line)[-MATTERING:]
         if step.broken:
-            self.count += 1
-            if len(self.entities) < NAMED:
-                self.entities.add(entity)
-            if len(self.breaches) < WHOLE:
-                lines = tuple(dict.fromkeys((*life.lines, line)))
-                self.breaches.append(Breach(observation, lines, self.product.memory.texts[0]))
+            lines = tuple(dict.fromkeys((*life.lines, line)))
+            self.breaches.add(Breach(observation, lines, self.product.memory.texts[0]), entity)
             life = _Life(self._unknown)
         elif step.begins:
             life.lines = ()
