@@ -18,11 +18,10 @@ import msgspec
 from fsm.machine import Machine, findings
 from fsm.machine.calls.configuration import bits
 from fsm.machine.calls.unobserved import tried
-from fsm.monitor.beliefs import Belief, Beliefs, shared
+from fsm.monitor.beliefs import NOTHING, TOO_MANY, Belief, BeliefMove, Beliefs, shared
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities, Life
 from fsm.monitor.extra_rules import FieldClauses, FreshIds
 from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption, is_one
-from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Stepping
 from fsm.trace import Batch, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 
@@ -81,14 +80,13 @@ class Monitor:
         self._dynamics, self.machine = self._shared.dynamics, self._shared.machine
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
         self._ids = FreshIds(self._dynamics if ids else None)
-        self._beliefs = Beliefs(self._shared)
-        self._everything = self._beliefs.belief(self._shared.everything, rests=not fresh)
+        self.folder = Folder(every=every, wanted=wanted)
+        self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
+        self._beliefs = Beliefs(self._shared, self._fields.anew, fresh=fresh, own=own)
+        self._everything = self._beliefs.everything
         self._unseen = self._beliefs.belief(self._shared.beginning) if fresh else self._everything
         self._entities = Entities(self._beliefs, REMEMBERED)
         self._open: dict[str, Open] = {}
-        self.folder = Folder(every=every, wanted=wanted)
-        self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
-        self._steps = Stepping(self._shared, self._beliefs, self._everything, self._fields.anew, own=own)
         self._broken: tuple[findings.Violation, ...] = ()
         self._assumptions = Assumptions()
         self._notes, self._own = Counter[str](), own
@@ -121,9 +119,9 @@ class Monitor:
     def follow(self, seen: Observation, line: int | Line) -> Mapping[str, Sequence[BeliefMove]]:
         """Process one observation and return the steps of each entity. Steps for assumed events come first."""
         self.observations += 1
-        self._steps.followed = followed = dict[str, list[BeliefMove]]()
+        self._beliefs.followed = followed = dict[str, list[BeliefMove]]()
         self._process(seen, line)
-        self._steps.followed = None
+        self._beliefs.followed = None
         self._entities.sweep()
         return followed
 
@@ -153,7 +151,6 @@ class Monitor:
                 of={self.machine.entity, ""},
                 file=self.file,
                 slowly=lambda seen, at: self._feed([seen], [at]),
-                leads=self._steps.leads,
                 kept=self._fields.kept,
                 forget=self._forget,
             )
@@ -219,7 +216,7 @@ class Monitor:
             covered=findings.Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
             entities=self.entities,
             observations=self.observations,
-            notes=dict(self._notes + self._steps.notes),
+            notes=dict(self._notes + self._beliefs.notes),
         )
 
     def _verdict(self, found: tuple[findings.Finding, ...]) -> findings.Legality:
@@ -289,7 +286,7 @@ class Monitor:
 
     def _take_for_all(self, seen: Observation, place: Line) -> None:
         entities, what = self._entities, key(seen)
-        quick = self._steps.followed is None and not self._ids.gives(what)
+        quick = self._beliefs.followed is None and not self._ids.gives(what)
         for slot in tuple(entities.listed(ALIVE)):
             if not (quick and entities.take(slot, what, self._assumptions.number)):
                 self._take(msgspec.structs.replace(seen, entity=entities.identity(slot)), place)
@@ -305,10 +302,7 @@ class Monitor:
             self._forget()
 
     def shed(self) -> None:
-        """Limit the memory that an endless trace needs.
-
-        This closes the oldest open violations and forgets the states of the oldest entities.
-        """
+        """Close the oldest open violations and forget the oldest entities, to limit the memory of an endless trace."""
         entities = self._entities
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
             self._close(entity)
@@ -335,7 +329,7 @@ class Monitor:
         self._assume(life, seen, place)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
-        step = self._steps.next(entity, life, seen, place)
+        step = self._beliefs.next(entity, life, seen, place)
         before = life.belief
         if step.note:
             self._notes[step.note] += 1
@@ -374,7 +368,7 @@ class Monitor:
         if not depends_on_assumption(life.belief.configurations):
             life.rested = life.assumed
         for each in self._assumptions.since(life.assumed):
-            life.moves(self._steps.next(seen.entity, life, each), seen, place)
+            life.moves(self._beliefs.next(seen.entity, life, each), seen, place)
         life.assumed = self._assumptions.number
 
     def _keep(self, entity: str, slot: int, life: Life) -> None:

@@ -37,7 +37,7 @@ from fsm.monitor.entities import (
 )
 from fsm.monitor.extra_rules import FreshIds
 from fsm.monitor.grouping import Assumptions
-from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
+from fsm.trace import LATEST, Batch, Columns, Line, Observation, key
 
 SKIPPED: Final = -1
 SLOWLY: Final = -2
@@ -165,9 +165,8 @@ class BeliefAutomaton:
 
     Only entities whose kind is in ``of`` are processed. Lines without a file belong to ``file``. ``slowly(seen,
     line)`` lets the monitor process an observation, as it must for the entities in ``kept``. Compiled code stops at
-    the first of ``assumptions``. ``leads(kind)`` returns whether observations of that kind may move an entity or show
-    its state. ``forget`` makes the monitor forget unused beliefs and kinds. Compiled code processes an observation
-    that assigns an id only if ``ids`` shows that the id is certainly fresh.
+    the first of ``assumptions``. ``forget`` makes the monitor forget unused beliefs and kinds. Compiled code processes
+    an observation that assigns an id only if ``ids`` shows that the id is certainly fresh.
     """
 
     entities: Entities
@@ -177,7 +176,6 @@ class BeliefAutomaton:
     of: Collection[str]
     file: str
     slowly: Callable[[Observation, int | Line], None]
-    leads: Callable[[Key], bool]
     kept: Collection[str]
     forget: Callable[[], None]
     _waited: int = CELLS
@@ -189,10 +187,7 @@ class BeliefAutomaton:
     _table: StepTable = field(default_factory=lambda: _table(1, 1))
 
     def has_room(self) -> bool:
-        """Return whether the table has room for all beliefs and kinds. Unused ones are forgotten if necessary.
-
-        This is done rarely, because forgotten steps must be computed again.
-        """
+        """Return whether the table has room. Rarely, because steps must be computed again, make room by forgetting."""
         if self._exceeds_cells() and self._waited >= CELLS:
             self._waited = 0
             self.forget()
@@ -310,7 +305,7 @@ class BeliefAutomaton:
             self._table.limits[belief.number] = limit
         for kind in range(seen, kinds):
             what = self.beliefs.kinds.listed[kind]
-            self._table.asks[kind], self._table.leads[kind] = what.phase == "request", self.leads(what)
+            self._table.asks[kind], self._table.leads[kind] = what.phase == "request", self.beliefs.leads(what)
         self._filled = beliefs, kinds
 
 

@@ -1,7 +1,7 @@
 """Explain a violation: the possible states, the legal alternatives, and the edits that would fix the trace."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -22,22 +22,17 @@ class Scene:
 
     ``led`` is the last earlier observation that may have moved the entity or that showed its state. ``others`` are
     the tables of the other profiles. ``since`` is a bit set of the states in which an unrecorded call may have acted.
-    ``again`` is true if the last event whose end was observed was the same event.
+    ``again`` is true if the last event whose end was observed was the same event. Scenes of the same machine can be
+    compared.
     """
 
-    dynamics: Dynamics
+    dynamics: Dynamics = field(compare=False)
     before: Configurations
     seen: Key
     led: Key | None
-    others: tuple[Table, ...]
+    others: tuple[Table, ...] = field(compare=False)
     since: int = 0
     again: bool = False
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Everything that distinguishes this scene from others of the same machine. It can be a key of a cache."""
-        led = (self.led.event, self.led.shows, self.led.met) if self.led else None
-        return self.before, self.since, self.seen, led, self.again
 
     @property
     def table(self) -> Table:
@@ -145,10 +140,7 @@ def reasons(scene: Scene) -> tuple[Fault, tuple[int, ...], tuple[Permitted, ...]
 
 
 def likely(configurations: Configurations) -> Configurations:
-    """Return the configurations without pending outputs, if there are any, and all *configurations* otherwise.
-
-    Outputs are pending only because of hidden events.
-    """
+    """Return the configurations without pending outputs, which only hidden events cause, or all if each has some."""
     return frozenset(each for each in configurations if not each.queue) or configurations
 
 

@@ -6,21 +6,25 @@ not fit into the cells of an entity's slot is stored separately. Only the monito
 observation of the entity.
 """
 
+from __future__ import annotations
+
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import ne
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import NOW, Configuration, Configurations
+from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations
 from fsm.machine.findings import Assumed, Cause, TimeLimit
 from fsm.machine.table import Table
-from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep
 from fsm.monitor.diagnosis import Explained, implied
 from fsm.trace import Key, Line, Observation, nanoseconds
+
+if TYPE_CHECKING:
+    from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep
 
 
 class Start(NamedTuple):
@@ -31,10 +35,7 @@ class Start(NamedTuple):
 
 
 class Late(NamedTuple):
-    """Configurations that are possible only if a time limit was broken.
-
-    The time limit is that of ``way``, and it began at ``start``.
-    """
+    """Configurations that are possible only if the time limit of ``way``, which began at ``start``, was broken."""
 
     way: int
     start: Start
@@ -58,6 +59,16 @@ def explain_overdue(table: Table, late: Late, place: Line) -> Explained:
             line=line if isinstance(line, Line) else Line(place.file, line),
         ),
     )
+
+
+def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
+    """Number the starts of time limits from 0, and return the new configurations with the previous starts."""
+    starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
+    number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
+    return frozenset(
+        each._replace(due=each.due._replace(start=number[each.due.start])) if each.due else each
+        for each in configurations
+    ), starts
 
 
 MANY: Final = 1_000
@@ -128,10 +139,7 @@ class Life:
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
 
     def fits(self) -> bool:
-        """Return whether the cells of a slot can hold everything that is known about the entity.
-
-        They cannot hold ``own``, ``late``, more than one start, or a start before the epoch.
-        """
+        """Check whether a slot can hold it: no ``own`` or ``late``, and at most one start, not before the epoch."""
         return not (self.late or self.own or self.starts[1:]) and all((each.at or 0) >= 0 for each in self.starts)
 
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:

@@ -26,10 +26,7 @@ REMEMBERED: Final = 65_536
 
 
 class FreshIds:
-    """Tracks the ids of created entities to detect an id that is assigned twice.
-
-    Without *dynamics*, nothing is tracked.
-    """
+    """Tracks the ids of created entities to detect an id that is assigned twice, unless *dynamics* is ``None``."""
 
     def __init__(self, dynamics: Dynamics | None) -> None:
         self._initial = dynamics.table.machine.initial if dynamics else ""
@@ -76,10 +73,7 @@ def _remember(ids: OrderedDict[str, T], identity: str, what: T) -> T:
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:
-    """Map each call that creates an entity to a clause that makes the machine refuse the call.
-
-    A call creates an entity if it leaves the initial state when it succeeds.
-    """
+    """Map each call that leaves the initial state if it succeeds to a clause that makes the machine refuse it."""
     machine = dynamics.table.machine
     found = {}
     for name, row in dynamics.names.items():

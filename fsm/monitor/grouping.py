@@ -1,7 +1,4 @@
-"""Group violations by cause.
-
-The first few violations of each cause are kept in full. The others are only counted.
-"""
+"""Group violations by cause. The first few of each cause are kept in full, and the others are only counted."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -119,10 +116,7 @@ class Folder:
         """Return a finding for each cause in order of first appearance, then one per level for other causes."""
         return tuple(
             Finding(
-                first=tuple(each.whole),
-                count=each.count,
-                entities=len(each.entities),
-                others=isinstance(cause, str),
+                first=tuple(each.whole), count=each.count, entities=len(each.entities), others=isinstance(cause, str)
             )
             for cause, each in self._violations.items()
         )
@@ -159,10 +153,7 @@ class Assumptions:
         return [each.observation for each in (shed | kept).values()]
 
     def shed(self, most: int) -> None:
-        """Drop old events once more than twice *most* are stored.
-
-        The latest *most* events and the last event of each kind are kept.
-        """
+        """Drop all but the latest *most* events and the last of each kind once more than twice *most* are stored."""
         if len(self._possible) > 2 * most:
             self._first += len(self._possible) - most
             del self._possible[:-most]

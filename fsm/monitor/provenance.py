@@ -16,8 +16,8 @@ from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.evidence import Sight, UsedCell, run_step, used_cell
 from fsm.machine.findings import Cause, Permitted
 from fsm.machine.table import UNSPECIFIED, Way
+from fsm.monitor.beliefs import TOO_MANY, BeliefMove
 from fsm.monitor.diagnosis import Scene, likely, reasons
-from fsm.monitor.stepping import TOO_MANY, BeliefMove
 
 TRIED: Final = 20_000
 """Maximum number of configurations to search for derivations. States in other configurations have no derivation."""
@@ -65,11 +65,8 @@ class Provenance:
 
 
 def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = None) -> Provenance:
-    """Return the reasons why the states after *followed* are possible.
-
-    *known* caches results, because many entities on a page or in a report take the same steps.
-    """
-    at = (id(followed.scene.dynamics), followed.scene.key, followed.before, followed.step)
+    """Return why the states after *followed* are possible. *known* caches the results, because many steps are equal."""
+    at = (id(followed.scene.dynamics), followed.scene, followed.before, followed.step)
     known = {} if known is None else known
     if at in known:
         return known[at]

@@ -15,21 +15,8 @@ from fsm.errors import InputError, Problem, nearest
 from fsm.linearizability import Linearizable, NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Step
-from fsm.machine import Machine
+from fsm.machine import Machine, findings
 from fsm.machine.calls import finals
-from fsm.machine.findings import (
-    NOTHING_MET,
-    Cause,
-    Covered,
-    Edit,
-    Illegal,
-    Judgement,
-    Legality,
-    Permitted,
-    Repair,
-    Stretch,
-    Violation,
-)
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.versions import within
 from fsm.monitor.beliefs import shared
@@ -45,7 +32,7 @@ LOOKS: Final = ("look", "read")
 
 def judge_history(
     history: RecordedHistory, machines: Sequence[Machine], *, file: str, profile: str | None, hidden: Sequence[str]
-) -> tuple[Judgement, ...]:
+) -> tuple[findings.Judgement, ...]:
     """Judge *history*, which was read from *file*, with each machine.
 
     Each machine that has the profile *profile* is used under it. *hidden* names the signals that happen without
@@ -92,29 +79,29 @@ class _HistoryJudge:
             reply = ""
         return replace(seen, event=event.name if event else "", reply=reply, shows=shows) if event or shows else None
 
-    def judgement(self) -> Judgement:
+    def judgement(self) -> findings.Judgement:
         entities = self._entities()
         undecided = [reason for entity, those in entities.items() if (reason := self._entity(entity, those))]
         table = self.table
         pairs = [(table.rows[row].name, table.states[state]) for row, state in reachable_pairs(table)]
         cells = {pair: self._covered[pair] for pair in pairs}
-        return Judgement(
+        return findings.Judgement(
             machine=self.machine,
             verdict=self._verdict(undecided, len(entities)),
             tolerated=self._folder.tolerated(),
-            covered=Covered(machine=self.machine.name, cells=cells),
+            covered=findings.Covered(machine=self.machine.name, cells=cells),
             entities=len(entities),
             observations=sum(map(len, entities.values())),
             notes={},
         )
 
-    def _verdict(self, undecided: Sequence[str], entities: int) -> Legality:
+    def _verdict(self, undecided: Sequence[str], entities: int) -> findings.Legality:
         incomplete = undecided[0] if undecided else ""
-        if findings := self._folder.findings():
-            return Illegal(findings=findings, incomplete=incomplete)
+        if found := self._folder.findings():
+            return findings.Illegal(findings=found, incomplete=incomplete)
         if not entities:
             return Unknown(why=f"the history has no operation on a {self.machine.entity}")
-        incomplete = incomplete or ("" if any(self._covered.values()) else NOTHING_MET)
+        incomplete = incomplete or ("" if any(self._covered.values()) else findings.NOTHING_MET)
         return Unknown(why=incomplete) if incomplete else Holds()
 
     def _entities(self) -> dict[str, list[Observation]]:
@@ -146,23 +133,25 @@ class _HistoryJudge:
                 self._folder.tolerate(self.machine.name, [step.deviation], seen, Line(self._file, seen.line))
         return ""
 
-    def _violation(self, answer: NotLinearizable, history: History, origin: Mapping[int, Observation]) -> Violation:
+    def _violation(
+        self, answer: NotLinearizable, history: History, origin: Mapping[int, Observation]
+    ) -> findings.Violation:
         last = max((seen.line for seen in origin.values()), default=1)
         seen = origin[id(answer.operation)] if answer.operation else Observation(entity=answer.entity)
         window, explained = answer.window, self._explained(answer, seen)
-        return Violation(
+        return findings.Violation(
             machine=self.machine.name,
             cause=answer.cause,
             observation=seen,
             file=self._file,
             line=seen.line if answer.operation else last,
             before=answer.before,
-            permitted=tuple(Permitted(state=state, what=answer.allowed) for state in answer.before),
+            permitted=tuple(findings.Permitted(state=state, what=answer.allowed) for state in answer.before),
             clause=explained.clause,
             edits=tuple(self._edits(answer, history)),
             illegal=_illegal_value(answer, history),
             resembles=explained.resembles,
-            stretch=Stretch(
+            stretch=findings.Stretch(
                 operations=tuple(origin[id(one)] for one in window.operations),
                 beside=tuple(origin[id(one)] for one in window.beside),
                 begins=window.begins,
@@ -190,9 +179,9 @@ class _HistoryJudge:
         led, others = _last_move(answer.steps), known.others
         return known.explain(Scene(dynamics=known.dynamics, before=before, seen=key(seen), led=led, others=others))
 
-    def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
-        if answer.cause is Cause.REPLY:
-            yield from (Edit(repair=Repair.REPLY, instead=reply) for reply in answer.allowed)
+    def _edits(self, answer: NotLinearizable, history: History) -> Iterator[findings.Edit]:
+        if answer.cause is findings.Cause.REPLY:
+            yield from (findings.Edit(repair=findings.Repair.REPLY, instead=reply) for reply in answer.allowed)
         last = answer.operation
         if last is None or last.returned is None:
             return
@@ -204,7 +193,7 @@ class _HistoryJudge:
         without = History(operations=others)
         fresh = self._history.title.fresh
         if isinstance(linearize(self.machine, without, unseen=self._hidden, fresh=fresh), Linearizable):
-            yield Edit(repair=Repair.EXTRA)
+            yield findings.Edit(repair=findings.Repair.EXTRA)
 
 
 def _problems(each: Recorded, judges: Sequence[_HistoryJudge], file: str) -> Iterator[Problem]:
@@ -238,6 +227,6 @@ def _last_move(steps: Sequence[Step]) -> Key | None:
 
 def _illegal_value(answer: NotLinearizable, history: History) -> str:
     last = answer.operation
-    if last is None or answer.cause is Cause.OUTPUT:
+    if last is None or answer.cause is findings.Cause.OUTPUT:
         return " ".join(history.outputs.get(answer.entity, ()))
-    return {Cause.STATE: last.shows, Cause.REPLY: last.reply}.get(answer.cause, last.event)
+    return {findings.Cause.STATE: last.shows, findings.Cause.REPLY: last.reply}.get(answer.cause, last.event)

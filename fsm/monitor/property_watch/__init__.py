@@ -281,10 +281,7 @@ class Watch:
         return len(self._table.states) * factorial(len(self._fair))
 
     def due(self) -> Stimulus | None:
-        """Return the fair step that was taken least recently among the possible ones.
-
-        Return ``None`` if no target is due or if no fair step is possible.
-        """
+        """Return the possible fair step taken least recently, or ``None`` if there is none or no target is due."""
         if (index := self._next_fair_step()) is None:
             return None
         fair = self._fair[index]
@@ -315,11 +312,11 @@ class Watch:
                 for to in sorted(left):
                     after.setdefault(to, [*run, to.state])
             runs = after
-        run = [self._product.places[number].progress for number in next(iter(runs.values()))]
-        last = next((number for number, progress in enumerate(run) if isinstance(progress, Broken)), len(run) - 1)
-        first = max((number for number in range(last) if run[number] == self._memory.start), default=0)
-        steps = tuple(number for number in range(first + 1, last + 1) if run[number] != run[number - 1])
-        ended = run[last]
+        passed = [self._product.places[number].progress for number in next(iter(runs.values()))]
+        last = next((at for at, progress in enumerate(passed) if isinstance(progress, Broken)), len(passed) - 1)
+        first = max((at for at in range(last) if passed[at] == self._memory.start), default=0)
+        steps = tuple(at for at in range(first + 1, last + 1) if passed[at] != passed[at - 1])
+        ended = passed[last]
         text = self._memory.texts[ended.which if isinstance(ended, Broken) else 0]
         return Violated(of=self.of, steps=steps, text=text, stopped=stopped, left=self.left)
 

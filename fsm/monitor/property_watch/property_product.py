@@ -194,9 +194,6 @@ class _ProductRules(Rules):
         return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Check whether *reply* fits the way *stage*.
-
-        An error that the property distinguishes does not fit a way that allows any error.
-        """
+        """Check whether *reply* fits. An error that the property names does not fit a way that allows any error."""
         distinguished = stage >= 0 and reply in self._product.steps.codes
         return super().fits(stage, reply) and not (distinguished and ANY_ERROR in self.table.ways[stage].reply)

@@ -13,7 +13,7 @@ time. The property then restarts.
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from fsm.machine.calls import ASKED, BEGUN
@@ -29,7 +29,8 @@ from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
 """Maximum number of entities to remember. An older entity is treated as unknown."""
-KEPT: Final = 20_000
+KEPT: Final = 4_000
+"""Maximum number of steps to cache."""
 LIMIT: Final = 400
 """Maximum number of configurations per entity, not counting its places. A larger belief is forgotten."""
 WINDOW: Final = 24
@@ -101,8 +102,7 @@ class ClaimWatch:
         self._beginning = self._dynamics.beginning()
         self._not_yet_seen = self._beginning if fresh else self._unknown
         self._lives: OrderedDict[str, _Life] = OrderedDict()
-        self._steps: dict[tuple[Configurations, Key], _Step] = {}
-        self._size = 0
+        self._step = lru_cache(KEPT)(self._find_step)
 
     def apply_to_all(self, seen: Observation) -> None:
         self._not_yet_seen |= self._step(self._not_yet_seen, key(seen)).to
@@ -117,10 +117,10 @@ class ClaimWatch:
         entity, seen = observation.entity, key(observation)
         life = self._lives.pop(entity, None) or _Life(self._not_yet_seen)
         step = self._step(life.configurations, seen)
-        explained = bool(step.to)
-        if not explained:
+        if not step.to:
             step = self._step_to(life.configurations, self._after_unexplained(life, seen), seen)
-        if not explained or step.to is self._unknown:
+            life.window.clear()
+        elif step.to is self._unknown:
             life.window.clear()
         elif step.whole:
             life.window.append((life.configurations, seen))
@@ -138,27 +138,16 @@ class ClaimWatch:
             self._lives.popitem(last=False)
             self._not_yet_seen = self._unknown
 
-    def _step(self, before: Configurations, seen: Key) -> _Step:
-        found = self._steps.get((before, seen))
-        if found is None:
-            try:
-                to = self._after_observation(before, seen)
-            except TooManyError:
-                self.incomplete, to = True, self._unknown
-            self._size += len(before) + len(to)
-            if self._size > KEPT:
-                self._steps.clear()
-                self._size = 0
-            found = self._steps[before, seen] = self._step_to(before, to, seen)
-        return found
-
-    def _after_observation(self, before: Configurations, seen: Key) -> Configurations:
-        row = self._dynamics.row(seen.event)
-        if seen.phase == "gap":
-            return self._unknown
-        if not self._is_complete(before, seen):
-            return self._unknown if self._dynamics.rules.moves(row) else self._restrict_to_shown(before, seen.shows)
-        return self._dynamics.observed(before, seen).configurations
+    def _find_step(self, before: Configurations, seen: Key) -> _Step:
+        to = self._unknown
+        try:
+            if self._is_complete(before, seen) and seen.phase != "gap":
+                to = self._dynamics.observed(before, seen).configurations
+            elif seen.phase != "gap" and not self._dynamics.rules.moves(self._dynamics.row(seen.event)):
+                to = self._restrict_to_shown(before, seen.shows)
+        except TooManyError:
+            self.incomplete = True
+        return self._step_to(before, to, seen)
 
     def _is_complete(self, before: Configurations, seen: Key) -> bool:
         return seen.phase != "answered" and not self._dynamics.unasked(before, seen)
@@ -176,18 +165,13 @@ class ClaimWatch:
 
     def _after_unexplained(self, life: _Life, seen: Key) -> Configurations:
         try:
-            return (
-                self._after_unspecified(life, seen)
-                or self._restrict_to_shown(self._unknown, seen.shows)
-                or self._unknown
-            )
+            after = self._after_unspecified(life, seen) or self._restrict_to_shown(self._unknown, seen.shows)
         except TooManyError:
-            self.incomplete = True
-            return self._unknown
+            self.incomplete, after = True, self._unknown
+        return after or self._unknown
 
     def _restrict_to_shown(self, configurations: Configurations, shows: str) -> Configurations:
-        look = Key(shows=shows)
-        return self._dynamics.observed(configurations, look).configurations if shows else configurations
+        return self._dynamics.observed(configurations, Key(shows=shows)).configurations if shows else configurations
 
     def _after_unspecified(self, life: _Life, seen: Key) -> Configurations:
         row, window = self._dynamics.row(seen.event), [*life.window]
