@@ -17,11 +17,11 @@ import msgspec
 
 from fsm.machine import Machine, findings
 from fsm.machine.calls.configuration import bits
-from fsm.machine.calls.unobserved import tried
-from fsm.monitor.beliefs import NOTHING, TOO_MANY, Belief, BeliefMove, Beliefs, shared
+from fsm.machine.calls.unobserved import ASSUMED, tried
+from fsm.monitor.beliefs import NOTHING, TOO_MANY, BeliefMove, Beliefs, shared
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities, Life
 from fsm.monitor.extra_rules import FieldClauses, FreshIds
-from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption, is_one
+from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption
 from fsm.trace import Batch, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 
@@ -87,7 +87,6 @@ class Monitor:
         self._unseen = self._beliefs.belief(self._shared.beginning) if fresh else self._everything
         self._entities = Entities(self._beliefs, REMEMBERED)
         self._open: dict[str, Open] = {}
-        self._broken: tuple[findings.Violation, ...] = ()
         self._assumptions = Assumptions()
         self._notes, self._own = Counter[str](), own
         self._compiled: BeliefAutomaton | None = None
@@ -107,10 +106,11 @@ class Monitor:
         if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
             raise ValueError(f"{self.machine.name} has no event {seen.event!r}; it has {known}")
-        before, self._broken = dict(self._open), ()
+        told = list[findings.Violation]()
+        self.folder.found, found = told.append, self.folder.found
         self.feed([seen], [self.observations + 1])
-        new = (opened for entity, opened in self._open.items() if opened is not before.get(entity))
-        return (*(opened.closed(self._dynamics, None) for opened in new), *self._broken)
+        self.folder.found = found
+        return tuple(told)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         self._feed(observations, lines)
@@ -162,6 +162,7 @@ class Monitor:
     def _count(self) -> None:
         if self._compiled is not None:
             self._compiled.count()
+        self._beliefs.count()
         cells = self._entities.cells
         self.observations += cells[TAKEN]
         self.entities += cells[MET]
@@ -190,11 +191,9 @@ class Monitor:
             cells, assumable = self._entities.cells, self._assumptions.number
 
     def states(self, entity: str) -> frozenset[str]:
-        return self._current_belief(entity).states(self._dynamics.table)
-
-    def _current_belief(self, entity: str) -> Belief:
         slot = self._entities.slots.get(entity, NOBODY)
-        return self._entities.belief(slot) if self._entities.cells[slot + PLACE] >= AT_REST else self._unseen
+        seen = self._entities.cells[slot + PLACE] >= AT_REST
+        return (self._entities.belief(slot) if seen else self._unseen).states(self._dynamics.table)
 
     def judgement(self, *, over: bool = True) -> findings.Judgement:
         """Return the judgement of all observations so far. If *over* is true, the trace ends here."""
@@ -205,7 +204,6 @@ class Monitor:
             else:
                 folder.fold(opened.closed(self._dynamics, None), told=True)
         self._count()
-        self._beliefs.count()
         table, covered = self._dynamics.table, self._beliefs.covered
         cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in self._shared.pairs}
         return findings.Judgement(
@@ -220,8 +218,7 @@ class Monitor:
         )
 
     def _verdict(self, found: tuple[findings.Finding, ...]) -> findings.Legality:
-        gave_up = self._notes[TOO_MANY] > 0
-        incomplete = "too many calls overlap to try every order of them" if gave_up else self._unread
+        incomplete = "too many calls overlap to try every order of them" if self._notes[TOO_MANY] else self._unread
         if found:
             return findings.Illegal(findings=found, incomplete=incomplete)
         if not incomplete and self.observations and not self.entities and not self._notes["unknown event"]:
@@ -250,11 +247,9 @@ class Monitor:
         elif seen.entity:
             self._take(seen, place)
             # After a violation, the state is unknown, and so is the state of the fields. Do not check them.
-            opened = self._open.get(seen.entity)
-            states = (
-                self._current_belief(seen.entity).states(self._dynamics.table) if seen.fields and seen.shows else ()
-            )
-            self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place, states)
+            if not ((opened := self._open.get(seen.entity)) and opened.observation is seen):
+                states = self.states(seen.entity) if seen.fields and seen.shows else ()
+                self._fields.hold(seen, place, states)
         else:
             self._take_for_all(seen, place)
         for name in sorted(seen.fields.keys() - self.machine.fields) if seen.fields else ():
@@ -330,7 +325,6 @@ class Monitor:
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
         step = self._beliefs.next(entity, life, seen, place)
-        before = life.belief
         if step.note:
             self._notes[step.note] += 1
         if step.note == NOTHING and self._own and not self._unread:
@@ -340,7 +334,7 @@ class Monitor:
         if explained := step.explained or self._ids.reused_id_violation(seen, step.to.configurations):
             self.violated(entity, place)
             self._close(entity)
-            opened = Open(observation=seen, place=place, before=before.configurations, explained=explained)
+            opened = Open(observation=seen, place=place, before=life.belief.configurations, explained=explained)
             self._open[entity] = opened
             self.folder.tell(lambda: opened.closed(self._dynamics, None))
         life.moves(step, seen, place)
@@ -353,7 +347,7 @@ class Monitor:
             self._forget()
 
     def _record_needed(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
-        if any(map(is_one, names)):
+        if any(name.startswith(ASSUMED) for name in names):
             self._assumptions.need([*self._assumptions.between(life.rested, life.assumed), *life.own])
             life.rested, life.own = life.assumed, ()
             return

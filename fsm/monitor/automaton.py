@@ -182,7 +182,6 @@ class BeliefAutomaton:
     _generation: int = -1
     _known: Sequence[Observation] | None = None
     _numbers: list[int] = field(default_factory=list)
-    _giving: list[bool] = field(default_factory=list)
     _filled: tuple[int, int] = (0, 0)
     _table: StepTable = field(default_factory=lambda: _table(1, 1))
 
@@ -252,10 +251,8 @@ class BeliefAutomaton:
 
     def _translate(self, kinds: Sequence[Observation]) -> None:
         if self._known is not kinds:
-            self._known, self._numbers, self._giving = kinds, [], []
-        for kind in kinds[len(self._numbers) :]:
-            self._numbers.append(SLOWLY if kind.of in self.of else SKIPPED)
-            self._giving.append(kind.of in self.of and self.ids.gives(kind))
+            self._known, self._numbers = kinds, []
+        self._numbers += [SLOWLY if kind.of in self.of else SKIPPED for kind in kinds[len(self._numbers) :]]
 
     def _slots(self, columns: Columns, numbers: Codes) -> Codes:
         rows, ids = np.arange(len(columns.ids)), columns.ids
@@ -282,8 +279,8 @@ class BeliefAutomaton:
 
         The kinds of all other rows that assign ids are set to ``NONE``, so that the monitor processes them.
         """
-        giving = np.array([*self._giving, False])
         found: OrderedDict[str, int] = OrderedDict()
+        giving = np.array([*(kind.of in self.of and self.ids.gives(kind) for kind in columns.kinds), False])
         for row in np.flatnonzero(giving[kinds]).tolist() if giving.any() else ():
             identity = columns.ids[columns.entity[row]]
             if row >= first and (identity in self.ids.given or found.setdefault(identity, row) != row):
@@ -331,7 +328,6 @@ def _table(beliefs: int, kinds: int) -> StepTable:
 
 def _widen(table: StepTable, beliefs: int, kinds: int) -> StepTable:
     wider = _table(beliefs, kinds)
-    for name in StepTable._fields:
-        old = getattr(table, name)
-        getattr(wider, name)[tuple(map(slice, old.shape))] = old
+    for new, old in zip(wider, table, strict=True):
+        new[tuple(map(slice, old.shape))] = old
     return wider

@@ -56,7 +56,7 @@ def explain_overdue(table: Table, late: Late, place: Line) -> Explained:
             event=table.rows[row].event.name,
             within=table.ways[way].within,
             at=start.at or 0,
-            line=line if isinstance(line, Line) else Line(place.file, line),
+            line=Line.of(line, place.file),
         ),
     )
 
@@ -138,10 +138,6 @@ class Life:
             now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
 
-    def fits(self) -> bool:
-        """Check whether a slot can hold it: no ``own`` or ``late``, and at most one start, not before the epoch."""
-        return not (self.late or self.own or self.starts[1:]) and all((each.at or 0) >= 0 for each in self.starts)
-
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
         """Return the configurations whose time limits have not expired at *seen*. Add the others to ``late``."""
         now = nanoseconds(seen.at) if self.starts else None
@@ -186,12 +182,12 @@ class Entities:
         return slot
 
     def slots_of(self, identities: Sequence[str]) -> list[int]:
-        count = len(identities)
-        if count > len(self._free):
-            self._grow(count)
-        offered = self._free[-count:] if count else []
+        if len(identities) > len(self._free):
+            self._grow(len(identities))
+        first = len(self._free) - len(identities)
+        offered = self._free[first:]
         found = list(map(self.slots.setdefault, identities, offered))
-        self._free[len(self._free) - count :] = compress(offered, map(ne, found, offered))
+        self._free[first:] = compress(offered, map(ne, found, offered))
         return found
 
     def _grow(self, count: int) -> None:
@@ -238,7 +234,7 @@ class Entities:
     def live(self, slot: int, life: Life, *, apart: bool) -> None:
         cells, number, since = self.cells, life.belief.number, NONE
         self._beside.pop(slot, None)
-        if not life.fits():
+        if life.late or life.own or life.starts[1:] or any((each.at or 0) < 0 for each in life.starts):
             apart, self._beside[slot] = True, (life.own, life.starts, life.late)
         elif life.starts:
             at, self.lines[slot] = life.starts[0]
@@ -256,10 +252,8 @@ class Entities:
         running before or after the step.
         """
         cells, before = self.cells, self.belief(slot)
-        step = before.next.get(seen)
-        if step is None or not step.quiet or step.to.rests or step.to.timed or before.timed:
-            return False
-        if cells[slot] < 0 or cells[slot + PLACE] != assumed:
+        step, usual = before.next.get(seen), cells[slot] >= 0 and cells[slot + PLACE] == assumed
+        if step is None or not usual or not step.quiet or step.to.rests or step.to.timed or before.timed:
             return False
         step.taken += 1
         cells[slot] = step.to.number

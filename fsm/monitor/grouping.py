@@ -160,20 +160,13 @@ class Assumptions:
 
     def need(self, among: Sequence[Assumed]) -> None:
         """Record that one of the events *among* must have happened: the latest, if none of them is needed already."""
-        known = {_assumption_identity(each): each for each in among}
+        known = dict[tuple[object, ...], Assumed]()
+        for each in among:
+            seen, place = each.observation, (each.file, each.line)
+            known[place if seen.start is None else (seen.event, seen.entity, seen.start, seen.end)] = each
         if known and self.needed.keys().isdisjoint(known):
             self.needed.update([known.popitem()])
 
 
-def _assumption_identity(each: Assumed) -> tuple[object, ...]:
-    """Identify an assumption by its event, entity and times, or by its file and line if it has no times."""
-    seen = each.observation
-    return (seen.event, seen.entity, seen.start, seen.end) if seen.start is not None else (each.file, each.line)
-
-
 def depends_on_assumption(configurations: Configurations) -> bool:
-    return any(is_one(name) for each in configurations for name in each.deviations)
-
-
-def is_one(deviation: str) -> bool:
-    return deviation.startswith(ASSUMED)
+    return any(name.startswith(ASSUMED) for each in configurations for name in each.deviations)

@@ -129,12 +129,11 @@ class Watch:
     ) -> None:
         if why := untestable(stated):
             raise ValueError(f"{stated.name} cannot be tested: {why}")
-        self.of = stated
+        self.of, self._profile = stated, profile
         self._table = tabulate(machine.under(profile))
         if unseen is None:
             unseen = [row.event.name for row in self._table.rows if row.event.kind == "hidden"]
         self._stepping = StepCache(self._table)
-        self._profile = profile
         self._product = PropertyProduct(self._stepping, stated.claim, profile)
         self._memory = self._product.memory
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
@@ -151,10 +150,9 @@ class Watch:
     def reset(self) -> None:
         """Start a new test, but keep the results of earlier ones (``tried`` and ``unmet``)."""
         self._belief = frozenset([Configuration(0)])
-        self._test: list[tuple[Stimulus, Response, _Next]] = []
         self._violated: Violated | None = None
-        self._turns = list(range(len(self._fair)))
-        self._waited = 0
+        self._test: list[tuple[Stimulus, Response, _Next]] = []
+        self._turns, self._waited = list(range(len(self._fair))), 0
         self.left = False
         """Whether no run of the machine explains the observations."""
         self._asked_for = self._next_fair_step()
@@ -177,8 +175,8 @@ class Watch:
             self._turns = [each for each in self._turns if each not in found.fair] + sorted(found.fair)
             self._asked_for = self._next_fair_step()
         if isinstance(self.of.claim, Reachable):
-            places = self._product.places_of(self._belief)
-            rows = [place.progress for place in places if isinstance(place.progress, tuple)]
+            places = self._product.progress_of(self._belief)
+            rows = [progress for progress in places if isinstance(progress, tuple)]
             if len(rows) == len(places):
                 self._due = [index for index in self._due if any(row[index] != DONE for row in rows)]
         elif self._is_broken():
@@ -194,7 +192,7 @@ class Watch:
         return self._violated
 
     def _is_broken(self) -> bool:
-        return all(isinstance(place.progress, Broken) for place in self._product.places_of(self._belief))
+        return all(isinstance(progress, Broken) for progress in self._product.progress_of(self._belief))
 
     def _effect(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
         for moves in self._moves:
@@ -272,8 +270,7 @@ class Watch:
         return tuple(self._memory.texts[index] for index in self._due)
 
     def _is_target_due(self) -> bool:
-        owing = isinstance(self._memory, Owing)
-        return owing and {place.progress for place in self._product.places_of(self._belief)} == {(1,)}
+        return isinstance(self._memory, Owing) and self._product.progress_of(self._belief) == {(1,)}
 
     @property
     def patience(self) -> int:

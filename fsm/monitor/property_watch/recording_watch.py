@@ -87,15 +87,10 @@ class _Life:
 
 
 class ClaimWatch:
-    """Watches the claim of *product* on the entities of a machine. *dynamics* determines how beliefs change.
-
-    If *fresh* is true, every entity is in the initial state when it is first seen.
-    """
+    """Watches the claim of *product* on entities, which are in the initial state when first seen if *fresh* is true."""
 
     def __init__(self, product: PropertyProduct, dynamics: Dynamics, *, fresh: bool) -> None:
-        self.incomplete = False
-        self.breaches = Group[Breach]()
-        self.product = product
+        self.product, self.breaches, self.incomplete = product, Group[Breach](), False
         self._dynamics = replace(product.dynamics(dynamics), limit=LIMIT)
         self._bare = replace(self._dynamics, unseen=())
         self._unknown = self._dynamics.closed(map(Configuration, product.unknown))
@@ -154,7 +149,7 @@ class ClaimWatch:
 
     def _step_to(self, before: Configurations, to: Configurations, seen: Key) -> _Step:
         memory = self.product.memory
-        earlier, now = ({place.progress for place in self.product.places_of(each)} for each in (before, to))
+        earlier, now = map(self.product.progress_of, (before, to))
         return _Step(
             to,
             broken=bool(now) and all(isinstance(each, Broken) for each in now),
@@ -177,22 +172,21 @@ class ClaimWatch:
         row, window = self._dynamics.row(seen.event), [*life.window]
         if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
             return frozenset()
-        if seen.phase == "reply" and (not window or self._dynamics.waits(window[0][0], row)):
-            return frozenset()  # The call may have taken effect before the window.
-        if not window:
-            return self._restrict_to_shown(self._after_any_outcome(life.configurations, seen), seen.shows)
-        found: set[Configuration] = set()
+        if not seen.phase:
+            here = self._after_window(window) if window else life.configurations
+            return self._restrict_to_shown(self._after_any_outcome(here, seen), seen.shows)
+        found = frozenset[Configuration]()
+        if not window or self._dynamics.waits(window[0][0], row):
+            return found  # The call may have taken effect before the window.
         for last in range(len(window), 0, -1):
             here = self._after_window(window[:last])
-            if seen.phase == "reply" and not self._dynamics.waits(here, row):
+            if not self._dynamics.waits(here, row):
                 break
             after = self._after_any_outcome(here, seen)
             for _, later in window[last:]:
                 after = self._dynamics.observed(after, later).configurations
             found |= self._restrict_to_shown(after, seen.shows)
-            if seen.phase != "reply":
-                break
-        return frozenset(found)
+        return found
 
     def _after_window(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
         last = max((index for index, (_, seen) in enumerate(window) if seen.phase != "request"), default=0)
