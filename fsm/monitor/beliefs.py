@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final, NamedTuple
 
 from fsm.errors import require_machine
 from fsm.machine import Machine
 from fsm.machine.calls import CUT, LOST
-from fsm.machine.calls.belief import dynamics
+from fsm.machine.calls.belief import Remainder, dynamics
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.graph import reachable_pairs
@@ -28,8 +28,7 @@ from fsm.trace import Key, Line, Observation, key
 MACHINES: Final = 32
 """Maximum number of :class:`Shared` results to cache."""
 
-KEPT: Final = 4_000
-"""Maximum number of steps, and of explanations, that each of them caches."""
+KEPT: Final = 100_000
 
 
 class Shared:
@@ -57,10 +56,33 @@ class Shared:
             state for state in range(len(table.states)) if named and all(_stays(table, state, row) for row in named)
         )
         self.there = sum(1 << at for at, shows in enumerate(table.shows) if shows != table.shows[table.initial])
-        self.observed = lru_cache(KEPT)(self.dynamics.observed)
-        self.explain = lru_cache(KEPT)(explain)
+        self._kept: dict[tuple[Configurations, Key, int], Remainder] = {}
+        self._explained: dict[Scene, Explained] = {}
+        self._size = 0
         # These configurations are possible if the only known fact is that a call of this row is in progress.
         self.asked = cache(lambda row: self.dynamics.asked(self.everything, row))
+
+    def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
+        at = before, seen, since
+        if at not in self._kept:
+            found = self.dynamics.observed(before, seen, since)
+            self._make_room(before, found.configurations)
+            self._kept[at] = found
+        return self._kept[at]
+
+    def explain(self, scene: Scene) -> Explained:
+        if scene not in self._explained:
+            found = explain(scene)
+            self._make_room(scene.before, found.after, *(left for _, left in found.edits))
+            self._explained[scene] = found
+        return self._explained[scene]
+
+    def _make_room(self, *more: Configurations) -> None:
+        self._size += 1 + sum(map(len, more))
+        if self._size > KEPT:
+            self._kept.clear()
+            self._explained.clear()
+            self._size = 0
 
 
 _SHARED: Final[OrderedDict[tuple[object, ...], Shared]] = OrderedDict()

@@ -167,8 +167,7 @@ class FieldClauses:
             wrong = [each for each in those if not each.holds]
             if not wrong:
                 continue
-            deviations = [each.deviation for each in self._machine.exemptions if each.explains(clause, fields)]
-            if deviations:
+            if deviations := [each.deviation for each in self._machine.exemptions if each.explains(clause, fields)]:
                 self._folder.tolerate(self._machine.name, deviations, seen, place)
                 continue
             names = tuple(dict.fromkeys(name for each in wrong for name in each.fields))

@@ -190,9 +190,9 @@ class _HistoryJudge:
             for one in history.operations
             if one is not last and one.called <= last.returned
         )
-        without = History(operations=others)
         fresh = self._history.title.fresh
-        if isinstance(linearize(self.machine, without, unseen=self._hidden, fresh=fresh), Linearizable):
+        without = linearize(self.machine, History(operations=others), unseen=self._hidden, fresh=fresh)
+        if isinstance(without, Linearizable):
             yield findings.Edit(repair=findings.Repair.EXTRA)
 
 

@@ -225,8 +225,8 @@ TOLD: Final = 40
 Telling = Callable[[str], bool]
 
 
-def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: int = TOLD) -> Judged:
-    """Add the stories of at most *most* entities to *judged*, preferring entities with violations.
+def with_stories(judged: Judged, again: Callable[[Telling], Judged]) -> Judged:
+    """Add the stories of at most :data:`TOLD` entities to *judged*, preferring entities with violations.
 
     To collect the stories, ``again(telling)`` judges the recording again. ``telling(entity)`` returns whether to
     collect the story of an entity.
@@ -235,11 +235,11 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
         return judged
     illegal = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]
     found = [each.observation.entity for one in illegal for finding in one.findings for each in finding.first]
-    broken = [*dict.fromkeys(filter(None, found))][:most]
+    broken = [*dict.fromkeys(filter(None, found))][:TOLD]
     chosen = {*broken}
 
     def telling(entity: str) -> bool:
-        if len(chosen) < most:
+        if len(chosen) < TOLD:
             chosen.add(entity)
         return entity in chosen
 

@@ -13,7 +13,7 @@ from fsm.checker import as_known
 from fsm.checker.instants import StepCache
 from fsm.errors import InputError, Problem, nearest
 from fsm.language.library import specification
-from fsm.machine import Clause, Deviation, Machine, findings
+from fsm.machine import Deviation, Machine, findings
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.claims import KnownFailure, Property, Requires
@@ -22,7 +22,7 @@ from fsm.monitor.extra_rules import requirement_checker
 from fsm.monitor.grouping import WHOLE, Folder
 from fsm.monitor.property_watch.automata import parts
 from fsm.monitor.property_watch.property_product import PropertyProduct
-from fsm.monitor.property_watch.recording_watch import ENTITIES, Breach, ClaimWatch, unwatchable
+from fsm.monitor.property_watch.recording_watch import ENTITIES, ClaimWatch, unwatchable
 from fsm.trace import Line, Observation
 from fsm.verdict import Holds, Unknown
 
@@ -43,9 +43,9 @@ def stated(
     found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]
     known = dict.fromkeys(stated.name for properties in found for stated in properties)
     of = " and ".join(machine.name for machine in machines)
-    if unknown := [(f"no property '{name}' of {of}", name) for name in only if name not in known]:
-        hints = ((what, nearest(name, known, of="properties")) for what, name in unknown)
-        raise InputError(Problem(path=file, line=0, code="FSM211", what=what, hint=hint) for what, hint in hints)
+    if unknown := {name: nearest(name, known, of="properties") for name in only if name not in known}:
+        problem = partial(Problem, path=file, line=0, code="FSM211")
+        raise InputError(problem(what=f"no property '{name}' of {of}", hint=hint) for name, hint in unknown.items())
     return [tuple(stated for stated in properties if not only or stated.name in only) for properties in found]
 
 
@@ -132,7 +132,8 @@ class PropertyWatch:
                     product.explore()
             except TooManyError:
                 products, why = [], "too many states to be followed"
-            self._watches.append((stated, [ClaimWatch(product, dynamics, fresh=fresh) for product in products], why))
+            claim_watches = [ClaimWatch(product, stated.clause, dynamics, fresh=fresh) for product in products]
+            self._watches.append((stated, claim_watches, why))
         watches = [watch for _, those, _ in self._watches for watch in those]
         self._proved = [watch for watch in watches if watch.product.proved]
         self._others = [watch for watch in watches if not watch.product.proved]
@@ -211,8 +212,8 @@ class PropertyWatch:
         of_fields = self._folder.findings()
         for stated, watches, unwatched in self._watches:
             found = [finding for finding in of_fields if finding.first[0].clause.name == stated.name]
-            groups = [watch.breaches for watch in watches]
-            if whole := [self._violation(stated.clause, breach) for group in groups for breach in group.whole]:
+            groups = [watch.violations for watch in watches]
+            if whole := [violation for group in groups for violation in group.whole]:
                 count = sum(group.count for group in groups)
                 entities = len(set[str]().union(*(group.entities for group in groups)))
                 found = [findings.Finding(first=tuple(whole[:WHOLE]), count=count, entities=entities)]
@@ -237,18 +238,6 @@ class PropertyWatch:
             return result(status="unknown", why=TOO_MANY)
         tested = self._fields.tested.get(stated.name, any(watch not in self._unexercised for watch in watches))
         return result(status="holds") if tested else result(status="not exercised", why=UNEXERCISED)
-
-    def _violation(self, clause: Clause, breach: Breach) -> findings.Violation:
-        return findings.Violation(
-            machine=self.machine.name,
-            cause=findings.Cause.PROPERTY,
-            observation=breach.observation,
-            file=breach.lines[-1].file,
-            line=breach.lines[-1].number,
-            clause=clause,
-            illegal=breach.text,
-            lines=breach.lines,
-        )
 
     def _tolerated(self, found: Sequence[findings.Finding], known: KnownFailure) -> findings.Deviated:
         first, profile = found[0].first[0], self._profile or self.machine.name

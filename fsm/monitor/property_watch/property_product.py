@@ -44,16 +44,6 @@ class PropertyProduct:
     ``asking_later`` and ``advancing`` hold pairs of an event and its reply, or of an empty event and an output. After
     :meth:`explore`, ``asking`` contains the pairs that may test the claim from the start. ``asking_later`` contains
     the pairs that may test the claim after a pair in ``advancing``.
-
-    >>> from fsm.checker.instants import StepCache
-    >>> from fsm.language.library import specification
-    >>> from fsm.machine.table import tabulate
-    >>> of = specification("examples/models/door.toml")
-    >>> claim = next(each.claim for each in of.properties if each.name == "pull-is-idempotent")
-    >>> product = PropertyProduct(StepCache(tabulate(of.machine)), claim, None)
-    >>> product.explore()
-    >>> len(product.places) > len(product.machine.states)
-    True
     """
 
     def __init__(self, stepping: StepCache, claim: Claim, profile: str | None) -> None:

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
+from fsm.machine import Clause
 from fsm.machine.calls import ASKED, BEGUN
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_with_rest, interrupted, passing
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.claims import LeadsTo, Property, Reachable, Refines
+from fsm.machine.findings import Cause, Violation
 from fsm.monitor.grouping import Group
 from fsm.monitor.property_watch import untestable
 from fsm.monitor.property_watch.automata import Broken
@@ -29,7 +31,7 @@ from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
 """Maximum number of entities to remember. An older entity is treated as unknown."""
-KEPT: Final = 4_000
+KEPT: Final = 1_500
 """Maximum number of steps to cache."""
 LIMIT: Final = 400
 """Maximum number of configurations per entity, not counting its places. A larger belief is forgotten."""
@@ -39,14 +41,7 @@ MATTERING: Final = 6
 
 
 def unwatchable(stated: Property) -> str:
-    """Return the reason why no recording can break *stated*, or an empty string if a recording can.
-
-    >>> from fsm.language.library import specification
-    >>> of = specification("examples/models/washer.toml")
-    >>> stated = next(each for each in of.properties if each.name == "a-start-ends")
-    >>> unwatchable(stated)
-    'a finite recording cannot decide the property'
-    """
+    """Return the reason why no recording can break *stated*, or an empty string if a recording can."""
     match stated.claim:
         case LeadsTo():
             return "a finite recording cannot decide the property"
@@ -56,12 +51,6 @@ def unwatchable(stated: Property) -> str:
             return f"judge the recording against the other machine, with --model {other.name}"
         case _:
             return untestable(stated)
-
-
-class Breach(NamedTuple):
-    observation: Observation
-    lines: tuple[Line, ...]
-    text: str
 
 
 class _Step(NamedTuple):
@@ -87,10 +76,14 @@ class _Life:
 
 
 class ClaimWatch:
-    """Watches the claim of *product* on entities, which are in the initial state when first seen if *fresh* is true."""
+    """Watches the claim of *product*, which states *clause*, on entities. ``violations`` holds what breaks it.
 
-    def __init__(self, product: PropertyProduct, dynamics: Dynamics, *, fresh: bool) -> None:
-        self.product, self.breaches, self.incomplete = product, Group[Breach](), False
+    If *fresh* is true, entities are in the initial state when they are first seen.
+    """
+
+    def __init__(self, product: PropertyProduct, clause: Clause, dynamics: Dynamics, *, fresh: bool) -> None:
+        self.product, self.violations, self.incomplete = product, Group[Violation](), False
+        self._clause = clause
         self._dynamics = replace(product.dynamics(dynamics), limit=LIMIT)
         self._bare = replace(self._dynamics, unseen=())
         self._unknown = self._dynamics.closed(map(Configuration, product.unknown))
@@ -123,8 +116,17 @@ class ClaimWatch:
         if step.changes:
             life.lines = (*life.lines, line)[-MATTERING:]
         if step.broken:
-            lines = tuple(dict.fromkeys((*life.lines, line)))
-            self.breaches.add(Breach(observation, lines, self.product.memory.texts[0]), entity)
+            violation = Violation(
+                machine=self.product.machine.machine.name,
+                cause=Cause.PROPERTY,
+                observation=observation,
+                file=line.file,
+                line=line.number,
+                clause=self._clause,
+                illegal=self.product.memory.texts[0],
+                lines=tuple(dict.fromkeys((*life.lines, line))),
+            )
+            self.violations.add(violation, entity)
             life = _Life(self._unknown)
         elif step.begins:
             life.lines = ()
