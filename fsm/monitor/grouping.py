@@ -46,7 +46,7 @@ class Open:
 
 
 @dataclass(slots=True)
-class Group(Generic[T]):
+class FindingGroup(Generic[T]):
     """Things with one cause: the first few in full, their number, and their entities, of which most are listed."""
 
     whole: list[T] = field(default_factory=list)
@@ -72,15 +72,15 @@ class Folder:
         self.found: Callable[[Violation], None] | None = None
         self.wanted = wanted
         self._every = every
-        self._violations: dict[tuple[object, ...] | Level, Group[Violation]] = {}
+        self._violations: dict[tuple[object, ...] | Level, FindingGroup[Violation]] = {}
         """The violations of each cause, and those of other causes at each level."""
-        self._tolerated: dict[tuple[str, ...], Group[Tolerated]] = {}
+        self._tolerated: dict[tuple[str, ...], FindingGroup[Tolerated]] = {}
 
     def copy(self) -> "Folder":
         """Return a copy with only the violations."""
         other = Folder(every=self._every, wanted=self.wanted)
         groups = self._violations.items()
-        other._violations = {cause: Group([*each.whole], each.count, {*each.entities}) for cause, each in groups}
+        other._violations = {cause: FindingGroup([*each.whole], each.count, {*each.entities}) for cause, each in groups}
         return other
 
     def tell(self, violation: Callable[[], Violation]) -> None:
@@ -99,7 +99,7 @@ class Folder:
         apart = tuple(each.name for each in violation.resembles) or violation.edits[:1]
         cause = (violation.cause, seen.event, violation.illegal, violation.clause, apart)
         known = cause in self._violations or len(self._violations) < CAUSES
-        group = self._violations.setdefault(cause if known else violation.clause.level, Group())
+        group = self._violations.setdefault(cause if known else violation.clause.level, FindingGroup())
         group.add(violation, seen.entity, inf if self._every else WHOLE)
 
     def tolerate(self, machine: str, deviations: Sequence[Deviation], seen: Observation, place: Line) -> None:
@@ -109,7 +109,7 @@ class Folder:
         met = Tolerated(
             machine=machine, deviation=first, others=tuple(others), observation=seen, file=place.file, line=place.number
         )
-        group = self._tolerated.setdefault(tuple(each.name for each in deviations), Group())
+        group = self._tolerated.setdefault(tuple(each.name for each in deviations), FindingGroup())
         group.add(met, seen.entity, inf if self._every else 1)
 
     def findings(self) -> tuple[Finding, ...]:

@@ -23,7 +23,7 @@ from fsm.machine.calls.configuration import Configuration, Configurations, Pendi
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.claims import LeadsTo, Property, Reachable, Refines
 from fsm.machine.findings import Cause, Violation
-from fsm.monitor.grouping import Group
+from fsm.monitor.grouping import FindingGroup
 from fsm.monitor.property_watch import untestable
 from fsm.monitor.property_watch.automata import Broken
 from fsm.monitor.property_watch.property_product import PropertyProduct
@@ -82,7 +82,7 @@ class ClaimWatch:
     """
 
     def __init__(self, product: PropertyProduct, clause: Clause, dynamics: Dynamics, *, fresh: bool) -> None:
-        self.product, self.violations, self.incomplete = product, Group[Violation](), False
+        self.product, self.violations, self.incomplete = product, FindingGroup[Violation](), False
         self._clause = clause
         self._dynamics = replace(product.dynamics(dynamics), limit=LIMIT)
         self._bare = replace(self._dynamics, unseen=())
