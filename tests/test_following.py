@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fsm.language.library import load
 from fsm.machine.findings import Illegal, Violation
 from fsm.monitor import OPEN, Monitor
-from fsm.monitor.judgement import begin, judge
+from fsm.monitor.judgement import Judging, judge
 from fsm.recordings import open_recording
 from fsm.recordings.line_reader import LineReader, Piece
 from fsm.runtimes.recordings import nri_events
@@ -98,7 +98,7 @@ def _followed(
     data: bytes, cuts: Sequence[int], *, quiet: int = 0, settle: int = 10 * MINUTE
 ) -> tuple[Judged, list[Violation]]:
     told: list[Violation] = []
-    judging = begin(open_recording("log", source=Pieces(data, cuts, quiet), settle=settle), every=True)
+    judging = Judging(open_recording("log", source=Pieces(data, cuts, quiet), settle=settle), every=True)
     judging.tell(told.append)
     for number, batch in enumerate(judging.recording.batches):
         judging.take(batch)

@@ -24,7 +24,6 @@ LIMITS = [
     (joint, "REMEMBERED"),
     (extra_rules, "REMEMBERED"),
     (nri_events, "REMEMBERED"),
-    (extra_rules, "ENTITIES"),
     (grouping, "NAMED"),
     (containerd_log, "_NAMED"),
     (pod_calls, "UNRECORDED"),
@@ -59,7 +58,7 @@ def _sizes(name: str) -> tuple[int, int]:
     Each repetition has new ids.
     """
     turns = _bench().Turns(name, 0, turns=TURNS)
-    judging = judgement.begin(open_recording(name, source=turns, settle=10**12))
+    judging = judgement.Judging(open_recording(name, source=turns, settle=10**12))
     judging.tell(lambda _: None)
     held: list[int] = []
     for batch in judging.recording.batches:

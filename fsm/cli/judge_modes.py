@@ -18,7 +18,7 @@ from fsm.cli.options import JUDGE_OPTIONS, layout
 from fsm.cli.output import put, put_text
 from fsm.errors import WRONG_INPUT, of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
-from fsm.monitor.judgement import begin
+from fsm.monitor.judgement import Judging
 from fsm.monitor.judgement.detection import AUTO, name_of, read_ahead
 from fsm.recordings import is_table, matching, open_recording
 from fsm.recordings.sources import Followed
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from fsm.machine import Level
     from fsm.machine.findings import Violation
-    from fsm.monitor.judgement import Judging
     from fsm.monitor.judgement.part import Part
     from fsm.report.metrics import Metrics
     from fsm.trace import Batch
@@ -158,7 +157,7 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
         if profile == AUTO:
             recording = read_ahead(recording, followed=True)
         how = {"models": models, "profile": profile, "restarts": assume, "every": given["every"], "part": part}
-        judge = partial(begin, recording, **how)
+        judge = partial(Judging, recording, **how)
         following = _Following(begin=judge, auto=profile == AUTO, printed=printed, counted=counted)
         following.start(fresh=given["fresh"])
         for number, batch in enumerate(recording.batches):

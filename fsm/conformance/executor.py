@@ -77,7 +77,7 @@ class Execution:
 
     def reset(self) -> None:
         self._begin()
-        self.oracle.fields.forget()
+        self.oracle.fields.kept.clear()
         try:
             self.sut.reset()
             shows = self.sut.shows()

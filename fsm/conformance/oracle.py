@@ -16,10 +16,9 @@ from fsm.machine.calls.belief import Dynamics, dynamics, shown, stepped
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, released
 from fsm.machine.findings import Covered, Violation
 from fsm.machine.table import Table, tabulate
-from fsm.monitor.diagnosis import explain
+from fsm.monitor.diagnosis import Scene, explain
 from fsm.monitor.extra_rules import FieldClauses
 from fsm.monitor.grouping import Folder
-from fsm.monitor.scene import Scene
 from fsm.sut import SUT, Limited, Response, Stimulus
 from fsm.trace import Line, Observation, key
 
@@ -123,8 +122,7 @@ class Oracle:
         elif step.stage == "end":
             here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)
         scene = Scene(dynamics=self.dynamics, before=here, seen=key(observation), led=None, others=self.others)
-        explained = explain(scene)
-        return explained.violation(table.machine, observation, (edit for edit, _ in explained.edits), Line("", number))
+        return explain(scene).violation(table.machine, observation, Line("", number))
 
     def forgotten(self, step: Stimulus, seen: Response) -> str:
         if seen.reply is not None or step.stage != "do" or self.plan.table.row[step.event] in self.plan.table.end:

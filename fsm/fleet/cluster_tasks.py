@@ -22,7 +22,7 @@ from fsm.fleet import NEVER, GatheredCause, Share, Summary, summarise, total
 from fsm.machine import Machine
 from fsm.machine.findings import NOTHING_CONCERNS, NOTHING_MET, no_entity_reason
 from fsm.monitor.grouping import NAMED
-from fsm.monitor.judgement import Judging, begin, judge
+from fsm.monitor.judgement import Judging, judge
 from fsm.recordings.form import RecordingForm, form_of_title, recorded
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineReader, Notes, Piece
@@ -196,7 +196,7 @@ class ClusterTask:
         if isinstance(known, TraceHeader):
             known = msgspec.structs.replace(known, unseen=known.unseen or self.unseen, fresh=self.fresh)
         recording = recorded(known, key.file or key.node, iter(()), Notes())
-        return begin(recording, models=self.models, profile=self.profile, fresh=self.fresh, restarts=self.restarts)
+        return Judging(recording, models=self.models, profile=self.profile, fresh=self.fresh, restarts=self.restarts)
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fsm.machine import Machine, findings
-from fsm.machine.calls.configuration import Configurations, bits
-from fsm.machine.calls.unobserved import tried
-from fsm.monitor.beliefs import Belief, Beliefs, shared
-from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, NOBODY, PLACE, RESTING, Entities, Life
+from fsm.machine.calls.configuration import bits
+from fsm.machine.calls.unobserved import ASSUMED, tried
+from fsm.monitor.beliefs import NOTHING, TOO_MANY, BeliefMove, Beliefs, shared
+from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, MET, NOBODY, PLACE, RESTING, TAKEN, Entities, Life
 from fsm.monitor.extra_rules import FieldClauses, FreshIds
-from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption, is_one
-from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Stepping
+from fsm.monitor.grouping import Assumptions, Folder, Open, depends_on_assumption
 from fsm.trace import Batch, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 
@@ -81,24 +80,19 @@ class Monitor:
         self._dynamics, self.machine = self._shared.dynamics, self._shared.machine
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
         self._ids = FreshIds(self._dynamics if ids else None)
-        self._beliefs = Beliefs(self._shared)
-        self._everything = self._belief(self._shared.everything, rests=not fresh)
-        self._unseen = self._belief(self._shared.beginning) if fresh else self._everything
-        self._entities = Entities(self._beliefs, REMEMBERED)
-        self._open: dict[str, Open] = {}
         self.folder = Folder(every=every, wanted=wanted)
         self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
-        self._steps = Stepping(self._shared, self._beliefs, self._everything, self._fields.anew, own=own)
-        self._broken: tuple[findings.Violation, ...] = ()
+        self._beliefs = Beliefs(self._shared, self._fields.anew, fresh=fresh, own=own)
+        self._everything = self._beliefs.everything
+        self._unseen = self._beliefs.belief(self._shared.beginning) if fresh else self._everything
+        self._entities = Entities(self._beliefs, REMEMBERED)
+        self._open: dict[str, Open] = {}
         self._assumptions = Assumptions()
         self._notes, self._own = Counter[str](), own
         self._compiled: BeliefAutomaton | None = None
         emits = not outputs or any(way.emits for event in self.machine.events.values() for way in event.outcomes())
         self._unread = "" if emits else f"the recording has only outputs, but {machine.name} has no outputs"
         self.entities = self._beside = self.observations = 0
-
-    def _belief(self, configurations: Configurations, *, rests: bool = False) -> Belief:
-        return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
         """Process one observation and return its violations.
@@ -112,10 +106,11 @@ class Monitor:
         if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
             raise ValueError(f"{self.machine.name} has no event {seen.event!r}; it has {known}")
-        before, self._broken = dict(self._open), ()
+        told = list[findings.Violation]()
+        self.folder.found, found = told.append, self.folder.found
         self.feed([seen], [self.observations + 1])
-        new = (opened for entity, opened in self._open.items() if opened is not before.get(entity))
-        return (*(opened.closed(self._dynamics, None) for opened in new), *self._broken)
+        self.folder.found = found
+        return tuple(told)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         self._feed(observations, lines)
@@ -124,9 +119,9 @@ class Monitor:
     def follow(self, seen: Observation, line: int | Line) -> Mapping[str, Sequence[BeliefMove]]:
         """Process one observation and return the steps of each entity. Steps for assumed events come first."""
         self.observations += 1
-        self._steps.followed = followed = dict[str, list[BeliefMove]]()
+        self._beliefs.followed = followed = dict[str, list[BeliefMove]]()
         self._process(seen, line)
-        self._steps.followed = None
+        self._beliefs.followed = None
         self._entities.sweep()
         return followed
 
@@ -156,7 +151,6 @@ class Monitor:
                 of={self.machine.entity, ""},
                 file=self.file,
                 slowly=lambda seen, at: self._feed([seen], [at]),
-                leads=self._steps.leads,
                 kept=self._fields.kept,
                 forget=self._forget,
             )
@@ -168,9 +162,11 @@ class Monitor:
     def _count(self) -> None:
         if self._compiled is not None:
             self._compiled.count()
-        taken, met = self._entities.counted()
-        self.observations += taken
-        self.entities += met
+        self._beliefs.count()
+        cells = self._entities.cells
+        self.observations += cells[TAKEN]
+        self.entities += cells[MET]
+        cells[TAKEN] = cells[MET] = 0
 
     def _feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         slots, cells, beliefs = self._entities.slots, self._entities.cells, self._beliefs.listed
@@ -195,11 +191,9 @@ class Monitor:
             cells, assumable = self._entities.cells, self._assumptions.number
 
     def states(self, entity: str) -> frozenset[str]:
-        return self._current_belief(entity).states(self._dynamics.table)
-
-    def _current_belief(self, entity: str) -> Belief:
         slot = self._entities.slots.get(entity, NOBODY)
-        return self._entities.belief(slot) if self._entities.cells[slot + PLACE] >= AT_REST else self._unseen
+        seen = self._entities.cells[slot + PLACE] >= AT_REST
+        return (self._entities.belief(slot) if seen else self._unseen).states(self._dynamics.table)
 
     def judgement(self, *, over: bool = True) -> findings.Judgement:
         """Return the judgement of all observations so far. If *over* is true, the trace ends here."""
@@ -210,23 +204,21 @@ class Monitor:
             else:
                 folder.fold(opened.closed(self._dynamics, None), told=True)
         self._count()
-        self._beliefs.count()
         table, covered = self._dynamics.table, self._beliefs.covered
         cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in self._shared.pairs}
         return findings.Judgement(
             machine=self.machine,
             verdict=self._verdict(folder.findings()),
             tolerated=self.folder.tolerated(),
-            assumed=self._assumptions.needed(),
+            assumed=tuple(self._assumptions.needed.values()),
             covered=findings.Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
             entities=self.entities,
             observations=self.observations,
-            notes=dict(self._notes + self._steps.notes),
+            notes=dict(self._notes + self._beliefs.notes),
         )
 
     def _verdict(self, found: tuple[findings.Finding, ...]) -> findings.Legality:
-        gave_up = self._notes[TOO_MANY] > 0
-        incomplete = "too many calls overlap to try every order of them" if gave_up else self._unread
+        incomplete = "too many calls overlap to try every order of them" if self._notes[TOO_MANY] else self._unread
         if found:
             return findings.Illegal(findings=found, incomplete=incomplete)
         if not incomplete and self.observations and not self.entities and not self._notes["unknown event"]:
@@ -255,11 +247,9 @@ class Monitor:
         elif seen.entity:
             self._take(seen, place)
             # After a violation, the state is unknown, and so is the state of the fields. Do not check them.
-            opened = self._open.get(seen.entity)
-            states = (
-                self._current_belief(seen.entity).states(self._dynamics.table) if seen.fields and seen.shows else ()
-            )
-            self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place, states)
+            if not ((opened := self._open.get(seen.entity)) and opened.observation is seen):
+                states = self.states(seen.entity) if seen.fields and seen.shows else ()
+                self._fields.hold(seen, place, states)
         else:
             self._take_for_all(seen, place)
         for name in sorted(seen.fields.keys() - self.machine.fields) if seen.fields else ():
@@ -277,7 +267,8 @@ class Monitor:
                 self._close(entities.identity(slot))
             self._unseen = self._everything
             self._everything.rests = True
-            entities.put_all_to_rest(self._everything)
+            for slot in (*entities.listed(RESTING), *entities.listed(ALIVE)):
+                entities.rest(slot, self._everything)
             self._forget()
             return
         self._close(entity)
@@ -290,7 +281,7 @@ class Monitor:
 
     def _take_for_all(self, seen: Observation, place: Line) -> None:
         entities, what = self._entities, key(seen)
-        quick = self._steps.followed is None and not self._ids.gives(what)
+        quick = self._beliefs.followed is None and not self._ids.gives(what)
         for slot in tuple(entities.listed(ALIVE)):
             if not (quick and entities.take(slot, what, self._assumptions.number)):
                 self._take(msgspec.structs.replace(seen, entity=entities.identity(slot)), place)
@@ -306,10 +297,7 @@ class Monitor:
             self._forget()
 
     def shed(self) -> None:
-        """Limit the memory that an endless trace needs.
-
-        This closes the oldest open violations and forgets the states of the oldest entities.
-        """
+        """Close the oldest open violations and forget the oldest entities, to limit the memory of an endless trace."""
         entities = self._entities
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
             self._close(entity)
@@ -317,7 +305,7 @@ class Monitor:
             self._keep(entity, slot, entities.life(slot))
         alive = [*entities.listed(ALIVE)]
         if len(alive) > REMEMBERED:
-            self._unseen = self._belief(self._everything.configurations, rests=True)
+            self._unseen = self._beliefs.belief(self._everything.configurations, rests=True)
             for slot in alive[:-REMEMBERED]:
                 self._gap(entities.identity(slot))
         entities.sweep()
@@ -336,8 +324,7 @@ class Monitor:
         self._assume(life, seen, place)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
-        step = self._steps.next(entity, life, seen, place)
-        before = life.belief
+        step = self._beliefs.next(entity, life, seen, place)
         if step.note:
             self._notes[step.note] += 1
         if step.note == NOTHING and self._own and not self._unread:
@@ -347,7 +334,7 @@ class Monitor:
         if explained := step.explained or self._ids.reused_id_violation(seen, step.to.configurations):
             self.violated(entity, place)
             self._close(entity)
-            opened = Open(observation=seen, place=place, before=before.configurations, explained=explained)
+            opened = Open(observation=seen, place=place, before=life.belief.configurations, explained=explained)
             self._open[entity] = opened
             self.folder.tell(lambda: opened.closed(self._dynamics, None))
         life.moves(step, seen, place)
@@ -360,7 +347,7 @@ class Monitor:
             self._forget()
 
     def _record_needed(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
-        if any(map(is_one, names)):
+        if any(name.startswith(ASSUMED) for name in names):
             self._assumptions.need([*self._assumptions.between(life.rested, life.assumed), *life.own])
             life.rested, life.own = life.assumed, ()
             return
@@ -375,14 +362,14 @@ class Monitor:
         if not depends_on_assumption(life.belief.configurations):
             life.rested = life.assumed
         for each in self._assumptions.since(life.assumed):
-            life.moves(self._steps.next(seen.entity, life, each), seen, place)
+            life.moves(self._beliefs.next(seen.entity, life, each), seen, place)
         life.assumed = self._assumptions.number
 
     def _keep(self, entity: str, slot: int, life: Life) -> None:
         if entity in self._open or not life.belief.rests:
             self._entities.live(slot, life, apart=entity in self._open)
         else:
-            self._fields.forget(entity)
+            self._fields.kept.pop(entity, None)
             self._entities.rest(slot, life.belief)
 
     def _forget(self) -> None:

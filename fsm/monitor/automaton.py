@@ -37,7 +37,7 @@ from fsm.monitor.entities import (
 )
 from fsm.monitor.extra_rules import FreshIds
 from fsm.monitor.grouping import Assumptions
-from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
+from fsm.trace import LATEST, Batch, Columns, Line, Observation, key
 
 SKIPPED: Final = -1
 SLOWLY: Final = -2
@@ -48,7 +48,7 @@ unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", remove_from_l
 
 
 class KindRows(NamedTuple):
-    """The columns of a batch.
+    """The columns of a batch, copied so that compiled code always gets arrays of the same types.
 
     ``numbers`` maps the kinds of the batch to those of the monitor. Its last item is for rows without a kind.
     ``slots`` contains the slot of each id. ``began`` contains, for each row, the slot of the entity whose time limit
@@ -165,9 +165,8 @@ class BeliefAutomaton:
 
     Only entities whose kind is in ``of`` are processed. Lines without a file belong to ``file``. ``slowly(seen,
     line)`` lets the monitor process an observation, as it must for the entities in ``kept``. Compiled code stops at
-    the first of ``assumptions``. ``leads(kind)`` returns whether observations of that kind may move an entity or show
-    its state. ``forget`` makes the monitor forget unused beliefs and kinds. Compiled code processes an observation
-    that assigns an id only if ``ids`` shows that the id is certainly fresh.
+    the first of ``assumptions``. ``forget`` makes the monitor forget unused beliefs and kinds. Compiled code processes
+    an observation that assigns an id only if ``ids`` shows that the id is certainly fresh.
     """
 
     entities: Entities
@@ -177,39 +176,24 @@ class BeliefAutomaton:
     of: Collection[str]
     file: str
     slowly: Callable[[Observation, int | Line], None]
-    leads: Callable[[Key], bool]
     kept: Collection[str]
     forget: Callable[[], None]
     _waited: int = CELLS
-    _generation: int = field(init=False)
-    _known: Sequence[Observation] | None = field(init=False)
-    _numbers: list[int] = field(init=False)
-    _giving: list[bool] = field(init=False)
-    _filled: tuple[int, int] = field(init=False)
-    _table: StepTable = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._generation = self.beliefs.generation
-        self._known: Sequence[Observation] | None = None
-        self._numbers, self._giving = [], []
-        self._filled = (0, 0)
-        self._table = _table(1, 1)
+    _generation: int = -1
+    _known: Sequence[Observation] | None = None
+    _numbers: list[int] = field(default_factory=list)
+    _filled: tuple[int, int] = (0, 0)
+    _table: StepTable = field(default_factory=lambda: _table(1, 1))
 
     def has_room(self) -> bool:
-        """Return whether the table has room for all beliefs and kinds. Unused ones are forgotten if necessary.
-
-        This is done rarely, because forgotten steps must be computed again.
-        """
-        if _exceeds_cells(*self._sizes()) and self._waited >= CELLS:
+        """Return whether the table has room. Rarely, because steps must be computed again, make room by forgetting."""
+        if self._exceeds_cells() and self._waited >= CELLS:
             self._waited = 0
             self.forget()
-        return not _exceeds_cells(*self._sizes())
+        return not self._exceeds_cells()
 
-    def _sizes(self) -> tuple[int, int]:
-        return len(self.beliefs.listed), len(self.beliefs.kinds)
+    def _exceeds_cells(self) -> bool:
+        return _capacity(len(self.beliefs.listed)) * _capacity(len(self.beliefs.kinds)) > CELLS
 
     def feed(self, batch: Batch, columns: Columns, first: int, *, unseen: Belief) -> int:
         """Process *batch* from row *first* on, and return the first row that was not processed.
@@ -219,16 +203,17 @@ class BeliefAutomaton:
         """
         if self._generation != self.beliefs.generation:
             self.count()
-            self._begin()
+            self._generation, self._known = self.beliefs.generation, None
+            self._filled, self._table = (0, 0), _table(1, 1)
         self._translate(columns.kinds)
         entities, kind = self.entities, np.array(columns.kind, np.int32)
         numbers = np.array([*self._numbers, SLOWLY], np.int32)
         rows = KindRows(
-            _read_only(kind, np.int32),
-            _read_only(columns.entity, np.int32),
+            kind,
+            np.array(columns.entity, np.int32),
             numbers,
             self._slots(columns, numbers),
-            _read_only(columns.at, np.int64),
+            np.array(columns.at, np.int64),
             np.full(len(kind), NONE, np.int32),
         )
         fresh = self._fresh_rows(columns, kind, first)
@@ -251,7 +236,7 @@ class BeliefAutomaton:
             slot = entities.slots.get(seen.entity, NOBODY)
             before = entities.belief(slot) if entities.cells[slot + PLACE] >= AT_REST else unseen
             self.slowly(seen, line)
-            if self.assumptions.number or self._generation != self.beliefs.generation or _exceeds_cells(*self._sizes()):
+            if self.assumptions.number or self._generation != self.beliefs.generation or self._exceeds_cells():
                 break
             if seen.entity in self.kept:
                 entities.set_apart(seen.entity)
@@ -266,10 +251,8 @@ class BeliefAutomaton:
 
     def _translate(self, kinds: Sequence[Observation]) -> None:
         if self._known is not kinds:
-            self._known, self._numbers, self._giving = kinds, [], []
-        for kind in kinds[len(self._numbers) :]:
-            self._numbers.append(SLOWLY if kind.of in self.of else SKIPPED)
-            self._giving.append(kind.of in self.of and self.ids.gives(kind))
+            self._known, self._numbers = kinds, []
+        self._numbers += [SLOWLY if kind.of in self.of else SKIPPED for kind in kinds[len(self._numbers) :]]
 
     def _slots(self, columns: Columns, numbers: Codes) -> Codes:
         rows, ids = np.arange(len(columns.ids)), columns.ids
@@ -288,7 +271,7 @@ class BeliefAutomaton:
     def count(self) -> None:
         taken = self._table.taken
         for belief, kind in np.argwhere(taken).tolist():
-            self.beliefs.listed[belief].next[self.beliefs.kinds[kind]].taken += int(taken[belief, kind])
+            self.beliefs.listed[belief].next[self.beliefs.kinds.listed[kind]].taken += int(taken[belief, kind])
         taken[:] = 0
 
     def _fresh_rows(self, columns: Columns, kinds: Codes, first: int) -> OrderedDict[str, int]:
@@ -296,11 +279,11 @@ class BeliefAutomaton:
 
         The kinds of all other rows that assign ids are set to ``NONE``, so that the monitor processes them.
         """
-        giving = np.array([*self._giving, False])
         found: OrderedDict[str, int] = OrderedDict()
+        giving = np.array([*(kind.of in self.of and self.ids.gives(kind) for kind in columns.kinds), False])
         for row in np.flatnonzero(giving[kinds]).tolist() if giving.any() else ():
             identity = columns.ids[columns.entity[row]]
-            if row >= first and (self.ids.known(identity) or found.setdefault(identity, row) != row):
+            if row >= first and (identity in self.ids.given or found.setdefault(identity, row) != row):
                 kinds[row] = NONE
         return found
 
@@ -309,7 +292,7 @@ class BeliefAutomaton:
             self.ids.give(fresh.popitem(last=False)[0])
 
     def _fill(self) -> None:
-        beliefs, kinds = self._sizes()
+        beliefs, kinds = len(self.beliefs.listed), len(self.beliefs.kinds)
         known, seen = self._filled
         if beliefs > len(self._table.rests) or kinds > len(self._table.asks):
             self._table = _widen(self._table, _capacity(beliefs), _capacity(kinds))
@@ -318,8 +301,8 @@ class BeliefAutomaton:
             self._table.rests[belief.number], self._table.timed[belief.number] = belief.rests, belief.timed
             self._table.limits[belief.number] = limit
         for kind in range(seen, kinds):
-            what = self.beliefs.kinds[kind]
-            self._table.asks[kind], self._table.leads[kind] = what.phase == "request", self.leads(what)
+            what = self.beliefs.kinds.listed[kind]
+            self._table.asks[kind], self._table.leads[kind] = what.phase == "request", self.beliefs.leads(what)
         self._filled = beliefs, kinds
 
 
@@ -329,10 +312,6 @@ def _only_changes_belief(before: Belief, step: BeliefStep) -> bool:
 
 def _capacity(size: int) -> int:
     return 1 << size.bit_length()
-
-
-def _exceeds_cells(beliefs: int, kinds: int) -> bool:
-    return _capacity(beliefs) * _capacity(kinds) > CELLS
 
 
 def _table(beliefs: int, kinds: int) -> StepTable:
@@ -349,17 +328,6 @@ def _table(beliefs: int, kinds: int) -> StepTable:
 
 def _widen(table: StepTable, beliefs: int, kinds: int) -> StepTable:
     wider = _table(beliefs, kinds)
-    for name in StepTable._fields:
-        old = getattr(table, name)
-        getattr(wider, name)[tuple(map(slice, old.shape))] = old
+    for new, old in zip(wider, table, strict=True):
+        new[tuple(map(slice, old.shape))] = old
     return wider
-
-
-def _read_only(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
-    """Return a contiguous, read-only view of *array*.
-
-    Functions are then compiled for only one argument type.
-    """
-    given = np.ascontiguousarray(array, kind).view()
-    given.flags.writeable = False
-    return given

@@ -1,7 +1,7 @@
 """Store each belief once, together with the steps that lead from it.
 
 Most observations find an entity in a belief that other entities have had before, so processing them needs only a
-look-up. Beliefs that are no longer needed are forgotten.
+look-up. The other steps are computed, and illegal ones are diagnosed. Beliefs that are no longer needed are forgotten.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from fsm.errors import require_machine
 from fsm.machine import Machine
 from fsm.machine.calls import CUT, LOST
 from fsm.machine.calls.belief import Remainder, dynamics
-from fsm.machine.calls.configuration import FRESH, Configurations
+from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.table import Table, tabulate
-from fsm.monitor.diagnosis import Explained, explain
-from fsm.monitor.scene import Scene
-from fsm.trace import Key
+from fsm.machine.traversal import Numbering
+from fsm.monitor.diagnosis import Explained, Scene, explain, likely
+from fsm.monitor.entities import NONE, Life, explain_overdue, numbered
+from fsm.trace import Key, Line, Observation, key
 
 MACHINES: Final = 32
 """Maximum number of :class:`Shared` results to cache."""
@@ -50,30 +51,31 @@ class Shared:
         self.deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}
         self.beginning = self.dynamics.beginning()
         self.everything = self.dynamics.everything()
-        self.ended = frozenset(state for state in range(len(table.states)) if _ended(table, state))
+        named = [row.index for row in table.rows if row.event.rpc]
+        self.ended = frozenset(
+            state for state in range(len(table.states)) if named and all(_stays(table, state, row) for row in named)
+        )
         self.there = sum(1 << at for at, shows in enumerate(table.shows) if shows != table.shows[table.initial])
         self._kept: dict[tuple[Configurations, Key, int], Remainder] = {}
-        self._explained: dict[tuple[object, ...], Explained] = {}
+        self._explained: dict[Scene, Explained] = {}
+        self._size = 0
         # These configurations are possible if the only known fact is that a call of this row is in progress.
         self.asked = cache(lambda row: self.dynamics.asked(self.everything, row))
-        self._size = 0
 
     def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
-        found = self._kept.get((before, seen, since))
-        if found is None:
+        at = before, seen, since
+        if at not in self._kept:
             found = self.dynamics.observed(before, seen, since)
             self._make_room(before, found.configurations)
-            self._kept[before, seen, since] = found
-        return found
+            self._kept[at] = found
+        return self._kept[at]
 
     def explain(self, scene: Scene) -> Explained:
-        at = scene.key
-        found = self._explained.get(at)
-        if found is None:
+        if scene not in self._explained:
             found = explain(scene)
             self._make_room(scene.before, found.after, *(left for _, left in found.edits))
-            self._explained[at] = found
-        return found
+            self._explained[scene] = found
+        return self._explained[scene]
 
     def _make_room(self, *more: Configurations) -> None:
         self._size += 1 + sum(map(len, more))
@@ -95,11 +97,15 @@ def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *
     return found
 
 
-def _ended(table: Table, state: int) -> bool:
-    named = [row for row in table.rows if row.event.rpc]
-    ways = [table.step(state, row.index) for row in named]
-    return bool(named) and all(each is not None and all(way.to == state for way in each) for each in ways)
+def _stays(table: Table, state: int, row: int) -> bool:
+    ways = table.step(state, row)
+    return ways is not None and all(way.to == state for way in ways)
 
+
+NOTHING: Final = "nothing observed"
+
+TOO_MANY: Final = "too many possibilities"
+"""The note on an observation that makes the entity's state unknown, so that the monitor stops following it."""
 
 INTERNED: Final = 200_000
 """Maximum number of configurations and steps to cache, not counting the configurations in use."""
@@ -132,16 +138,12 @@ class Belief:
     since: int
     number: int
     limit: int | None
-    rests: bool = False
+    timed: bool
+    rests: bool
     next: dict[Key, BeliefStep] = field(default_factory=dict)
-    timed: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.timed = any(each.due for each in self.configurations)
 
     def states(self, table: Table) -> frozenset[str]:
-        quiet = [each for each in self.configurations if not each.queue]
-        return frozenset(table.states[each.state] for each in quiet or self.configurations)
+        return frozenset(table.states[each.state] for each in likely(self.configurations))
 
 
 @dataclass(slots=True, eq=False)
@@ -156,6 +158,7 @@ class BeliefStep:
     """
 
     to: Belief
+    kind: int
     plain: bool = False
     leads: bool = False
     cells: frozenset[tuple[int, int]] = frozenset()
@@ -163,7 +166,6 @@ class BeliefStep:
     tolerated: tuple[tuple[str, ...], ...] = ()
     note: str = ""
     starts: tuple[int, ...] = ()
-    kind: int = -1
     taken: int = 0
 
     @property
@@ -171,36 +173,50 @@ class BeliefStep:
         return not (self.note or self.tolerated or self.explained)
 
 
-class Beliefs:
-    """All beliefs that entities of a machine have or may have again.
+class BeliefMove(NamedTuple):
+    """A ``step`` of an entity in ``scene``. ``before`` includes the states that a time limit has ruled out."""
 
-    ``listed`` holds the beliefs and ``kinds`` the kinds of observations, each at the index that is its number.
-    ``generation`` changes when they are renumbered, and when another belief is marked as at rest.
+    before: Configurations
+    scene: Scene
+    step: BeliefStep
+
+
+class Beliefs:
+    """All beliefs that entities of a machine have or may have again, and the steps between them.
+
+    ``everything`` is the belief about an unknown entity. Unless *fresh* is true, an entity that is not yet seen is
+    unknown. Events in *anew* create or interrupt an entity, so their steps are never plain. If *own* is true, the
+    trace was written for this machine, and missing replies are noted. ``listed`` holds the beliefs, each at the index
+    that is its number. ``kinds`` numbers the kinds of observations. ``generation`` changes when they are renumbered,
+    and when another belief is marked as at rest. ``followed`` collects the steps of each entity in order, unless it
+    is ``None``.
     """
 
-    def __init__(self, shared: Shared) -> None:
-        self.covered: Counter[tuple[int, int]] = Counter()
+    def __init__(self, shared: Shared, anew: set[str], *, fresh: bool, own: bool) -> None:
+        self._shared, self._dynamics, self._anew, self._own = shared, shared.dynamics, anew, own
+        self.covered, self.notes = Counter[tuple[int, int]](), Counter[str]()
+        self.followed: dict[str, list[BeliefMove]] | None = None
         self.listed: list[Belief] = []
-        self.kinds: list[Key] = []
-        self.generation = 0
-        self._numbers: dict[Key, int] = {}
-        self._ways = shared.dynamics.table.ways
-        self._initial = shared.beginning
-        self._ended = shared.ended
+        self.kinds: Numbering[Key] = Numbering()
+        self.generation = self._size = 0
         self._known: dict[tuple[Configurations, int], Belief] = {}
-        self._size = 0
         self._room = INTERNED
-        self._few = FEW + len(shared.dynamics.table.states)
-        self._tried = -TRIED
+        self._few, self._tried = FEW + len(self._dynamics.table.states), -TRIED
+        self.everything = self.belief(shared.everything, rests=not fresh)
 
-    def belief(self, configurations: Configurations, since: int, *, rests: bool = False) -> Belief:
+    def belief(self, configurations: Configurations, since: int | None = None, *, rests: bool = False) -> Belief:
+        since = bits(configurations) if since is None else since
         known = self._known.get((configurations, since))
         if known is None:
-            limits = (self._ways[each.due.way].within for each in configurations if each.due and not each.due.start)
-            known = Belief(
-                configurations, since, len(self.listed), min(limits, default=None), self._rests(configurations)
+            due = [each.due for each in configurations if each.due]
+            known = self._known[configurations, since] = Belief(
+                configurations,
+                since,
+                number=len(self.listed),
+                limit=min((self._dynamics.table.ways[each.way].within for each in due if not each.start), default=None),
+                timed=bool(due),
+                rests=self._rests(configurations),
             )
-            self._known[configurations, since] = known
             self.listed.append(known)
             self._size += len(configurations)
         if rests and not known.rests:
@@ -208,26 +224,14 @@ class Beliefs:
             self.generation += 1
         return known
 
-    def kind(self, seen: Key) -> int:
-        number = self._numbers.setdefault(seen, len(self.kinds))
-        if number == len(self.kinds):
-            self.kinds.append(seen)
-            self._size += 1
-        return number
-
-    def remember(self, before: Belief, seen: Key, step: BeliefStep) -> None:
-        step.kind = self.kind(seen)
-        before.next[seen] = step
-        self._size += 1
-
-    def charge(self, before: Belief) -> None:
+    def _charge(self, before: Belief) -> None:
         tried = sum(1 + len(each.pending) // CALLS for each in before.configurations)
         self._tried += (tried if tried > self._few else 0) - EACH
         if self._tried > 0 and tried > self._few:
             raise TooManyError
 
     def full(self) -> bool:
-        return self._size > self._room
+        return self._size + len(self.kinds) > self._room
 
     def forget(self, held: Iterable[Belief]) -> None:
         """Forget all steps, kinds and beliefs except for the beliefs in *held*, which are renumbered."""
@@ -238,8 +242,7 @@ class Beliefs:
         self.listed[:] = self._known.values()
         for number, belief in enumerate(self.listed):
             belief.number = number
-        self.kinds.clear()
-        self._numbers.clear()
+        self.kinds = Numbering()
         self.generation += 1
         self._size = sum(len(configurations) for configurations, _ in self._known)
         self._room = self._size + INTERNED
@@ -252,14 +255,118 @@ class Beliefs:
                 step.taken = 0
 
     def _rests(self, configurations: Configurations) -> bool:
-        settled = (
-            each._replace(pending=tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT))
-            for each in configurations
+        for each in configurations:
+            waiting = tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT)
+            ended = each.state in self._shared.ended and not (waiting or each.due)
+            if not ended and each._replace(pending=waiting) not in self._shared.beginning:
+                return False
+        return True
+
+    def next(self, entity: str, life: Life, seen: Observation, place: Line | None = None) -> BeliefStep:
+        before = life.belief
+        step = self._step_in_time(life, seen, place) if place else self._take(before, seen, life)
+        if self.followed is not None:
+            scene = self._make_scene(life.belief, key(seen), life)
+            self.followed.setdefault(entity, []).append(BeliefMove(before.configurations, scene, step))
+        return step
+
+    def _step_in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
+        """Return the step of *life* for *seen*. It breaks a time limit only if nothing else explains *seen*."""
+        if not life.starts and not life.late:
+            return self._take(life.belief, seen, life)
+        what, known = key(seen), len(life.late)
+        left = life.passes(self._dynamics, seen)
+        later = len(life.late) > known
+        late = (each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.late)
+        life.late = tuple(each for each in late if each.configurations)
+        if left:
+            life.belief = self.belief(left, life.belief.since)
+        step = self._take(life.belief, seen, life) if left or not life.late else None
+        if step is not None and not (step.explained and life.late):
+            if later and not step.explained:
+                self.notes["states that were left in time or too late"] += 1
+            kept, within = step.to.configurations, self._dynamics.covering.within
+            life.late = tuple(each for each in life.late if not within(each.configurations, kept))
+            return step
+        broken = max(life.late, key=lambda each: each.start.at or 0)
+        life.late = ()
+        return self._violation(life.belief, what, explain_overdue(self._dynamics.table, broken, place))
+
+    def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
+        what = key(seen)
+        step = before.next.get(what)
+        if step is None:
+            try:
+                self._charge(before)
+                step = self._legal_step(before, what)
+            except TooManyError:
+                step = BeliefStep(to=self.everything, kind=self.kinds[what], note=TOO_MANY)
+            if step is None:
+                return self._violation(before, what, self._shared.explain(self._make_scene(before, what, life)))
+            before.next[what] = step
+            self._size += 1
+        step.taken += 1
+        return step
+
+    def _make_scene(self, before: Belief, what: Key, life: Life) -> Scene:
+        kinds = self.kinds.listed
+        return Scene(
+            dynamics=self._dynamics,
+            before=self._with_request(before, what)[0],
+            since=before.since,
+            seen=what,
+            led=None if life.led == NONE else kinds[life.led],
+            again=life.last != NONE and bool(what.event) and kinds[life.last].event == what.event,
+            others=self._shared.others,
         )
-        ended = self._ended
-        return all(
-            each in self._initial or (each.state in ended and not (each.pending or each.due)) for each in settled
+
+    def _with_request(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
+        """Return the configurations before *seen*, and a note if its call, which began in any state, has no request."""
+        if not self._dynamics.unasked(before.configurations, seen):
+            return before.configurations, ""
+        return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"
+
+    def _legal_step(self, before: Belief, seen: Key) -> BeliefStep | None:
+        start, note = self._with_request(before, seen)
+        kept = self._shared.observed(start, seen, before.since)
+        if not kept.configurations:
+            return None
+        tolerated, left = certain(kept.configurations)
+        configurations, starts = numbered(left)
+        since, initial = bits(configurations), self._dynamics.table.initial
+        row, calls = self._dynamics.row, self._dynamics.calls
+        if note:
+            since = self.everything.since
+        elif kept.cells and {state for _, state in kept.cells} == {initial} and not since >> initial & 1:
+            since |= kept.passed & self._shared.there  # The observation created the entity.
+        else:
+            since |= before.since | kept.passed
+        to = self.belief(configurations, since)
+        if seen == Key():
+            note = NOTHING
+        elif not note and kept.unspecified and seen.phase != "maybe":
+            note = "unspecified"
+        elif not note and self._own and not seen.reply and seen.phase in {"", "reply"} and calls(row(seen.event)):
+            note = "reply not recorded"
+        return BeliefStep(
+            to=to,
+            kind=self.kinds[seen],
+            plain=not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._anew),
+            leads=self.leads(seen),
+            cells=kept.cells,
+            tolerated=tolerated,
+            note=note,
+            starts=starts,
         )
+
+    def leads(self, seen: Key) -> bool:
+        moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
+        return seen.phase != "request" and bool(moves)
+
+    def _violation(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
+        left, starts = numbered(explained.after)
+        to, kind = self.belief(left, before.since | bits(left)), self.kinds[seen]
+        return BeliefStep(to=to, kind=kind, leads=self.leads(seen), explained=explained, starts=starts)
 
 
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
@@ -286,12 +393,3 @@ def _without(configurations: Configurations, names: frozenset[str]) -> Configura
         each._replace(deviations=tuple(name for name in each.deviations if name not in names))
         for each in configurations
     )
-
-
-def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
-    starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
-    number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
-    return frozenset(
-        each._replace(due=each.due._replace(start=number[each.due.start])) if each.due else each
-        for each in configurations
-    ), starts

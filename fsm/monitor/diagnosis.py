@@ -1,18 +1,73 @@
 """Explain a violation: the possible states, the legal alternatives, and the edits that would fix the trace."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from itertools import chain
+from typing import NamedTuple
 
 from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
-from fsm.machine.calls import ASKED, BEGUN, LOST, finals
-from fsm.machine.calls.configuration import Configuration, Configurations, bits, each_with_rest
+from fsm.machine.calls import ASKED, BEGUN, CUT, LOST, finals
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending, bits, each_with_rest, numbers
 from fsm.machine.calls.unobserved import tried
 from fsm.machine.findings import Cause, Edit, Permitted, Repair, TimeLimit, Violation
 from fsm.machine.table import Table, Way
-from fsm.monitor.scene import Fault, Scene, acted, showing
 from fsm.trace import Key, Line, Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """An illegal observation ``seen``, and the belief ``before`` it.
+
+    ``led`` is the last earlier observation that may have moved the entity or that showed its state. ``others`` are
+    the tables of the other profiles. ``since`` is a bit set of the states in which an unrecorded call may have acted.
+    ``again`` is true if the last event whose end was observed was the same event. Scenes of the same machine can be
+    compared.
+    """
+
+    dynamics: Dynamics = field(compare=False)
+    before: Configurations
+    seen: Key
+    led: Key | None
+    others: tuple[Table, ...] = field(compare=False)
+    since: int = 0
+    again: bool = False
+
+    @property
+    def table(self) -> Table:
+        return self.dynamics.table
+
+    @property
+    def row(self) -> int:
+        """The row of the event, or -1 if only a state or an output was observed."""
+        return self.dynamics.row(self.seen.event)
+
+    def left(self, seen: Key) -> Configurations:
+        return tried(lambda: self.dynamics.observed(self.before, seen, self.since).configurations)
+
+    def acted(self) -> set[int]:
+        """Return the states in which the call or event may have acted."""
+        now = {each.state for each in self.before}
+        if self.seen.phase == "answered":
+            return {*numbers(self.since or bits(self.before))}
+        if self.seen.phase != "reply":
+            return now
+        calls = (call for each in self.before for call in each.pending if call.row == self.row)
+        met = (numbers(call.met) for call in calls if call.stage >= 0 or call.stage in {ASKED, CUT})
+        return {*chain.from_iterable(met)} or now
+
+    def showing(self, met: str) -> set[int]:
+        shows, met = self.table.shows, self.dynamics.understood(met)
+        return {state for state in self.acted() if not met or shows[state] == met}
+
+
+class Fault(NamedTuple):
+    """The illegal part of an observation. If ``met`` is true, it depends on the state in which the call acted."""
+
+    cause: Cause
+    illegal: str
+    met: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +87,7 @@ class Explained:
     resembles: tuple[Deviation, ...] = ()
     limit: TimeLimit | None = None
 
-    def violation(self, machine: Machine, observation: Observation, edits: Iterable[Edit], place: Line) -> Violation:
+    def violation(self, machine: Machine, observation: Observation, place: Line) -> Violation:
         return Violation(
             machine=machine.name,
             cause=self.cause,
@@ -42,7 +97,7 @@ class Explained:
             before=self.before,
             permitted=self.permitted,
             clause=self.clause,
-            edits=tuple(edits),
+            edits=tuple(edit for edit, _ in self.edits),
             illegal=self.illegal,
             resembles=self.resembles,
             lines=(self.limit.line, place) if self.limit else (),
@@ -50,22 +105,21 @@ class Explained:
         )
 
 
-_UNHEARD: Final = "UNHEARD_OF"
-
-
 def explain(scene: Scene) -> Explained:
-    table = scene.dynamics.table
-    fault, permitted, clause = reasons(scene)
-    states, whatever = _states(scene, fault), _configurations_as_shown(scene, fault)
-    edits = _edits(scene, fault, states)
-    after = frozenset().union(*(left for _, left in edits))
+    fault, states, permitted, clause = reasons(scene)
+    edits = [*_other_replies(scene, states), *_missing_events(scene)]
+    if extra := _without_observation(scene, fault):
+        repeated = scene.again and fault.cause is not Cause.STATE
+        edits.append((Edit(repair=Repair.REPEATED if repeated else Repair.EXTRA), extra))
+    edits.sort(key=lambda pair: [*Repair].index(pair[0].repair))
+    after, whatever = frozenset().union(*(left for _, left in edits)), _configurations_as_shown(scene, fault)
     if fault.cause is Cause.STATE and fault.met:
         after |= whatever  # Either the call reported a wrong state, or the belief is wrong.
     after = after or whatever
     return Explained(
         cause=fault.cause,
         illegal=fault.illegal,
-        before=tuple(table.states[state] for state in states),
+        before=tuple(scene.table.states[state] for state in states),
         permitted=permitted,
         clause=clause,
         edits=tuple(edits),
@@ -74,11 +128,20 @@ def explain(scene: Scene) -> Explained:
     )
 
 
-def reasons(scene: Scene) -> tuple[Fault, tuple[Permitted, ...], Clause]:
+def reasons(scene: Scene) -> tuple[Fault, tuple[int, ...], tuple[Permitted, ...], Clause]:
+    """Return the fault, the states in which it is one, the legal alternatives there, and the clause that it breaks."""
     fault = _fault(scene)
-    states = _states(scene, fault)
-    clause = min(_clauses(scene, fault, states), key=_strength, default=None) or implied(scene.dynamics.table)
-    return fault, _alternatives(scene, fault, states), clause
+    before = (
+        scene.showing(scene.seen.met) or scene.acted() if fault.met else {each.state for each in likely(scene.before)}
+    )
+    states = tuple(sorted(before))
+    clause = min(_clauses(scene, fault, states), key=_strength, default=None) or implied(scene.table)
+    return fault, states, _alternatives(scene, fault, states), clause
+
+
+def likely(configurations: Configurations) -> Configurations:
+    """Return the configurations without pending outputs, which only hidden events cause, or all if each has some."""
+    return frozenset(each for each in configurations if not each.queue) or configurations
 
 
 def _fault(scene: Scene) -> Fault:
@@ -90,39 +153,28 @@ def _fault(scene: Scene) -> Fault:
     """
     seen = scene.seen
     if seen.output:
-        return Fault(cause=Cause.OUTPUT, illegal=seen.output)
+        return Fault(Cause.OUTPUT, seen.output)
     if not seen.event:
-        return Fault(cause=Cause.STATE, illegal=seen.shows)
+        return Fault(Cause.STATE, seen.shows)
     call = scene.dynamics.calls(scene.row)
     parts: list[tuple[Fault, Key]] = []
     if seen.shows:
-        parts.append((Fault(cause=Cause.STATE, illegal=seen.shows), seen._replace(shows="")))
-    elsewhere = seen.met and not showing(scene, seen.met)
+        parts.append((Fault(Cause.STATE, seen.shows), seen._replace(shows="")))
+    elsewhere = seen.met and not scene.showing(seen.met)
     if elsewhere:
-        parts.append((Fault(cause=Cause.STATE, illegal=seen.met, met=True), seen._replace(met="")))
+        parts.append((Fault(Cause.STATE, seen.met, met=True), seen._replace(met="")))
     if seen.emits is not None:
-        parts.append((Fault(cause=Cause.OUTPUT, illegal=" ".join(seen.emits), met=call), seen._replace(emits=None)))
+        parts.append((Fault(Cause.OUTPUT, " ".join(seen.emits), met=call), seen._replace(emits=None)))
     for fault, rest in parts:
         if scene.left(rest):
             return fault
     if parts and scene.left(seen._replace(shows="", met="" if elsewhere else seen.met, emits=None)):
         return parts[0][0]
-    if call:
-        return Fault(cause=Cause.REPLY, illegal=seen.reply, met=True)
-    return Fault(cause=Cause.EVENT, illegal=seen.event)
-
-
-def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
-    if fault.met:
-        return tuple(sorted(showing(scene, scene.seen.met) or acted(scene)))
-    # Configurations with pending outputs are possible only because of hidden events. Ignore them if there are other
-    # configurations.
-    quiet = [each for each in scene.before if not each.queue]
-    return tuple(sorted({each.state for each in quiet or scene.before}))
+    return Fault(Cause.REPLY, seen.reply, met=True) if call else Fault(Cause.EVENT, seen.event)
 
 
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
-    seen, names = scene.seen, scene.dynamics.table.states
+    seen, names = scene.seen, scene.table.states
     found = [Permitted(state=names[state], what=_permitted_values(scene, fault, state)) for state in states]
     # If no reply fits the shown state or the outputs, return the replies that are legal without them.
     if fault.cause is Cause.REPLY and (seen.shows or seen.emits is not None) and not any(each.what for each in found):
@@ -131,7 +183,7 @@ def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[
 
 
 def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
-    table = scene.dynamics.table
+    table = scene.table
     match fault.cause:
         case Cause.STATE:
             found: Iterable[str] = [table.shows[state]] if fault.met else _visible_states(scene, state)
@@ -143,69 +195,60 @@ def _permitted_values(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]
         case Cause.OUTPUT if scene.row < 0:
             found = [way.emits[0] for row in table.rows for way in table.step(state, row.index) or () if way.emits]
         case Cause.OUTPUT:
-            found = [" ".join(way.emits) for way in finals(table, state, scene.row) or () if _may_reply(scene, way)]
+            unknown = scene.dynamics.rules.indefinite(scene.seen.reply)
+            ways = finals(table, state, scene.row) or ()
+            fitting = (way for way in ways if unknown or not way.reply or way.replies(scene.seen.reply))
+            found = [" ".join(way.emits) for way in fitting]
         case _:
             found = _legal_replies(scene, state)
     return tuple(dict.fromkeys(found))
 
 
 def _legal_replies(scene: Scene, state: int) -> list[str]:
-    bit, row = 1 << state, scene.row
-    before = scene.before
+    bit, row, before = 1 << state, scene.row, scene.before
     if scene.seen.phase == "reply":
-        before = frozenset(
-            each._replace(
-                pending=tuple(
-                    call._replace(met=bit) if call.row == row else call
-                    for call in each.pending
-                    if call.row != row or call.met & bit
-                )
-            )
-            for each in before
-        )
+
+        def acting_here(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
+            possible = (call for call in calls if call.row != row or call.met & bit)
+            return tuple(call._replace(met=bit) if call.row == row else call for call in possible)
+
+        before = frozenset(each._replace(pending=acting_here(each.pending)) for each in before)
     elif not scene.seen.phase:
         before = frozenset(each for each in before if each.state == state)
-    here = replace(scene, before=before, since=bit)
-    found = [reply for reply in _replies(scene) if here.left(_with_reply(scene, reply))]
+    found = [*_fitting_replies(replace(scene, before=before, since=bit))]
     return [reply for reply in found if reply in {"ok", "error"}] if "error" in found else found
 
 
-def _replies(scene: Scene) -> list[str]:
-    table = scene.dynamics.table
+def _fitting_replies(scene: Scene) -> dict[str, Configurations]:
+    """Return the definite replies that would be legal, each with the configurations that it leaves."""
+    table, seen = scene.table, scene.seen
     rows = {scene.row, table.end.get(scene.row)}
-    ways = [way for way in table.ways if table.origin[way.index][0] in rows]
-    found = dict.fromkeys([*(reply for way in ways for reply in way.reply), "error"])
-    return [reply for reply in found if not scene.dynamics.rules.indefinite(reply)]
-
-
-def _with_reply(scene: Scene, reply: str) -> Key:
-    seen = scene.seen
-    met = seen.met if seen.reply == "ok" or showing(scene, seen.met) else ""
-    return seen._replace(reply=_UNHEARD if reply == "error" else reply, met=met)
-
-
-def _may_reply(scene: Scene, way: Way) -> bool:
-    return not way.reply or scene.dynamics.rules.indefinite(scene.seen.reply) or way.replies(scene.seen.reply)
+    named = [reply for way in table.ways if table.origin[way.index][0] in rows for reply in way.reply]
+    met = seen.met if seen.reply == "ok" or scene.showing(seen.met) else ""
+    found = {
+        reply: scene.left(seen._replace(reply="UNHEARD_OF" if reply == "error" else reply, met=met))
+        for reply in dict.fromkeys([*named, "error"])
+        if not scene.dynamics.rules.indefinite(reply)
+    }
+    return {reply: left for reply, left in found.items() if left}
 
 
 def _visible_states(scene: Scene, state: int) -> Iterator[str]:
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
         here = replace(scene, before=here).left(scene.seen._replace(shows="")) or here
-    return (scene.dynamics.table.shows[each] for each in sorted({each.state for each in here}))
+    return (scene.table.shows[each] for each in sorted({each.state for each in here}))
 
 
 def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Clause]:
-    table = scene.dynamics.table
+    table = scene.table
     match fault.cause:
         case Cause.STATE:
             cells = _contradicted_cells(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
             # The recording shows an output without its event. If no cell of the state emits the output, it breaks the
             # strongest clause of the events that can emit it in other states.
-            makers = [
-                row.index for row in table.rows if not row.ends and _may_cause(table, row.index, output=fault.illegal)
-            ]
+            makers = _makers(table, output=fault.illegal)
             by_state = [[cell.clause for row in makers if (cell := table.cell(state, row))] for state in states]
             return [max(clauses, key=_strength) for clauses in by_state if clauses]
         case _:
@@ -224,17 +267,17 @@ def _contradicted_cells(scene: Scene, fault: Fault, states: tuple[int, ...]) -> 
     6. calls in progress;
     7. any event that can lead to the state.
     """
-    table = scene.dynamics.table
+    table = scene.table
     if fault.met and scene.seen.reply not in {"", "ok"}:
         return [(state, scene.row) for state in states]
-    own = [(state, scene.row) for state in acted(scene)] if scene.row >= 0 and not fault.met else []
+    own = [(state, scene.row) for state in scene.acted()] if scene.row >= 0 and not fault.met else []
     if own and scene.dynamics.rules.moves(scene.row):
         return own
     led = scene.dynamics.row(scene.led.event) if scene.led and not (scene.led.shows or scene.led.met) else -1
     if led >= 0 and (origins := _origins(table, states, led)):
         return [(state, led) for state in origins if state not in states] or [(state, led) for state in origins]
     shown = [state for state in states if scene.led and table.shows[state] in {scene.led.shows, scene.led.met}]
-    makers = [row.index for row in table.rows if not row.ends and _may_cause(table, row.index, shows=fault.illegal)]
+    makers = _makers(table, shows=fault.illegal)
     unseen = [row for row in makers if row in scene.dynamics.unseen] or scene.dynamics.unseen
     going = [(each.state, call) for each in scene.before for call in each.pending if call.stage in {ASKED, BEGUN, LOST}]
     calls = [(state, table.end.get(call.row, -1) if call.stage == BEGUN else call.row) for state, call in going]
@@ -251,11 +294,15 @@ def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
     return [state for state in everywhere if any(way.to in states for way in finals(table, state, row) or ())]
 
 
-def _may_cause(table: Table, row: int, *, shows: str = "", output: str = "") -> bool:
-    ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
-    if output:
-        return any(output in way.emits for _, way in ways)
-    return any(way.to != state for state, way in ways) and any(table.shows[way.to] == shows for _, way in ways)
+def _makers(table: Table, *, shows: str = "", output: str = "") -> list[int]:
+    """Return the rows of events that can emit *output* or, if it is empty, lead to a state that shows *shows*."""
+    found = []
+    for row in (row.index for row in table.rows if not row.ends):
+        ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
+        emits = any(output in way.emits for _, way in ways)
+        leads = any(way.to != state for state, way in ways) and any(table.shows[way.to] == shows for _, way in ways)
+        found += [row] if (emits if output else leads) else []
+    return found
 
 
 def _strength(clause: Clause) -> int:
@@ -271,20 +318,11 @@ def implied(table: Table) -> Clause:
     return Clause(name="states", says="What is seen follows from what happened.", level=level, source=machine.source)
 
 
-def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
-    found = [*_other_replies(scene, states), *_missing_events(scene)]
-    if extra := _without_observation(scene, fault):
-        repeated = scene.again and fault.cause is not Cause.STATE
-        found.append((Edit(repair=Repair.REPEATED if repeated else Repair.EXTRA), extra))
-    order = list(Repair)
-    return sorted(found, key=lambda pair: order.index(pair[0].repair))
-
-
 def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Configurations]]:
     if not scene.dynamics.calls(scene.row) or scene.seen.phase not in {"", "reply", "answered"}:
         return
-    found = {reply: left for reply in _replies(scene) if (left := scene.left(_with_reply(scene, reply)))}
-    ways = [way for state in states for way in finals(scene.dynamics.table, state, scene.row) or ()]
+    found = _fitting_replies(scene)
+    ways = [way for state in states for way in finals(scene.table, state, scene.row) or ()]
     # If any error is legal, suggest only the errors that the cells name.
     named = dict.fromkeys(reply for way in ways for reply in way.reply) if "error" in found else found
     for reply in named:
@@ -295,13 +333,12 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
 def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
     """Yield each event that would make the observation legal if it happened just before it."""
     dynamics = replace(scene.dynamics, silence=False)
-    for row in dynamics.table.rows:
+    scene = replace(scene, dynamics=dynamics)
+    for row in scene.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == scene.row:
             continue
-        once = Key(event=row.event.name, phase="request" if row.event.kind == "call" else "maybe")
-        then = replace(scene, dynamics=dynamics).left(once)
-        then_since = scene.since and scene.since | bits(then)
-        left = replace(scene, dynamics=dynamics, before=then, since=then_since).left(scene.seen)
+        then = scene.left(Key(event=row.event.name, phase="request" if row.event.kind == "call" else "maybe"))
+        left = replace(scene, before=then, since=scene.since and scene.since | bits(then)).left(scene.seen)
         ended = frozenset(
             each._replace(pending=tuple(call for call in each.pending if call.row != row.index)) for each in left
         )
@@ -313,22 +350,18 @@ def _missing_events(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
 def _without_observation(scene: Scene, fault: Fault) -> Configurations:
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
-    left = (
-        (each, [others for call, others in each_with_rest(each.pending) if call.row == scene.row])
-        for each in scene.before
-    )
-    return frozenset(each._replace(pending=pending[0]) for each, pending in left if pending)
+    rests = [[rest for call, rest in each_with_rest(each.pending) if call.row == scene.row] for each in scene.before]
+    return frozenset(each._replace(pending=rest[0]) for each, rest in zip(scene.before, rests, strict=True) if rest)
 
 
 def _configurations_as_shown(scene: Scene, fault: Fault) -> Configurations:
     shows = fault.illegal if fault.cause is Cause.STATE else scene.seen.shows
-    table = scene.dynamics.table
-    states = [state for state in range(len(table.states)) if not shows or table.shows[state] == shows]
-    return frozenset(Configuration(state) for state in states or range(len(table.states)))
+    states = [state for state, shown in enumerate(scene.table.shows) if shows in {"", shown}]
+    return frozenset(map(Configuration, states or range(len(scene.table.states))))
 
 
 def _resembling_deviations(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
-    table = scene.dynamics.table
+    table = scene.table
     where = {scene.row: states} if scene.row >= 0 else {}
     if fault.cause is Cause.STATE:
         where |= dict.fromkeys(scene.dynamics.unseen, states)
@@ -351,7 +384,7 @@ def _explains(scene: Scene, fault: Fault, way: Way) -> bool:
         case Cause.REPLY:
             return way.replies(fault.illegal)
         case Cause.STATE:
-            return scene.dynamics.table.shows[way.to] == fault.illegal
+            return scene.table.shows[way.to] == fault.illegal
         case Cause.OUTPUT:
             return fault.illegal in {*way.emits, " ".join(way.emits)}
         case _:

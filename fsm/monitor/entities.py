@@ -6,21 +6,25 @@ not fit into the cells of an entity's slot is stored separately. Only the monito
 observation of the entity.
 """
 
+from __future__ import annotations
+
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import ne
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import NOW, Configuration, Configurations
+from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations
 from fsm.machine.findings import Assumed, Cause, TimeLimit
 from fsm.machine.table import Table
-from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep
 from fsm.monitor.diagnosis import Explained, implied
 from fsm.trace import Key, Line, Observation, nanoseconds
+
+if TYPE_CHECKING:
+    from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep
 
 
 class Start(NamedTuple):
@@ -31,10 +35,7 @@ class Start(NamedTuple):
 
 
 class Late(NamedTuple):
-    """Configurations that are possible only if a time limit was broken.
-
-    The time limit is that of ``way``, and it began at ``start``.
-    """
+    """Configurations that are possible only if the time limit of ``way``, which began at ``start``, was broken."""
 
     way: int
     start: Start
@@ -55,9 +56,19 @@ def explain_overdue(table: Table, late: Late, place: Line) -> Explained:
             event=table.rows[row].event.name,
             within=table.ways[way].within,
             at=start.at or 0,
-            line=line if isinstance(line, Line) else Line(place.file, line),
+            line=Line.of(line, place.file),
         ),
     )
+
+
+def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
+    """Number the starts of time limits from 0, and return the new configurations with the previous starts."""
+    starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
+    number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
+    return frozenset(
+        each._replace(due=each.due._replace(start=number[each.due.start])) if each.due else each
+        for each in configurations
+    ), starts
 
 
 MANY: Final = 1_000
@@ -127,13 +138,6 @@ class Life:
             now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
 
-    def fits(self) -> bool:
-        """Return whether the cells of a slot can hold everything that is known about the entity.
-
-        They cannot hold ``own``, ``late``, more than one start, or a start before the epoch.
-        """
-        return not (self.late or self.own or self.starts[1:]) and all((each.at or 0) >= 0 for each in self.starts)
-
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
         """Return the configurations whose time limits have not expired at *seen*. Add the others to ``late``."""
         now = nanoseconds(seen.at) if self.starts else None
@@ -178,12 +182,12 @@ class Entities:
         return slot
 
     def slots_of(self, identities: Sequence[str]) -> list[int]:
-        count = len(identities)
-        if count > len(self._free):
-            self._grow(count)
-        offered = self._free[-count:] if count else []
+        if len(identities) > len(self._free):
+            self._grow(len(identities))
+        first = len(self._free) - len(identities)
+        offered = self._free[first:]
         found = list(map(self.slots.setdefault, identities, offered))
-        self._free[len(self._free) - count :] = compress(offered, map(ne, found, offered))
+        self._free[first:] = compress(offered, map(ne, found, offered))
         return found
 
     def _grow(self, count: int) -> None:
@@ -230,7 +234,7 @@ class Entities:
     def live(self, slot: int, life: Life, *, apart: bool) -> None:
         cells, number, since = self.cells, life.belief.number, NONE
         self._beside.pop(slot, None)
-        if not life.fits():
+        if life.late or life.own or life.starts[1:] or any((each.at or 0) < 0 for each in life.starts):
             apart, self._beside[slot] = True, (life.own, life.starts, life.late)
         elif life.starts:
             at, self.lines[slot] = life.starts[0]
@@ -248,10 +252,8 @@ class Entities:
         running before or after the step.
         """
         cells, before = self.cells, self.belief(slot)
-        step = before.next.get(seen)
-        if step is None or not step.quiet or step.to.rests or step.to.timed or before.timed:
-            return False
-        if cells[slot] < 0 or cells[slot + PLACE] != assumed:
+        step, usual = before.next.get(seen), cells[slot] >= 0 and cells[slot + PLACE] == assumed
+        if step is None or not usual or not step.quiet or step.to.rests or step.to.timed or before.timed:
             return False
         step.taken += 1
         cells[slot] = step.to.number
@@ -261,25 +263,13 @@ class Entities:
             cells[slot + LED] = step.kind
         return True
 
-    def counted(self) -> tuple[int, int]:
-        found = self.cells[TAKEN], self.cells[MET]
-        self.cells[TAKEN] = self.cells[MET] = 0
-        return found
-
     def rest(self, slot: int, belief: Belief) -> None:
-        self._put_to_rest(slot, belief)
-        while self.cells[RESTS] > self.most:
-            self.forget(self.cells[RESTING + AFTER])
-
-    def _put_to_rest(self, slot: int, belief: Belief) -> None:
         self.forget(slot)
         linked(self.cells, slot, RESTING)
         self.cells[slot], self.cells[slot + PLACE] = belief.number, AT_REST
         self.cells[RESTS] += 1
-
-    def put_all_to_rest(self, belief: Belief) -> None:
-        for slot in (*self.listed(RESTING), *self.listed(ALIVE)):
-            self._put_to_rest(slot, belief)
+        while self.cells[RESTS] > self.most:
+            self.forget(self.cells[RESTING + AFTER])
 
     def forget(self, slot: int) -> None:
         place = self.cells[slot + PLACE]
@@ -296,7 +286,7 @@ class Entities:
 
     def renumber(self, others: Iterable[Belief]) -> None:
         """Forget all steps, and all unused kinds and beliefs. The beliefs in *others* count as used."""
-        cells, kinds = self.cells, self._beliefs.kinds
+        cells, kinds = self.cells, self._beliefs.kinds.listed
         alive = [*self.listed(ALIVE)]
         held = [(slot, self.belief(slot)) for slot in (*alive, *self.listed(RESTING))]
         seen = [(at, kinds[cells[at]]) for slot in alive for at in (slot + LAST, slot + LED) if cells[at] >= 0]
@@ -304,4 +294,4 @@ class Entities:
         for slot, belief in held:
             cells[slot] = belief.number if cells[slot] >= 0 else ~belief.number
         for at, kind in seen:
-            cells[at] = self._beliefs.kind(kind)
+            cells[at] = self._beliefs.kinds[kind]

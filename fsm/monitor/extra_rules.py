@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from fsm.machine import ANY_ERROR, Clause, Event, Machine, Moves, Profile, Refuses
 from fsm.machine.calls.belief import Dynamics
@@ -19,30 +19,27 @@ from fsm.monitor.diagnosis import Explained
 from fsm.monitor.grouping import Folder
 from fsm.trace import Key, Line, Observation, nanoseconds
 
+T = TypeVar("T")
+
 REMEMBERED: Final = 65_536
+"""Maximum number of ids to remember, and of entities whose fields are remembered."""
 
 
 class FreshIds:
-    """Tracks the ids of created entities to detect an id that is assigned twice.
-
-    Without *dynamics*, nothing is tracked.
-    """
+    """Tracks the ids of created entities to detect an id that is assigned twice, unless *dynamics* is ``None``."""
 
     def __init__(self, dynamics: Dynamics | None) -> None:
         self._initial = dynamics.table.machine.initial if dynamics else ""
         self._clauses = _creations(dynamics) if dynamics else {}
         self._named: OrderedDict[str, int | None] = OrderedDict()
-        self._given: OrderedDict[str, int | None] = OrderedDict()
+        self.given: OrderedDict[str, None] = OrderedDict()
 
     def gives(self, seen: Observation | Key) -> bool:
         return seen.event in self._clauses and seen.reply == "ok" and seen.phase != "request"
 
-    def known(self, identity: str) -> bool:
-        return identity in self._given
-
     def give(self, identity: str) -> None:
         self._named.pop(identity, None)
-        _remember(self._given, identity, None)
+        _remember(self.given, identity, None)
 
     def named(self, seen: Observation) -> None:
         # Only calls with intervals need this record. A recording with such calls has no columns, so compiled code
@@ -55,7 +52,7 @@ class FreshIds:
             return None
         named = self._named.pop(seen.entity, None)
         early = named is not None and seen.start is not None and named < seen.start
-        if seen.entity not in self._given and not early:
+        if seen.entity not in self.given and not early:
             self.give(seen.entity)
             return None
         return Explained(
@@ -68,17 +65,15 @@ class FreshIds:
         )
 
 
-def _remember(ids: OrderedDict[str, int | None], identity: str, at: int | None) -> None:
-    ids[identity] = at
+def _remember(ids: OrderedDict[str, T], identity: str, what: T) -> T:
+    ids[identity] = what
     if len(ids) > REMEMBERED:
         ids.popitem(last=False)
+    return what
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:
-    """Map each call that creates an entity to a clause that makes the machine refuse the call.
-
-    A call creates an entity if it leaves the initial state when it succeeds.
-    """
+    """Map each call that leaves the initial state if it succeeds to a clause that makes the machine refuse it."""
     machine = dynamics.table.machine
     found = {}
     for name, row in dynamics.names.items():
@@ -92,8 +87,6 @@ def _creations(dynamics: Dynamics) -> dict[str, Clause]:
 
 Kept: TypeAlias = dict[str, dict[str, FieldValue]]
 """The fields that must keep their values, by clause."""
-
-ENTITIES: Final = 65_536
 
 
 def demanded(
@@ -148,18 +141,8 @@ class FieldClauses:
         self.anew = {word for each in events for word in each.words}
         self.tested = dict.fromkeys(machine.requires, 0)
         self._machine, self._folder = machine, folder
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self.kept: OrderedDict[str, Kept] = OrderedDict()
         self._known = tuple(chain.from_iterable(each.exemptions for each in profiles))
-
-    @property
-    def kept(self) -> Collection[str]:
-        return self._kept.keys()
-
-    def forget(self, entity: str = "") -> None:
-        if entity:
-            self._kept.pop(entity, None)
-        else:
-            self._kept.clear()
 
     def notice(self, seen: Observation) -> None:
         """Forget the fields that may change after *seen*.
@@ -167,25 +150,24 @@ class FieldClauses:
         An interruption or a creation affects the fields of the entity that it names, or of all entities if it names
         none. A gap affects the fields of all entities. A gap that names an entity is ignored.
         """
-        if seen.event in self.anew or (seen.phase == "gap" and not seen.entity):
-            self.forget(seen.entity)
+        if seen.entity and seen.event in self.anew:
+            self.kept.pop(seen.entity, None)
+        elif not seen.entity and (seen.event in self.anew or seen.phase == "gap"):
+            self.kept.clear()
 
     def hold(self, seen: Observation, place: Line, possible: Collection[str] = ()) -> tuple[Violation, ...]:
         if not seen.fields:
             return ()
         found = []
         shown, fields = seen.shows or seen.met, seen.fields
-        kept = self._kept[seen.entity] = self._kept.pop(seen.entity, {})
-        if len(self._kept) > ENTITIES:
-            self._kept.popitem(last=False)
+        kept = _remember(self.kept, seen.entity, self.kept.pop(seen.entity, {}))
         for requirement, those in demanded(self._machine, shown, fields, kept, possible):
             clause = requirement.clause
             self.tested[clause.name] += 1
             wrong = [each for each in those if not each.holds]
             if not wrong:
                 continue
-            deviations = [each.deviation for each in self._machine.exemptions if each.explains(clause, fields)]
-            if deviations:
+            if deviations := [each.deviation for each in self._machine.exemptions if each.explains(clause, fields)]:
                 self._folder.tolerate(self._machine.name, deviations, seen, place)
                 continue
             names = tuple(dict.fromkeys(name for each in wrong for name in each.fields))

@@ -1,11 +1,9 @@
-"""Group violations by cause.
-
-The first few violations of each cause are kept in full. The others are only counted.
-"""
+"""Group violations by cause. The first few of each cause are kept in full, and the others are only counted."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from math import inf
+from typing import Final, Generic, TypeVar
 
 from fsm.machine import Deviation, Level
 from fsm.machine.calls.belief import Dynamics
@@ -14,6 +12,8 @@ from fsm.machine.calls.unobserved import ASSUMED
 from fsm.machine.findings import Assumed, Deviated, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.diagnosis import Explained
 from fsm.trace import Line, Observation, key
+
+T = TypeVar("T")
 
 WHOLE: Final = 3
 
@@ -42,17 +42,23 @@ class Open:
                 name = following.event or following.shows or following.output
                 edits.insert(0, (Edit(repair=Repair.SWAPPED, instead=name), swapped))
         machine = dynamics.table.machine
-        return self.explained.violation(machine, self.observation, (edit for edit, _ in edits), self.place)
+        return replace(self.explained, edits=tuple(edits)).violation(machine, self.observation, self.place)
 
 
 @dataclass(slots=True)
-class _Group:
-    whole: list[Violation] = field(default_factory=list)
+class FindingGroup(Generic[T]):
+    """Things with one cause: the first few in full, their number, and their entities, of which most are listed."""
+
+    whole: list[T] = field(default_factory=list)
     count: int = 0
     entities: set[str] = field(default_factory=set)
 
-    def copy(self) -> "_Group":
-        return _Group([*self.whole], self.count, {*self.entities})
+    def add(self, each: T, entity: str, most: float = WHOLE) -> None:
+        self.count += 1
+        if len(self.whole) < most:
+            self.whole.append(each)
+        if len(self.entities) < NAMED:
+            self.entities.add(entity)
 
 
 class Folder:
@@ -66,16 +72,15 @@ class Folder:
         self.found: Callable[[Violation], None] | None = None
         self.wanted = wanted
         self._every = every
-        self._causes: dict[tuple[object, ...], _Group] = {}
-        self._others: dict[Level, _Group] = {}
-        self._tolerated: dict[tuple[str, ...], Deviated] = {}
-        self._each: dict[tuple[str, ...], list[Tolerated]] = {}
+        self._violations: dict[tuple[object, ...] | Level, FindingGroup[Violation]] = {}
+        """The violations of each cause, and those of other causes at each level."""
+        self._tolerated: dict[tuple[str, ...], FindingGroup[Tolerated]] = {}
 
     def copy(self) -> "Folder":
+        """Return a copy with only the violations."""
         other = Folder(every=self._every, wanted=self.wanted)
-        other._causes = {cause: group.copy() for cause, group in self._causes.items()}
-        other._others = {level: group.copy() for level, group in self._others.items()}
-        other._tolerated.update(self._tolerated)
+        groups = self._violations.items()
+        other._violations = {cause: FindingGroup([*each.whole], each.count, {*each.entities}) for cause, each in groups}
         return other
 
     def tell(self, violation: Callable[[], Violation]) -> None:
@@ -93,15 +98,9 @@ class Folder:
         # legal.
         apart = tuple(each.name for each in violation.resembles) or violation.edits[:1]
         cause = (violation.cause, seen.event, violation.illegal, violation.clause, apart)
-        if cause in self._causes or len(self._causes) < CAUSES:
-            group = self._causes.setdefault(cause, _Group())
-        else:
-            group = self._others.setdefault(violation.clause.level, _Group())
-        group.count += 1
-        if self._every or len(group.whole) < WHOLE:
-            group.whole.append(violation)
-        if len(group.entities) < NAMED:
-            group.entities.add(seen.entity)
+        known = cause in self._violations or len(self._violations) < CAUSES
+        group = self._violations.setdefault(cause if known else violation.clause.level, FindingGroup())
+        group.add(violation, seen.entity, inf if self._every else WHOLE)
 
     def tolerate(self, machine: str, deviations: Sequence[Deviation], seen: Observation, place: Line) -> None:
         if not self.wanted(seen):
@@ -110,22 +109,23 @@ class Folder:
         met = Tolerated(
             machine=machine, deviation=first, others=tuple(others), observation=seen, file=place.file, line=place.number
         )
-        names = tuple(each.name for each in deviations)
-        known = self._tolerated.setdefault(names, Deviated(first=met, count=0))
-        self._tolerated[names] = replace(known, count=known.count + 1)
-        if self._every:
-            self._each.setdefault(names, []).append(met)
+        group = self._tolerated.setdefault(tuple(each.name for each in deviations), FindingGroup())
+        group.add(met, seen.entity, inf if self._every else 1)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return a finding for each cause in order of first appearance, then one per level for other causes."""
-        groups = [(each, False) for each in self._causes.values()] + [(each, True) for each in self._others.values()]
         return tuple(
-            Finding(first=tuple(each.whole), count=each.count, entities=len(each.entities), others=others)
-            for each, others in groups
+            Finding(
+                first=tuple(each.whole), count=each.count, entities=len(each.entities), others=isinstance(cause, str)
+            )
+            for cause, each in self._violations.items()
         )
 
     def tolerated(self) -> tuple[Deviated, ...]:
-        return tuple(replace(each, whole=tuple(self._each.get(names, ()))) for names, each in self._tolerated.items())
+        return tuple(
+            Deviated(first=each.whole[0], count=each.count, whole=tuple(each.whole) if self._every else ())
+            for each in self._tolerated.values()
+        )
 
 
 @dataclass(slots=True)
@@ -133,10 +133,11 @@ class Assumptions:
     """Possible events in trace order, which each entity takes into account when it is next observed."""
 
     number: int = 0
+    needed: dict[tuple[object, ...], Assumed] = field(default_factory=dict)
+    """The events that must have happened."""
     _possible: list[Assumed] = field(default_factory=list)
     _first: int = 0
     _latest: dict[str, tuple[int, Assumed]] = field(default_factory=dict)
-    _needed: dict[tuple[object, ...], Assumed] = field(default_factory=dict)
 
     def take(self, possible: Assumed) -> None:
         self._possible.append(possible)
@@ -152,36 +153,20 @@ class Assumptions:
         return [each.observation for each in (shed | kept).values()]
 
     def shed(self, most: int) -> None:
-        """Drop old events once more than twice *most* are stored.
-
-        The latest *most* events and the last event of each kind are kept.
-        """
+        """Drop all but the latest *most* events and the last of each kind once more than twice *most* are stored."""
         if len(self._possible) > 2 * most:
             self._first += len(self._possible) - most
             del self._possible[:-most]
 
     def need(self, among: Sequence[Assumed]) -> None:
-        """Record that one of the events *among* must have happened.
-
-        If none of them is needed already, the latest is recorded.
-        """
-        known = {_assumption_identity(each): each for each in among}
-        if known and self._needed.keys().isdisjoint(known):
-            self._needed.update([known.popitem()])
-
-    def needed(self) -> tuple[Assumed, ...]:
-        return tuple(self._needed.values())
-
-
-def _assumption_identity(each: Assumed) -> tuple[object, ...]:
-    """Identify an assumption by its event, entity and times, or by its file and line if it has no times."""
-    seen = each.observation
-    return (seen.event, seen.entity, seen.start, seen.end) if seen.start is not None else (each.file, each.line)
+        """Record that one of the events *among* must have happened: the latest, if none of them is needed already."""
+        known = dict[tuple[object, ...], Assumed]()
+        for each in among:
+            seen, place = each.observation, (each.file, each.line)
+            known[place if seen.start is None else (seen.event, seen.entity, seen.start, seen.end)] = each
+        if known and self.needed.keys().isdisjoint(known):
+            self.needed.update([known.popitem()])
 
 
 def depends_on_assumption(configurations: Configurations) -> bool:
-    return any(is_one(name) for each in configurations for name in each.deviations)
-
-
-def is_one(deviation: str) -> bool:
-    return deviation.startswith(ASSUMED)
+    return any(name.startswith(ASSUMED) for each in configurations for name in each.deviations)

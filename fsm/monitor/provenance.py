@@ -11,14 +11,13 @@ from typing import Final, TypeAlias
 
 from fsm.machine import Clause
 from fsm.machine.calls import CallInstant
-from fsm.machine.calls.configuration import Configuration, bits, numbers
+from fsm.machine.calls.configuration import Configuration, Configurations, bits, numbers
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.evidence import Sight, UsedCell, run_step, used_cell
 from fsm.machine.findings import Cause, Permitted
 from fsm.machine.table import UNSPECIFIED, Way
-from fsm.monitor.diagnosis import reasons
-from fsm.monitor.scene import Scene
-from fsm.monitor.stepping import TOO_MANY, BeliefMove
+from fsm.monitor.beliefs import TOO_MANY, BeliefMove
+from fsm.monitor.diagnosis import Scene, likely, reasons
 
 TRIED: Final = 20_000
 """Maximum number of configurations to search for derivations. States in other configurations have no derivation."""
@@ -66,37 +65,31 @@ class Provenance:
 
 
 def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = None) -> Provenance:
-    """Return the reasons why the states after *followed* are possible.
-
-    *known* caches results, because many entities on a page or in a report take the same steps.
-    """
-    at = (id(followed.scene.dynamics), followed.scene.key, followed.before, followed.step)
+    """Return why the states after *followed* are possible. *known* caches the results, because many steps are equal."""
+    at = (id(followed.scene.dynamics), followed.scene, followed.before, followed.step)
     known = {} if known is None else known
-    if at not in known:
-        known[at] = _provenance(followed)
-    return known[at]
-
-
-def _provenance(followed: BeliefMove) -> Provenance:
+    if at in known:
+        return known[at]
     scene, step = followed.scene, followed.step
-    names, after, legal = scene.dynamics.table.states, _states(step.to.configurations), step.explained is None
+    after, legal, gave_up = _states(step.to.configurations), step.explained is None, step.note == TOO_MANY
     ruled_out: tuple[RuledOut, ...] = ()
     with suppress(TooManyError):  # A part of a belief may have more possibilities than the whole belief.
-        ruled_out = tuple(_ruled_out_states(followed)) if step.note != TOO_MANY else ()
-    return Provenance(
+        ruled_out = () if gave_up else tuple(_ruled_out_states(followed))
+    known[at] = Provenance(
         event=scene.seen.event,
-        after=tuple(names[state] for state in after),
-        derivations=tuple(_derivations(scene, after)) if legal and step.note != TOO_MANY else (),
+        after=tuple(scene.table.states[state] for state in after),
+        derivations=tuple(_derivations(scene, after)) if legal and not gave_up else (),
         ruled_out=ruled_out,
         needed=step.tolerated,
         note=step.note,
         legal=legal,
     )
+    return known[at]
 
 
 def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
     scene, broken = followed.scene, followed.step.explained
-    names, shows = scene.dynamics.table.states, scene.dynamics.table.shows
+    names, shows = scene.table.states, scene.table.shows
     for state in _states(followed.before | scene.before):
         here = frozenset(each for each in scene.before if each.state == state)
         if scene.seen.output:
@@ -104,15 +97,13 @@ def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
         left = scene.dynamics.observed(here, scene.seen._replace(shows=""), scene.since).configurations
         # Hidden events may lead to states outside this part of the belief, so the part is not closed. The
         # configurations after a reply are not closed either.
-        possible = any(
-            shows[each.state] == (scene.seen.shows or shows[each.state]) for each in scene.dynamics.closed(left)
-        )
+        possible = any(scene.seen.shows in {"", shows[each.state]} for each in scene.dynamics.closed(left))
         if possible and broken is None:
             continue
         if possible or not here:
             yield RuledOut(state=names[state], cause=Cause.TIME, clause=broken.clause if broken else None)
             continue
-        fault, permitted, against = reasons(replace(scene, before=here))
+        fault, _, permitted, against = reasons(replace(scene, before=here))
         if scene.seen.phase == "reply" and not any(each.what for each in permitted):
             yield RuledOut(state=names[state], cause=None)
         else:
@@ -121,13 +112,8 @@ def _ruled_out_states(followed: BeliefMove) -> Iterator[RuledOut]:
             yield RuledOut(state=names[state], cause=fault.cause, permitted=permitted, clause=clause)
 
 
-def _states(configurations: Iterable[Configuration]) -> list[int]:
-    return sorted({each.state for each in _without_outputs(configurations)})
-
-
-def _without_outputs(configurations: Iterable[Configuration]) -> list[Configuration]:
-    found = sorted(configurations, key=lambda each: (*each[:4], each.due or ()))
-    return [each for each in found if not each.queue] or found
+def _states(configurations: Configurations) -> list[int]:
+    return sorted({each.state for each in likely(configurations)})
 
 
 _Edge: TypeAlias = tuple[UsedCell | None, int, Configuration]
@@ -167,7 +153,7 @@ def _starts(scene: Scene) -> Iterator[_Edge]:
     over = seen.phase in {"request", "assumed"} or not (seen.output or seen.event)
     answers = dynamics.answering(numbers(scene.since or bits(scene.before)), seen) if seen.phase == "answered" else ()
     already = [_confirmed_cell(scene, scene.row, state, way) for state, way in answers]
-    for here in _without_outputs(scene.before):
+    for here in sorted(likely(scene.before), key=lambda each: (*each[:4], each.due or ())):
         yield from ((each, 1, here) for each in already)
         for asked in dynamics.requested([here], scene.row) if _includes_request(scene) else [here]:
             yield None, int(over), asked
@@ -200,15 +186,14 @@ def _effects(scene: Scene, here: Configuration) -> Iterator[tuple[UsedCell | Non
         yield from ((None, after) for after in dynamics.given_up(here, row))
     else:
         for fit, after in dynamics.ended(here, row, seen, {}):
-            likely = sorted(fit.ways, key=lambda way: (way[2] is None or bool(way[2].deviation), way[1] != here.state))
-            yield _confirmed_cell(scene, *likely[0]) if likely else None, after
+            ends = sorted(fit.ways, key=lambda way: (way[2] is None or bool(way[2].deviation), way[1] != here.state))
+            yield _confirmed_cell(scene, *ends[0]) if ends else None, after
 
 
 def _confirmed_cell(scene: Scene, row: int, state: int, way: Way | None) -> UsedCell:
-    row, state = scene.dynamics.table.origin[way.index] if way else (row, state)
+    row, state = scene.table.origin[way.index] if way else (row, state)
     return _used_cell(scene, state, CallInstant(row, way, way.to if way else state, 0), "confirmed")
 
 
 def _used_cell(scene: Scene, state: int, by: CallInstant, known: Sight) -> UsedCell:
-    table = scene.dynamics.table
-    return used_cell(table.machine, run_step(table, state, by.row, by.way, by.to), known)
+    return used_cell(scene.table.machine, run_step(scene.table, state, by.row, by.way, by.to), known)

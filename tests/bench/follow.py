@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fsm.monitor.judgement import begin
+from fsm.monitor.judgement import Judging
 from fsm.recordings import open_recording
 from fsm.recordings.line_reader import Piece
 
@@ -64,7 +64,7 @@ def main() -> None:
     options.add_argument("--lines", type=int, default=10_000_000)
     options.add_argument("--every", type=int, default=1_000_000)
     asked = options.parse_args()
-    judging = begin(open_recording(asked.recording, source=Turns(asked.recording, asked.lines)))
+    judging = Judging(open_recording(asked.recording, source=Turns(asked.recording, asked.lines)))
     told: Counter[str] = Counter()
     judging.tell(lambda violation: told.update([violation.clause.name]))
     start, shown, observations = time.perf_counter(), 0, 0

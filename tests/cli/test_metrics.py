@@ -21,7 +21,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from fsm.machine.findings import Illegal
-from fsm.monitor.judgement import begin, judge
+from fsm.monitor.judgement import Judging, judge
 from fsm.recordings import open_recording
 from fsm.report import Report
 from fsm.report.metrics import Metrics, serving
@@ -45,7 +45,7 @@ def _sum(samples: Samples, name: str, **labels: str) -> float:
 
 
 def _metrics(name: str, *, profile: str | None = None, fail_on: Level = "MUST") -> Samples:
-    judging = begin(open_recording(name), profile=profile)
+    judging = Judging(open_recording(name), profile=profile)
     metrics = Metrics(Report(judged=(), fail_on=fail_on))
     metrics.begin(judging)
     judging.tell(metrics.violation)
@@ -124,7 +124,7 @@ def test_what_is_below_the_level_asked_for_is_a_surprise(fail_on: Level, name: s
     assert isinstance(found.verdict, Illegal)
     violation = found.verdict.findings[0].first[0]
     metrics = Metrics(Report(judged=(), fail_on=fail_on))
-    metrics.begin(begin(open_recording(FAILING)))
+    metrics.begin(Judging(open_recording(FAILING)))
     metrics.violation(replace(violation, clause=replace(violation.clause, level="SHOULD")))
     samples = _samples(generate_latest(metrics.registry).decode())
 

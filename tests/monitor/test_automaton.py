@@ -24,7 +24,7 @@ from fsm.language.library import load
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor, automaton, entities, extra_rules
 from fsm.monitor.automaton import BeliefAutomaton, KindRows, StepTable, run
-from fsm.monitor.judgement import begin
+from fsm.monitor.judgement import Judging
 from fsm.recordings import open_recording
 from fsm.trace import LATEST, Batch, Line, Observation
 
@@ -311,7 +311,7 @@ def test_batches_of_both_forms_may_alternate() -> None:
 
 def in_full(name: str, *, columns: bool) -> Judged:
     recording = open_recording(str(RECORDINGS / name))
-    judging = begin(recording)
+    judging = Judging(recording)
     columned = Columned()
     for batch in recording.batches:
         judging.take(columned.batch(batch.observations, batch.lines) if columns else batch)

@@ -54,32 +54,85 @@ class Judged:
     detected: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
 class Judging:
-    """A recording that is being judged. Pass each of its batches to :meth:`take`, then call :meth:`judged`."""
+    """A recording that is being judged. Pass each of its batches to :meth:`take`, then call :meth:`judged`.
 
-    recording: Recording
-    machines: Sequence[Machine]
-    monitors: Sequence[Monitor]
-    watches: Sequence[PropertyWatch]
-    judgements: tuple[Judgement, ...]
-    version: str
-    pieces: Callable[[Batch], Iterable[Batch]]
-    chosen: Chosen
-    detected: str
-    shown: str
-    tellers: Sequence[Teller]
+    The arguments are those of :func:`judge`.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        models: Sequence[str | Machine] = (),
+        profile: str | None = None,
+        fresh: bool = False,
+        restarts: Assume = "maybe",
+        properties: Sequence[str] | None = None,
+        every: bool = False,
+        part: Part = WHOLE,
+        telling: Callable[[str], bool] | None = None,
+    ) -> None:
+        name, fresh = recording.name, fresh or recording.fresh
+        self.recording, self.shown, self.detected = recording, recording.version(), ""
+        self.machines = [each for model in models for each in _machines(model, recording)] or _defaults(recording)
+        if profile == AUTO:
+            profile, self.detected = detected(self.shown, self.machines)
+        self.version = profile or ""
+        if wrong := unknown_profile(profile, [machine.profiles for machine in self.machines]):
+            of = " and ".join(machine.name for machine in self.machines)
+            raise refused(name, "FSM203", f"no profile '{wrong[0]}' of {of}", wrong[1])
+        _check_unseen(self.machines, recording)
+        if part and (properties is not None or recording.history is not None):
+            judged = "property" if properties is not None else "history"
+            what = f"a {judged} can be judged only against the whole recording"
+            raise refused(name, "FSM204", what, "leave out the times and the entity")
+        self.chosen = Chosen(part=part, notes=recording.notes, names=recording.names, telling=telling)
+        held_to = None if properties is None else stated(self.machines, properties, name, profile)
+        self.monitors: list[Monitor] = []
+        self._watches: list[PropertyWatch] = []
+        for index, machine in enumerate(self.machines):
+            own = within(profile, machine.profiles)
+            seen = _shown_events(machine, recording, restarts)
+            monitor = Monitor(
+                machine,
+                file=name,
+                profile=own,
+                seen=seen,
+                fresh=fresh,
+                outputs=recording.outputs,
+                own=recording.form is TRACE,
+                every=every,
+                wanted=self.chosen.wanted,
+                ids=recording.form.ids,
+            )
+            self.monitors.append(monitor)
+            if held_to is not None:
+                moves = shared(machine, own, seen, outputs=recording.outputs).dynamics
+                watch = PropertyWatch(held_to[index], moves, profile=own, fresh=fresh, file=name)
+                self._watches.append(watch)
+                monitor.violated = watch.violated
+        self._judgements: tuple[Judgement, ...] = ()
+        if (history := recording.history) is not None:
+            self._judgements = judge_history(
+                history, self.machines, file=name, profile=profile, hidden=recording.hidden
+            )
+        self._pieces = _batch_splitter(models or recording.machines, recording, self.monitors, profile)
+        self._tellers: list[Teller] = []
+        if part.entity or telling:
+            self._tellers = [Teller(monitor, self.chosen, name) for monitor in self.monitors]
+            self.tell()
 
     def take(self, batch: Batch) -> None:
         # An operation of a history may show the state at any instant during the operation. Ignore that state.
         if self.recording.history:
             batch = batch._replace(observations=[structs.replace(each, shows="") for each in batch.observations])
-        for piece in self.pieces(self.chosen.read(batch)):
-            _feed([*(self.tellers or self.monitors), *self.watches], piece)
+        for piece in self._pieces(self.chosen.read(batch)):
+            _feed([*(self._tellers or self.monitors), *self._watches], piece)
 
     def tell(self, *found: Callable[[Violation], None]) -> None:
         def tell(violation: Violation) -> None:
-            for each in (*found, *(teller.found for teller in self.tellers)):
+            for each in (*found, *(teller.found for teller in self._tellers)):
                 each(violation)
 
         for monitor in self.monitors:
@@ -96,21 +149,21 @@ class Judging:
         version, later = self.version or name_of(recording.version()), ""
         if self.detected and name_of(recording.version()) != name_of(self.shown):
             later = f"; {recording.version()} was started later, and is judged under the same profile"
-        found = self.judgements or tuple(monitor.judgement(over=over) for monitor in self.monitors)
+        found = self._judgements or tuple(monitor.judgement(over=over) for monitor in self.monitors)
         found = tuple(
             _keep_version_deviations(each, of, version) for each, of in zip(found, self.machines, strict=True)
         )
-        if self.watches:
-            found = tuple(watch.added_to(each) for watch, each in zip(self.watches, found, strict=True))
+        if self._watches:
+            found = tuple(watch.added_to(each) for watch, each in zip(self._watches, found, strict=True))
         unread = notes[FOREIGN] + notes[INCOMPLETE] if recording.form is TRACE else 0
+        why = "the compressed data end early, and the missing part is not judged" if notes[BROKEN_OFF] else ""
         if unread:
             why = f"{unread} {'line' if unread == 1 else 'lines'} of the trace could not be read"
-            found = tuple(_mark_incomplete(each, why) for each in found)
-        if notes[BROKEN_OFF]:
-            why = "the compressed data end early, and the missing part is not judged"
+        if why:
             found = tuple(_mark_incomplete(each, why) for each in found)
         if self.chosen.part.timed and not self.chosen.inside:
-            found = tuple(_nothing_observed(each, self.chosen) for each in found)
+            why = f"nothing was observed in the requested time{self.chosen.times()}"
+            found = tuple(replace(each, verdict=Unknown(why=why)) if each.observations else each for each in found)
         return Judged(
             name=recording.name,
             form=recording.form,
@@ -119,7 +172,7 @@ class Judging:
             version=recording.version(),
             foreign=tuple(Line.of(each, recording.name) for each in notes.foreign),
             profile=self.version,
-            stories=tuple(story for teller in self.tellers for story in teller.told()),
+            stories=tuple(story for teller in self._tellers for story in teller.told()),
             detected=f"{self.detected}{later}",
         )
 
@@ -174,7 +227,7 @@ def judge(
         recording = open_recording(name, advanced, form=form, restarts=room, source=source, lenient=lenient)
     if profile == AUTO:
         recording = read_ahead(recording)
-    judging = begin(
+    judging = Judging(
         recording,
         models=models,
         profile=profile,
@@ -185,84 +238,13 @@ def judge(
         part=part,
         telling=telling,
     )
-    if judging.watches or recording.history is None:
+    if recording.history is None or properties is not None:
         for each in recording.batches:
             judging.take(each)
     judged = judging.judged()
     if part.entity:
         check_one(judged.stories, judging.chosen, name)
     return judged
-
-
-def begin(
-    recording: Recording,
-    *,
-    models: Sequence[str | Machine] = (),
-    profile: str | None = None,
-    fresh: bool = False,
-    restarts: Assume = "maybe",
-    properties: Sequence[str] | None = None,
-    every: bool = False,
-    part: Part = WHOLE,
-    telling: Callable[[str], bool] | None = None,
-) -> Judging:
-    """Prepare to judge *recording*.  The arguments are those of :func:`judge`."""
-    name = recording.name
-    machines = [machine for each in models for machine in _machines(each, recording)] or _defaults(recording)
-    words, shown = "", recording.version()
-    if profile == AUTO:
-        profile, words = detected(shown, machines)
-    if wrong := unknown_profile(profile, [machine.profiles for machine in machines]):
-        of = " and ".join(machine.name for machine in machines)
-        raise refused(name, "FSM203", f"no profile '{wrong[0]}' of {of}", wrong[1])
-    _check_unseen(machines, recording)
-    if part and (properties is not None or recording.history is not None):
-        what = f"a {'property' if properties is not None else 'history'} can be judged only against the whole recording"
-        raise refused(name, "FSM204", what, "leave out the times and the entity")
-    chosen = Chosen(part=part, notes=recording.notes, names=recording.names, telling=telling)
-    held_to = None if properties is None else stated(machines, properties, name, profile)
-    fresh, outputs = fresh or recording.fresh, recording.outputs
-    monitors: list[Monitor] = []
-    watches: list[PropertyWatch] = []
-    for index, machine in enumerate(machines):
-        own = within(profile, machine.profiles)
-        seen = _shown_events(machine, recording, restarts)
-        monitor = Monitor(
-            machine,
-            file=name,
-            profile=own,
-            seen=seen,
-            fresh=fresh,
-            outputs=outputs,
-            own=recording.form is TRACE,
-            every=every,
-            wanted=chosen.wanted if part else lambda _: True,
-            ids=recording.form.ids,
-        )
-        monitors.append(monitor)
-        if held_to is not None:
-            moves = shared(machine, own, seen, outputs=outputs).dynamics
-            watches.append(PropertyWatch(held_to[index], moves, profile=own, fresh=fresh, file=name))
-            monitor.violated = watches[-1].violated
-    judgements: tuple[Judgement, ...] = ()
-    if recording.history is not None:
-        judgements = judge_history(recording.history, machines, file=name, profile=profile, hidden=recording.hidden)
-    judging = Judging(
-        recording=recording,
-        machines=machines,
-        monitors=monitors,
-        watches=watches,
-        judgements=judgements,
-        version=profile or "",
-        pieces=_batch_splitter(models or recording.machines, recording, monitors, profile),
-        chosen=chosen,
-        detected=words,
-        shown=shown,
-        tellers=[Teller(monitor, chosen, name) for monitor in monitors] if part.entity or telling else (),
-    )
-    if part.entity or telling:
-        judging.tell()
-    return judging
 
 
 def without_profile(machine: Machine) -> Machine:
@@ -291,11 +273,6 @@ def _mark_incomplete(judgement: Judgement, why: str) -> Judgement:
             return replace(judgement, verdict=replace(found, incomplete=why))
         case _:
             return judgement
-
-
-def _nothing_observed(judgement: Judgement, chosen: Chosen) -> Judgement:
-    why = f"nothing was observed in the requested time{chosen.times()}"
-    return replace(judgement, verdict=Unknown(why=why)) if judgement.observations else judgement
 
 
 def _batch_splitter(

@@ -4,9 +4,8 @@ Events, replies and shown states are translated to the names of the machine, as 
 describes.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from dataclasses import replace as copied
 from typing import Final
 
@@ -16,27 +15,13 @@ from fsm.errors import InputError, Problem, nearest
 from fsm.linearizability import Linearizable, NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Step
-from fsm.machine import Clause, Deviation, Machine
+from fsm.machine import Machine, findings
 from fsm.machine.calls import finals
-from fsm.machine.findings import (
-    NOTHING_MET,
-    Cause,
-    Covered,
-    Edit,
-    Illegal,
-    Judgement,
-    Legality,
-    Permitted,
-    Repair,
-    Stretch,
-    Violation,
-)
 from fsm.machine.graph import reachable_pairs
 from fsm.machine.versions import within
 from fsm.monitor.beliefs import shared
-from fsm.monitor.diagnosis import Explained
+from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Folder
-from fsm.monitor.scene import Scene
 from fsm.recordings.histories import Recorded, RecordedHistory
 from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Holds, Unknown
@@ -47,27 +32,31 @@ LOOKS: Final = ("look", "read")
 
 def judge_history(
     history: RecordedHistory, machines: Sequence[Machine], *, file: str, profile: str | None, hidden: Sequence[str]
-) -> tuple[Judgement, ...]:
+) -> tuple[findings.Judgement, ...]:
     """Judge *history*, which was read from *file*, with each machine.
 
     Each machine that has the profile *profile* is used under it. *hidden* names the signals that happen without
     appearing in the history. Raise :class:`InputError` for events and shown states that no machine has.
     """
-    vocabularies = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
+    judges = [_HistoryJudge(machine, history, file, profile, hidden) for machine in machines]
     problems: dict[str, Problem] = {}
     for each in history.operations:
-        for problem in _problems(each, [names for names in vocabularies if names.concerns(each.seen)], file):
+        for problem in _problems(each, [judge for judge in judges if judge.concerns(each.seen)], file):
             problems.setdefault(problem.what, problem)
     if problems:
         raise InputError(problems.values())
-    return tuple(_Judging(names, history, file, hidden).judgement() for names in vocabularies)
+    return tuple(judge.judgement() for judge in judges)
 
 
-class _Names:
-    def __init__(self, machine: Machine, profile: str | None) -> None:
-        self.known = shared(machine, profile, None, outputs=False)
-        self.machine = self.known.machine
-        self.table = self.known.dynamics.table
+class _HistoryJudge:
+    def __init__(
+        self, machine: Machine, history: RecordedHistory, file: str, profile: str | None, hidden: Sequence[str]
+    ) -> None:
+        self._shared = shared(machine, within(profile, machine.profiles), None, outputs=False)
+        self.machine = self._shared.machine
+        self.table = self._shared.dynamics.table
+        self._history, self._file, self._hidden = history, file, hidden
+        self._folder, self._covered = Folder(), Counter[tuple[str, str]]()
         self._events = machine.words()
         ways = (reply for way in self.table.ways for reply in way.reply)
         self._replies = {"ok", *ways, *machine.indefinite}
@@ -90,79 +79,48 @@ class _Names:
             reply = ""
         return replace(seen, event=event.name if event else "", reply=reply, shows=shows) if event or shows else None
 
-
-def _problems(each: Recorded, vocabularies: Sequence[_Names], file: str) -> Iterator[Problem]:
-    of = " and ".join(names.machine.name for names in vocabularies)
-    known = [names for names in vocabularies if names.has(each.seen)]
-    if vocabularies and not known and not each.aside:
-        events = dict.fromkeys(event for names in vocabularies for event in names.machine.events)
-        what = f"no event '{each.seen.event}' of {of}"
-        hint = nearest(each.seen.event, events, of="events")
-        yield Problem(path=file, line=each.called, code="FSM210", what=what, hint=hint)
-    shown = [seen for names in known if (seen := names.to_machine_names(each.seen)) is not None and seen.shows]
-    sights = dict.fromkeys(shows for names in known for shows in names.table.shows)
-    if shown and shown[0].shows not in sights:
-        what = f"the history shows '{shown[0].shows}', which {of} never shows"
-        hint = nearest(shown[0].shows, sights, of="texts that states show")
-        yield Problem(path=file, line=each.returned, code="FSM210", what=what, hint=hint)
-
-
-@dataclass(slots=True)
-class _Judging:
-    names: _Names
-    history: RecordedHistory
-    file: str
-    hidden: Sequence[str]
-    _folder: Folder = field(default_factory=Folder)
-    _covered: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    def judgement(self) -> Judgement:
+    def judgement(self) -> findings.Judgement:
         entities = self._entities()
         undecided = [reason for entity, those in entities.items() if (reason := self._entity(entity, those))]
-        table = self.names.table
+        table = self.table
         pairs = [(table.rows[row].name, table.states[state]) for row, state in reachable_pairs(table)]
         cells = {pair: self._covered[pair] for pair in pairs}
-        return Judgement(
-            machine=self.names.machine,
+        return findings.Judgement(
+            machine=self.machine,
             verdict=self._verdict(undecided, len(entities)),
             tolerated=self._folder.tolerated(),
-            covered=Covered(machine=self.names.machine.name, cells=cells),
+            covered=findings.Covered(machine=self.machine.name, cells=cells),
             entities=len(entities),
             observations=sum(map(len, entities.values())),
             notes={},
         )
 
-    def _verdict(self, undecided: Sequence[str], entities: int) -> Legality:
+    def _verdict(self, undecided: Sequence[str], entities: int) -> findings.Legality:
         incomplete = undecided[0] if undecided else ""
-        if findings := self._folder.findings():
-            return Illegal(findings=findings, incomplete=incomplete)
+        if found := self._folder.findings():
+            return findings.Illegal(findings=found, incomplete=incomplete)
         if not entities:
-            return Unknown(why=f"the history has no operation on a {self.names.machine.entity}")
-        incomplete = incomplete or ("" if any(self._covered.values()) else NOTHING_MET)
+            return Unknown(why=f"the history has no operation on a {self.machine.entity}")
+        incomplete = incomplete or ("" if any(self._covered.values()) else findings.NOTHING_MET)
         return Unknown(why=incomplete) if incomplete else Holds()
 
-    def _entities(self) -> dict[str, list[tuple[Recorded, Observation]]]:
-        found: dict[str, list[tuple[Recorded, Observation]]] = {}
-        everybody = []
-        for each in self.history.operations:
-            if self.names.concerns(each.seen) and self.names.has(each.seen):
-                seen = self.names.to_machine_names(each.seen)
-                if seen is not None:
-                    found.setdefault(seen.entity, []).append((each, replace(seen, line=each.returned)))
-        found |= {entity: [] for entity in self.history.outputs if entity not in found}
-        if len(found) > 1:
-            everybody = found.pop("", [])
-        return {
-            entity: those + [(each, replace(seen, entity=entity)) for each, seen in everybody]
-            for entity, those in found.items()
-        }
+    def _entities(self) -> dict[str, list[Observation]]:
+        """Return the operations on each entity, each with the line on which it returned."""
+        found = defaultdict[str, list[Observation]](list)
+        for each in self._history.operations:
+            if self.concerns(each.seen) and self.has(each.seen) and (seen := self.to_machine_names(each.seen)):
+                found[seen.entity].append(replace(seen, line=each.returned))
+        for entity in self._history.outputs:
+            found[entity]  # looking up an entity adds it
+        everybody = found.pop("", []) if len(found) > 1 else []
+        return {entity: those + [replace(seen, entity=entity) for seen in everybody] for entity, those in found.items()}
 
-    def _entity(self, entity: str, those: Sequence[tuple[Recorded, Observation]]) -> str:
-        operations = tuple(_operation(seen) for _, seen in those)
-        origin = {id(one): each for one, each in zip(operations, those, strict=True)}
-        outputs = self.history.outputs.get(entity, () if self.history.title.outputs else None)
+    def _entity(self, entity: str, those: Sequence[Observation]) -> str:
+        operations = tuple(map(_operation, those))
+        origin = {id(one): seen for one, seen in zip(operations, those, strict=True)}
+        outputs = self._history.outputs.get(entity, () if self._history.title.outputs else None)
         history = History(operations=operations, outputs={} if outputs is None else {entity: outputs})
-        answer = linearize(self.names.machine, history, unseen=self.hidden, fresh=self.history.title.fresh)
+        answer = linearize(self.machine, history, unseen=self._hidden, fresh=self._history.title.fresh)
         if isinstance(answer, Unknown):
             return answer.why
         self._covered.update((step.row, step.before) for step in answer.steps if step.row)
@@ -171,62 +129,59 @@ class _Judging:
             return ""
         for step in answer.steps:
             if step.deviation is not None:
-                each, seen = origin[id(step.operation)] if step.operation else (None, Observation())
-                place = Line(self.file, each.returned if each else 0)
-                self._folder.tolerate(self.names.machine.name, [step.deviation], seen, place)
+                seen = origin[id(step.operation)] if step.operation else Observation()
+                self._folder.tolerate(self.machine.name, [step.deviation], seen, Line(self._file, seen.line))
         return ""
 
     def _violation(
-        self, answer: NotLinearizable, history: History, origin: Mapping[int, tuple[Recorded, Observation]]
-    ) -> Violation:
-        each, seen = origin[id(answer.operation)] if answer.operation else (None, Observation(entity=answer.entity))
-        window, (clause, resembles) = answer.window, self._clause(answer, seen)
-        return Violation(
-            machine=self.names.machine.name,
+        self, answer: NotLinearizable, history: History, origin: Mapping[int, Observation]
+    ) -> findings.Violation:
+        last = max((seen.line for seen in origin.values()), default=1)
+        seen = origin[id(answer.operation)] if answer.operation else Observation(entity=answer.entity)
+        window, explained = answer.window, self._explained(answer, seen)
+        return findings.Violation(
+            machine=self.machine.name,
             cause=answer.cause,
             observation=seen,
-            file=self.file,
-            line=each.returned if each else max((one.returned for one, _ in origin.values()), default=1),
+            file=self._file,
+            line=seen.line if answer.operation else last,
             before=answer.before,
-            permitted=tuple(Permitted(state=state, what=answer.allowed) for state in answer.before),
-            clause=clause,
+            permitted=tuple(findings.Permitted(state=state, what=answer.allowed) for state in answer.before),
+            clause=explained.clause,
             edits=tuple(self._edits(answer, history)),
             illegal=_illegal_value(answer, history),
-            resembles=resembles,
-            stretch=Stretch(
-                operations=tuple(origin[id(one)][1] for one in window.operations),
-                beside=tuple(origin[id(one)][1] for one in window.beside),
+            resembles=explained.resembles,
+            stretch=findings.Stretch(
+                operations=tuple(origin[id(one)] for one in window.operations),
+                beside=tuple(origin[id(one)] for one in window.beside),
                 begins=window.begins,
                 least=window.least,
             ),
         )
 
-    def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
-        fitting = {state for state in answer.before if self._is_possible_reply(seen, state)}
-        states = [state for state in answer.before if state not in fitting] or list(answer.before)
-        whole = self._explain_answer(answer, seen, states)
+    def _explained(self, answer: NotLinearizable, seen: Observation) -> Explained:
+        row = self.table.row.get(seen.event, -1)
+        states = []
+        for state in answer.before:
+            ways = finals(self.table, self.table.states.index(state), row) if row >= 0 else ()
+            if not any(way.replies(seen.reply) for way in ways or ()):
+                states.append(state)
+        states = states or list(answer.before)
+        whole = self._explained_in(states, answer, seen)
         if answer.steps and answer.steps[-1].after in states:
-            last = self._explain_answer(answer, seen, [answer.steps[-1].after])
-            if last.clause.level == whole.clause.level:
-                return last.clause, last.resembles
-        return whole.clause, whole.resembles
+            last = self._explained_in([answer.steps[-1].after], answer, seen)
+            return last if last.clause.level == whole.clause.level else whole
+        return whole
 
-    def _is_possible_reply(self, seen: Observation, state: str) -> bool:
-        table = self.names.table
-        row = table.row.get(seen.event, -1)
-        ways = finals(table, table.states.index(state), row) if row >= 0 else ()
-        return any(way.replies(seen.reply) for way in ways or ())
-
-    def _explain_answer(self, answer: NotLinearizable, seen: Observation, states: Sequence[str]) -> Explained:
-        known = self.names.known
-        names = known.dynamics.table.states
+    def _explained_in(self, states: Sequence[str], answer: NotLinearizable, seen: Observation) -> Explained:
+        known, names = self._shared, self.table.states
         before = frozenset(each for each in known.everything if not each.pending and names[each.state] in states)
         led, others = _last_move(answer.steps), known.others
         return known.explain(Scene(dynamics=known.dynamics, before=before, seen=key(seen), led=led, others=others))
 
-    def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
-        if answer.cause is Cause.REPLY:
-            yield from (Edit(repair=Repair.REPLY, instead=reply) for reply in answer.allowed)
+    def _edits(self, answer: NotLinearizable, history: History) -> Iterator[findings.Edit]:
+        if answer.cause is findings.Cause.REPLY:
+            yield from (findings.Edit(repair=findings.Repair.REPLY, instead=reply) for reply in answer.allowed)
         last = answer.operation
         if last is None or last.returned is None:
             return
@@ -235,10 +190,26 @@ class _Judging:
             for one in history.operations
             if one is not last and one.called <= last.returned
         )
-        without = History(operations=others)
-        fresh = self.history.title.fresh
-        if isinstance(linearize(self.names.machine, without, unseen=self.hidden, fresh=fresh), Linearizable):
-            yield Edit(repair=Repair.EXTRA)
+        fresh = self._history.title.fresh
+        without = linearize(self.machine, History(operations=others), unseen=self._hidden, fresh=fresh)
+        if isinstance(without, Linearizable):
+            yield findings.Edit(repair=findings.Repair.EXTRA)
+
+
+def _problems(each: Recorded, judges: Sequence[_HistoryJudge], file: str) -> Iterator[Problem]:
+    of = " and ".join(judge.machine.name for judge in judges)
+    known = [judge for judge in judges if judge.has(each.seen)]
+    if judges and not known and not each.aside:
+        events = dict.fromkeys(event for judge in judges for event in judge.machine.events)
+        what = f"no event '{each.seen.event}' of {of}"
+        hint = nearest(each.seen.event, events, of="events")
+        yield Problem(path=file, line=each.called, code="FSM210", what=what, hint=hint)
+    shown = [seen for judge in known if (seen := judge.to_machine_names(each.seen)) is not None and seen.shows]
+    sights = dict.fromkeys(shows for judge in known for shows in judge.table.shows)
+    if shown and shown[0].shows not in sights:
+        what = f"the history shows '{shown[0].shows}', which {of} never shows"
+        hint = nearest(shown[0].shows, sights, of="texts that states show")
+        yield Problem(path=file, line=each.returned, code="FSM210", what=what, hint=hint)
 
 
 def _operation(seen: Observation) -> Operation:
@@ -256,6 +227,6 @@ def _last_move(steps: Sequence[Step]) -> Key | None:
 
 def _illegal_value(answer: NotLinearizable, history: History) -> str:
     last = answer.operation
-    if last is None or answer.cause is Cause.OUTPUT:
+    if last is None or answer.cause is findings.Cause.OUTPUT:
         return " ".join(history.outputs.get(answer.entity, ()))
-    return {Cause.STATE: last.shows, Cause.REPLY: last.reply}.get(answer.cause, last.event)
+    return {findings.Cause.STATE: last.shows, findings.Cause.REPLY: last.reply}.get(answer.cause, last.event)

@@ -19,11 +19,6 @@ from fsm.recordings.form import Recording
 from fsm.trace import Batch, Line, Observation
 
 
-class _May(NamedTuple):
-    hold: bool
-    fail: bool
-
-
 class _Those(NamedTuple):
     digit: int
     entity: str
@@ -99,7 +94,7 @@ class JointWatch:
             yield Batch(batch.observations[start:index], batch.lines[start:index])
             start = index
             of = _Those(joint.of.digit, seen.entity, outer, self._within.get(outer, ()))
-            if not self._may(joint.when, of).hold:
+            if not self._may(joint.when, of, hold=True):
                 self._report_broken(joint, of, seen, Line.of(line, self._file))
             if seen.of == self._outer and (seen.of, seen.event or seen.output) in self._ends:
                 self._within.pop(outer, None)
@@ -130,7 +125,7 @@ class JointWatch:
     def _deviations(self, joint: JointEvent, of: _Those) -> Iterator[Deviation]:
         for profile in self._system.profiles.values():
             changed = profile.events.get(joint.name)
-            if changed and self._may(changed.when, of).hold:
+            if changed and self._may(changed.when, of, hold=True):
                 yield Deviation(
                     name=joint.family,
                     event=joint.family,
@@ -142,27 +137,22 @@ class JointWatch:
                     link=joint.clause.link,
                 )
 
-    def _may(self, condition: Condition | None, of: _Those) -> _May:
+    def _may(self, condition: Condition | None, of: _Those, *, hold: bool) -> bool:
+        """Check whether *condition* may hold or, if *hold* is false, whether it may fail."""
         match condition:
             case Not(of=inner):
-                return _May(*reversed(self._may(inner, of)))
-            case All(of=parts):
-                every_may = [self._may(part, of) for part in parts]
-                return _May(all(may.hold for may in every_may), any(may.fail for may in every_may))
-            case Some(of=parts):
-                every_may = [self._may(part, of) for part in parts]
-                return _May(any(may.hold for may in every_may), all(may.fail for may in every_may))
+                return self._may(inner, of, hold=not hold)
+            case All(of=parts) | Some(of=parts):
+                combine = all if isinstance(condition, All) is hold else any
+                return combine(self._may(part, of, hold=hold) for part in parts)
             case At(part=part, copies=copies, states=states, every=every):
                 kind = self._system.parts[part].machine.entity
                 alone = kind == self._outer or copies == (of.digit,)
                 entities = of.inner if not alone else (of.outer,) if kind == self._outer else (of.entity,)
-                possible = [self._monitors[kind].states(entity) for entity in entities]
-                holds = [not states.isdisjoint(known) for known in possible]
-                fails = [not states.issuperset(known) for known in possible]
-                if every:
-                    return _May(all(holds), not alone or any(fails))
-                return _May(not alone or any(holds), all(fails))
+                possible = (self._monitors[kind].states(entity) for entity in entities)
+                found = [not (states.isdisjoint(known) if hold else states.issuperset(known)) for known in possible]
+                return all(found) if every is hold else not alone or any(found)
             case None:
-                return _May(hold=True, fail=False)
+                return hold
             case _:
-                return _May(hold=True, fail=True)
+                return True

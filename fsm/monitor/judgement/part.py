@@ -22,9 +22,9 @@ from fsm.errors import refused
 from fsm.machine import Machine
 from fsm.machine.findings import Illegal, Violation
 from fsm.monitor import REMEMBERED, Monitor
-from fsm.monitor.stepping import BeliefMove
+from fsm.monitor.beliefs import BeliefMove
 from fsm.recordings.form import HISTORY
-from fsm.trace import Batch, Line, Observation, seen_at
+from fsm.trace import Batch, Line, Observation, batch, seen_at
 
 if TYPE_CHECKING:
     from fsm.monitor.judgement import Judged
@@ -101,47 +101,41 @@ class Chosen:
     telling: Callable[[str], bool] | None = None
     inside: int = 0
     ids: dict[str, None] = field(default_factory=dict)
-    first: int | None = None
-    last: int | None = None
-    """Times of the first and last observations of the whole recording. They are set if a period was requested."""
+    first: float = inf
+    last: float = -inf
+    """Times of the first and last observations of the whole recording, if it has any and a period was requested."""
 
-    def read(self, batch: Batch) -> Batch:
-        since, until = self._period_start(), self.part.until
+    def read(self, whole: Batch) -> Batch:
         if not self.part.timed:
-            return batch
+            return whole
         kept = []
-        for seen, line in zip(batch.observations, batch.lines, strict=True):
-            at = seen_at(seen)
-            if at is not None:
-                self.first = at if self.first is None else min(self.first, at)
-                self.last = at if self.last is None else max(self.last, at)
-            if at is not None and at > (inf if until is None else until):
-                self.notes["observations after the time asked for"] += 1
-                continue
-            kept.append((seen, line))
-            early = since is not None and at is not None and at < since
-            self.inside += not early
-            if early:
+        until = inf if self.part.until is None else self.part.until
+        for line, seen in zip(whole.lines, whole.observations, strict=True):
+            if (at := seen_at(seen)) is not None:
+                self.first, self.last = min(self.first, at), max(self.last, at)
+                if at > until:
+                    self.notes["observations after the time asked for"] += 1
+                    continue
+            kept.append((line, seen))
+            if self._is_early(seen):
                 self.notes["observations before the time asked for"] += 1
-        return Batch([seen for seen, _ in kept], [line for _, line in kept])
+            else:
+                self.inside += 1
+        return batch(kept)
 
     def times(self) -> str:
-        if self.first is None or self.last is None:
-            return ""
-        with suppress(OverflowError, ValueError, OSError):  # The year is out of range.
+        with suppress(OverflowError, ValueError, OSError):  # There are no times, or the year is out of range.
             first, last = (datetime.fromtimestamp(at // 10**9, UTC) for at in (self.first, self.last))
             return f": the first observation is of {first:%Y-%m-%dT%H:%M:%SZ}, the last of {last:%Y-%m-%dT%H:%M:%SZ}"
         return ""
 
     def wanted(self, seen: Observation) -> bool:
-        if self.part.entity and not self.fits(seen.entity):
-            return False
-        since = self._period_start()
-        return since is None or (at := seen_at(seen)) is None or at >= since
+        return (not self.part.entity or self.fits(seen.entity)) and not self._is_early(seen)
 
-    def _period_start(self) -> int | None:
-        """Return the start of the period, rounded down to microseconds because lines show times in microseconds."""
-        return None if self.part.since is None else self.part.since // 1_000 * 1_000
+    def _is_early(self, seen: Observation) -> bool:
+        """Check whether *seen* is before the period. Lines show times in microseconds, so the start is rounded down."""
+        since = self.part.since
+        return since is not None and (at := seen_at(seen)) is not None and at < since // 1_000 * 1_000
 
     def tells(self, entity: str) -> bool:
         return self.telling(entity) if self.telling is not None else self.fits(entity)
@@ -222,12 +216,8 @@ def check_one(stories: Sequence[Story], chosen: Chosen, name: str) -> None:
     listed = (f"{each.machine.entity} {each.entity}" for each in islice(found.values(), _LISTED))
     more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     hint = f"give a longer part of one id: {', '.join(listed)}{more}"
-    raise refused(
-        name,
-        "FSM204",
-        f"the recording mentions several entities whose id begins with '{asked}' or that have this name",
-        hint,
-    )
+    what = f"the recording mentions several entities whose id begins with '{asked}' or that have this name"
+    raise refused(name, "FSM204", what, hint)
 
 
 TOLD: Final = 40
@@ -235,8 +225,8 @@ TOLD: Final = 40
 Telling = Callable[[str], bool]
 
 
-def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: int = TOLD) -> Judged:
-    """Add the stories of at most *most* entities to *judged*, preferring entities with violations.
+def with_stories(judged: Judged, again: Callable[[Telling], Judged]) -> Judged:
+    """Add the stories of at most :data:`TOLD` entities to *judged*, preferring entities with violations.
 
     To collect the stories, ``again(telling)`` judges the recording again. ``telling(entity)`` returns whether to
     collect the story of an entity.
@@ -245,11 +235,11 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
         return judged
     illegal = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]
     found = [each.observation.entity for one in illegal for finding in one.findings for each in finding.first]
-    broken = [*dict.fromkeys(filter(None, found))][:most]
+    broken = [*dict.fromkeys(filter(None, found))][:TOLD]
     chosen = {*broken}
 
     def telling(entity: str) -> bool:
-        if len(chosen) < most:
+        if len(chosen) < TOLD:
             chosen.add(entity)
         return entity in chosen
 
@@ -266,20 +256,16 @@ def shorten_to(found: Sequence[Judged], place: Line) -> list[Judged]:
     """
     cut = [replace(each, stories=tuple(_shorten_stories(each.stories, place))) for each in found]
     files = dict.fromkeys(story.until.file for each in cut for story in each.stories if story.until)
-    places = [step.place for each in found for story in each.stories for step in story.steps]
-    here = {each.number for each in places if _is_in(each, place)}
-    near = sorted(sorted(here, key=lambda number: abs(number - place.number))[:4])
-    hint = (
-        f"the nearest lines are {', '.join(map(str, near))}"
-        if near
-        else "no line of this file has an observation of the entity"
-    )
     if len(files) > 1:
+        what = f"both files have an observation of the entity on line {place.number}"
         hint = f"write FILE:LINE, such as {next(iter(files))}:{place.number}"
-        raise refused(
-            " and ".join(files), "FSM204", f"both files have an observation of the entity on line {place.number}", hint
-        )
+        raise refused(" and ".join(files), "FSM204", what, hint)
+    places = [step.place for each in found for story in each.stories for step in story.steps]
     if places and not files:
+        here = {each.number for each in places if _is_in(each, place)}
+        near = sorted(sorted(here, key=lambda number: abs(number - place.number))[:4])
+        nearest = f"the nearest lines are {', '.join(map(str, near))}"
+        hint = nearest if near else "no line of this file has an observation of the entity"
         what = f"line {place.number} has no observation of that entity"
         raise refused(place.file or found[0].name, "FSM204", what, hint)
     return cut
@@ -289,9 +275,10 @@ def _shorten_stories(stories: Sequence[Story], place: Line) -> Iterator[Story]:
     for story in stories:
         # An assumed event that concerns all entities is part of the next step.
         steps = [step for step in story.steps if step.followed or step.seen.phase != "assumed"]
-        last = {step.place: at for at, step in enumerate(steps, 1) if step.place.number == place.number}
-        for line in (each for each in last if _is_in(each, place)):
-            yield replace(story, steps=steps[: last[line]], until=line)
+        last = {step.place: at for at, step in enumerate(steps, 1)}
+        for line, end in last.items():
+            if line.number == place.number and _is_in(line, place):
+                yield replace(story, steps=steps[:end], until=line)
 
 
 def _is_in(line: Line, place: Line) -> bool:

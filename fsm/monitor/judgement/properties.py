@@ -1,12 +1,10 @@
-"""Check whether a recording violates the properties of a machine.
-
-Whether the machine itself has the properties is checked elsewhere.
-"""
+"""Check whether a recording violates the properties of a machine. Whether the machine has them is not checked here."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from msgspec import structs
@@ -15,27 +13,16 @@ from fsm.checker import as_known
 from fsm.checker.instants import StepCache
 from fsm.errors import InputError, Problem, nearest
 from fsm.language.library import specification
-from fsm.machine import Clause, Deviation, Machine
+from fsm.machine import Deviation, Machine, findings
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.claims import KnownFailure, Property, Requires
-from fsm.machine.findings import (
-    Cause,
-    Deviated,
-    Finding,
-    Illegal,
-    Judgement,
-    Legality,
-    Tolerated,
-    Violation,
-    WatchedProperty,
-)
 from fsm.machine.versions import within
 from fsm.monitor.extra_rules import requirement_checker
-from fsm.monitor.grouping import Folder
+from fsm.monitor.grouping import WHOLE, Folder
 from fsm.monitor.property_watch.automata import parts
 from fsm.monitor.property_watch.property_product import PropertyProduct
-from fsm.monitor.property_watch.recording_watch import ENTITIES, WHOLE, Breach, ClaimWatch, unwatchable
+from fsm.monitor.property_watch.recording_watch import ENTITIES, ClaimWatch, unwatchable
 from fsm.trace import Line, Observation
 from fsm.verdict import Holds, Unknown
 
@@ -56,9 +43,9 @@ def stated(
     found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]
     known = dict.fromkeys(stated.name for properties in found for stated in properties)
     of = " and ".join(machine.name for machine in machines)
-    if unknown := [(f"no property '{name}' of {of}", name) for name in only if name not in known]:
-        hints = ((what, nearest(name, known, of="properties")) for what, name in unknown)
-        raise InputError(Problem(path=file, line=0, code="FSM211", what=what, hint=hint) for what, hint in hints)
+    if unknown := {name: nearest(name, known, of="properties") for name in only if name not in known}:
+        problem = partial(Problem, path=file, line=0, code="FSM211")
+        raise InputError(problem(what=f"no property '{name}' of {of}", hint=hint) for name, hint in unknown.items())
     return [tuple(stated for stated in properties if not only or stated.name in only) for properties in found]
 
 
@@ -80,9 +67,9 @@ class _Window:
 
     def add(self, seen: Observation, line: Line, *, moves: bool) -> None:
         if not moves and seen.phase in {"", "reply", "answered"}:
-            asked = (pair for pair in self.seen if pair[0].phase == "request" and pair[0].event == seen.event)
-            if seen.phase == "reply" and (request := next(asked, None)):
-                self.seen.remove(request)
+            asked = [pair for pair in self.seen if pair[0].phase == "request" and pair[0].event == seen.event]
+            if seen.phase == "reply" and asked:
+                self.seen.remove(asked[0])
             return
         if seen.phase == "answered":
             self.cut(over=self.settled())  # The call took effect at some earlier instant.
@@ -94,7 +81,7 @@ class _Window:
             self.cut(over=False)
 
     def settled(self, *last: Observation) -> bool:
-        phases = Counter(seen.phase for seen in (*(seen for seen, _ in self.seen), *last))
+        phases = Counter(seen.phase for seen in chain((seen for seen, _ in self.seen), last))
         return phases["request"] == phases["reply"] + phases["lost"] and not self.late
 
     def cut(self, *, over: bool) -> None:
@@ -130,26 +117,23 @@ class PropertyWatch:
         self, properties: Sequence[Property], dynamics: Dynamics, *, profile: str | None, fresh: bool, file: str
     ) -> None:
         self.machine = dynamics.table.machine
-        self._file = file
-        self._profile = profile
-        self._dynamics = dynamics
-        self._fresh = fresh
+        self._dynamics, self._profile, self._fresh, self._file = dynamics, profile, fresh, file
         self._watches: list[tuple[Property, list[ClaimWatch], str]] = []
         shown = [each.claim.requirement for each in properties if isinstance(each.claim, Requires)]
         self._folder = Folder()
         self._fields = requirement_checker(shown, self.machine, self._folder)
         stepping = StepCache(dynamics.table)
         for stated in properties:
-            products: list[PropertyProduct] = []
-            why = unwatchable(stated)
-            if not why and not isinstance(stated.claim, Requires):
-                products = [PropertyProduct(stepping, part, profile) for part in parts(stated.claim)]
-                try:
-                    for product in products:
-                        product.explore()
-                except TooManyError:
-                    products, why = [], "too many states to be followed"
-            self._watches.append((stated, [ClaimWatch(product, dynamics, fresh=fresh) for product in products], why))
+            why, watched = unwatchable(stated), not isinstance(stated.claim, Requires)
+            claims = parts(stated.claim) if watched and not why else ()
+            products = [PropertyProduct(stepping, claim, profile) for claim in claims]
+            try:
+                for product in products:
+                    product.explore()
+            except TooManyError:
+                products, why = [], "too many states to be followed"
+            claim_watches = [ClaimWatch(product, stated.clause, dynamics, fresh=fresh) for product in products]
+            self._watches.append((stated, claim_watches, why))
         watches = [watch for _, those, _ in self._watches for watch in those]
         self._proved = [watch for watch in watches if watch.product.proved]
         self._others = [watch for watch in watches if not watch.product.proved]
@@ -215,8 +199,7 @@ class PropertyWatch:
             return
         row = self._dynamics.row(seen.event)
         event = self._dynamics.table.rows[row].event.name if row >= 0 else ""
-        replies = {seen.reply or seen.output, "error" if seen.reply not in {"", "ok"} else ""}
-        marks = {(event, reply) for reply in replies}
+        marks = {(event, seen.reply or seen.output), (event, "error" if seen.reply not in {"", "ok"} else "")}
         for watch in tuple(self._unexercised):
             product = watch.product
             if marks & product.asking or (watch in window.advanced and marks & product.asking_later):
@@ -224,30 +207,29 @@ class PropertyWatch:
             elif marks & product.advancing:
                 window.advanced.add(watch)
 
-    def added_to(self, judgement: Judgement) -> Judgement:
-        properties, tolerated = [], [*judgement.tolerated]
-        findings: list[Finding] = []
+    def added_to(self, judgement: findings.Judgement) -> findings.Judgement:
+        properties, tolerated, broken = [], [*judgement.tolerated], list[findings.Finding]()
         of_fields = self._folder.findings()
         for stated, watches, unwatched in self._watches:
             found = [finding for finding in of_fields if finding.first[0].clause.name == stated.name]
-            if broken := [self._violation(stated.clause, breach) for watch in watches for breach in watch.breaches]:
-                count = sum(watch.count for watch in watches)
-                entities = len(set[str]().union(*(watch.entities for watch in watches)))
-                found = [Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities)]
+            groups = [watch.violations for watch in watches]
+            if whole := [violation for group in groups for violation in group.whole]:
+                count = sum(group.count for group in groups)
+                entities = len(set[str]().union(*(group.entities for group in groups)))
+                found = [findings.Finding(first=tuple(whole[:WHOLE]), count=count, entities=entities)]
             properties.append(self._watched_property(stated, watches, unwatched, broken=bool(found)))
             known = stated.expected(self._profile)
             if found and known is not None:
-                first = self._make_tolerated(found[0].first[0], known)
-                tolerated.append(Deviated(first=first, count=sum(finding.count for finding in found)))
+                tolerated.append(self._tolerated(found, known))
             else:
-                findings += found
-        answer = _with(judgement, properties, tuple(findings))
+                broken += found
+        answer = _with(judgement, properties, tuple(broken))
         return replace(judgement, verdict=answer, tolerated=tuple(tolerated), properties=tuple(properties))
 
     def _watched_property(
         self, stated: Property, watches: Sequence[ClaimWatch], unwatched: str, *, broken: bool
-    ) -> WatchedProperty:
-        result, known = partial(WatchedProperty, clause=stated.clause), stated.expected(self._profile)
+    ) -> findings.WatchedProperty:
+        result, known = partial(findings.WatchedProperty, clause=stated.clause), stated.expected(self._profile)
         if unwatched:
             return result(status="not watched", why=unwatched)
         if broken:
@@ -257,38 +239,28 @@ class PropertyWatch:
         tested = self._fields.tested.get(stated.name, any(watch not in self._unexercised for watch in watches))
         return result(status="holds") if tested else result(status="not exercised", why=UNEXERCISED)
 
-    def _violation(self, clause: Clause, breach: Breach) -> Violation:
-        return Violation(
-            machine=self.machine.name,
-            cause=Cause.PROPERTY,
-            observation=breach.observation,
-            file=breach.lines[-1].file,
-            line=breach.lines[-1].number,
-            clause=clause,
-            illegal=breach.text,
-            lines=breach.lines,
-        )
-
-    def _make_tolerated(self, broken: Violation, known: KnownFailure) -> Tolerated:
-        clause, profile = broken.clause, self._profile or self.machine.name
-        deviation = Deviation(
-            name=clause.name, event="", clause=clause, about=known.about, profile=profile, link=known.link
-        )
-        seen, file, line = broken.observation, broken.file, broken.line
-        return Tolerated(machine=self.machine.name, deviation=deviation, observation=seen, file=file, line=line)
+    def _tolerated(self, found: Sequence[findings.Finding], known: KnownFailure) -> findings.Deviated:
+        first, profile = found[0].first[0], self._profile or self.machine.name
+        name, clause = first.clause.name, first.clause
+        deviation = Deviation(name=name, event="", clause=clause, about=known.about, profile=profile, link=known.link)
+        seen, file, line = first.observation, first.file, first.line
+        met = findings.Tolerated(machine=self.machine.name, deviation=deviation, observation=seen, file=file, line=line)
+        return findings.Deviated(first=met, count=sum(finding.count for finding in found))
 
 
-def _with(judgement: Judgement, properties: Sequence[WatchedProperty], findings: tuple[Finding, ...]) -> Legality:
+def _with(
+    judgement: findings.Judgement, properties: Sequence[findings.WatchedProperty], broken: tuple[findings.Finding, ...]
+) -> findings.Legality:
     states = {each.status for each in properties}
     incomplete = TOO_MANY if "unknown" in states else ""
     match judgement.verdict:
-        case Illegal(findings=found, incomplete=why):
-            return Illegal(findings=(*found, *findings), incomplete=why or incomplete)
-        case answer if findings:
-            return Illegal(findings=findings, incomplete=answer.why if isinstance(answer, Unknown) else incomplete)
-        case Unknown() as unknown:
-            return unknown
-        case Holds():
-            unexercised = "" if not states or states & {"holds", "known"} else UNEXERCISED
-            why = incomplete or unexercised
-            return Unknown(why=why) if why else Holds()
+        case findings.Illegal(findings=found, incomplete=why):
+            return findings.Illegal(findings=(*found, *broken), incomplete=why or incomplete)
+        case answer if broken:
+            return findings.Illegal(
+                findings=broken, incomplete=answer.why if isinstance(answer, Unknown) else incomplete
+            )
+        case Holds() if incomplete or (states and states.isdisjoint({"holds", "known"})):
+            return Unknown(why=incomplete or UNEXERCISED)
+        case answer:
+            return answer

@@ -10,6 +10,7 @@ No test sees an infinite run. To test what must happen eventually, a test trigge
 that a machine with the property may need.
 """
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -128,20 +129,17 @@ class Watch:
     ) -> None:
         if why := untestable(stated):
             raise ValueError(f"{stated.name} cannot be tested: {why}")
-        self.of = stated
+        self.of, self._profile = stated, profile
         self._table = tabulate(machine.under(profile))
         if unseen is None:
             unseen = [row.event.name for row in self._table.rows if row.event.kind == "hidden"]
         self._stepping = StepCache(self._table)
-        self._profile = profile
         self._product = PropertyProduct(self._stepping, stated.claim, profile)
         self._memory = self._product.memory
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
         bare = replace(self._product.dynamics(dynamics(self._table)), unseen=())
         self._moves = (bare, replace(bare, unseen=rows)) if rows else (bare,)
-        begins = [
-            (row, way.to) for way, (row, _) in zip(self._table.ways, self._table.origin, strict=True) if way.begins
-        ]
+        begins = [(self._table.origin[way.index][0], way.to) for way in self._table.ways if way.begins]
         self._begun = frozenset((self._table.end.get(row, row), state) for row, state in begins)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
         self._next = lru_cache(REMEMBERED)(self._effect)
@@ -152,10 +150,9 @@ class Watch:
     def reset(self) -> None:
         """Start a new test, but keep the results of earlier ones (``tried`` and ``unmet``)."""
         self._belief = frozenset([Configuration(0)])
-        self._test: list[tuple[Stimulus, Response, _Next]] = []
         self._violated: Violated | None = None
-        self._turns = list(range(len(self._fair)))
-        self._waited = 0
+        self._test: list[tuple[Stimulus, Response, _Next]] = []
+        self._turns, self._waited = list(range(len(self._fair))), 0
         self.left = False
         """Whether no run of the machine explains the observations."""
         self._asked_for = self._next_fair_step()
@@ -178,8 +175,8 @@ class Watch:
             self._turns = [each for each in self._turns if each not in found.fair] + sorted(found.fair)
             self._asked_for = self._next_fair_step()
         if isinstance(self.of.claim, Reachable):
-            places = self._product.places_of(self._belief)
-            rows = [place.progress for place in places if isinstance(place.progress, tuple)]
+            places = self._product.progress_of(self._belief)
+            rows = [progress for progress in places if isinstance(progress, tuple)]
             if len(rows) == len(places):
                 self._due = [index for index in self._due if any(row[index] != DONE for row in rows)]
         elif self._is_broken():
@@ -188,21 +185,20 @@ class Watch:
 
     def finish(self) -> Violated | None:
         """End the test. Return a violation if a due target does not come or if the initial state is wrong."""
-        if self._violated is None and self._is_broken():
-            self._violated = self._evidence()
-        if self._violated is None and self._is_target_due() and (self.due() is None or self._waited >= self.patience):
-            self._violated = self._evidence(stopped=True)
+        if self._violated is None:
+            broken, waited = self._is_broken(), self.due() is None or self._waited >= self.patience
+            if broken or (self._is_target_due() and waited):
+                self._violated = self._evidence(stopped=not broken)
         return self._violated
 
     def _is_broken(self) -> bool:
-        return all(isinstance(place.progress, Broken) for place in self._product.places_of(self._belief))
+        return all(isinstance(progress, Broken) for progress in self._product.progress_of(self._belief))
 
     def _effect(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
         for moves in self._moves:
             if after := stepped(moves, before, step, seen):
-                taken = self._possible_steps(before, step, seen, {each.state for each in after})
-                return self._with_evidence(_Next(after, moves), taken)
-        left = [(to, moved) for here in sorted(before) for to, moved in self._unspecified_steps(here, step, seen)]
+                return self._with_evidence(_Next(after, moves), self._possible_steps(before, step, seen, after))
+        left = [each for here in sorted(before) for each in self._unspecified_steps(here, step, seen)]
         return self._with_evidence(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
 
     def _explained_by_unseen_events(self) -> _Next | None:
@@ -214,23 +210,20 @@ class Watch:
         if not after:
             return None
         self._test = steps
-        step, seen, found = steps[-1]
-        return self._with_evidence(found, self._possible_steps(before, step, seen, {each.state for each in after}))
+        return self._with_evidence(_Next(after, moves), self._possible_steps(before, step, seen, after))
 
     def _with_evidence(self, found: _Next, taken: Iterable[_PossibleStep]) -> _Next:
-        moves = [*taken]
+        moves, fair = [*taken], frozenset[int]()
         asked = any(isinstance(at.progress, tuple) and self._memory.asks(at.progress, moved) for at, moved in moves)
-        fair = frozenset(
-            index
-            for index, one in enumerate(self._fair)
-            if isinstance(self._memory, Owing) and any(self._memory.waiting.takes(one, moved) for _, moved in moves)
-        )
+        if isinstance(self._memory, Owing):
+            takes = self._memory.waiting.takes
+            fair = frozenset(at for at, one in enumerate(self._fair) if any(takes(one, moved) for _, moved in moves))
         return found._replace(asked=asked, fair=fair)
 
     def _possible_steps(
-        self, before: Configurations, step: Stimulus, seen: Response, after: Collection[int]
+        self, before: Configurations, step: Stimulus, seen: Response, after: Configurations
     ) -> Iterator[_PossibleStep]:
-        row = self._table.row[step.event]
+        row, reached = self._table.row[step.event], {each.state for each in after}
         end = self._table.end.get(row, row)
         stages = Numbering((each.state, end if step.stage == "end" else row) for each in before)
         for number, at in stages.listed:  # The list grows during the loop.
@@ -240,7 +233,7 @@ class Watch:
                     yield moved
                     stages[way.to, end]  # A look-up adds the stage.
                 fits = way.begins == (seen.reply is None) and (not way.reply or way.replies(seen.reply or ""))
-                if fits and way.to in after:
+                if fits and way.to in reached:
                     yield moved
 
     def _unspecified_steps(
@@ -253,24 +246,21 @@ class Watch:
         pending = () if table.rows[row].event.interrupts else pending
         showing = [state for state, shows in enumerate(table.shows) if seen.shows in {"", shows}]
         reached = [state for state in showing or range(len(table.states)) if state in product.reached]
-        if seen.reply is None:
+        begins, likely = seen.reply is None, reached
+        if begins:
             likely = [state for state in reached if (end, state) in self._begun]
-        else:
+        elif not pending:
             busy = {state for _, state in self._begun}
-            likely = reached if pending else [state for state in reached if state not in busy]
-        outputs = product.outputs(row, seen.outputs)
+            likely = [state for state in reached if state not in busy]
         reply = (seen.reply or "") if table.rows[row].event.kind == "call" else ""
         starts = {(here.state, end if step.stage == "end" else row)}
         if step.stage == "do":
             starts |= {(way.to, end) for way in product.step(here.state, row) or () if way.begins}
-        for number, at in sorted(starts):
+        targets = itertools.product(sorted(starts), product.outputs(row, seen.outputs), likely or reached or showing)
+        for (number, at), emits, state in targets:
             place = product.places[number]
-            for emits in outputs:
-                for state in likely or reached or showing:
-                    to, moved = product.unspecified(
-                        place, at, state, reply=reply, emits=emits, begins=seen.reply is None
-                    )
-                    yield Configuration(product.number(to), pending), (place, moved)
+            to, moved = product.unspecified(place, at, state, reply=reply, emits=emits, begins=begins)
+            yield Configuration(product.number(to), pending), (place, moved)
 
     @property
     def unmet(self) -> tuple[str, ...]:
@@ -280,8 +270,7 @@ class Watch:
         return tuple(self._memory.texts[index] for index in self._due)
 
     def _is_target_due(self) -> bool:
-        owing = isinstance(self._memory, Owing)
-        return owing and {place.progress for place in self._product.places_of(self._belief)} == {(1,)}
+        return isinstance(self._memory, Owing) and self._product.progress_of(self._belief) == {(1,)}
 
     @property
     def patience(self) -> int:
@@ -289,23 +278,16 @@ class Watch:
         return len(self._table.states) * factorial(len(self._fair))
 
     def due(self) -> Stimulus | None:
-        """Return the fair step that was taken least recently among the possible ones.
-
-        Return ``None`` if no target is due or if no fair step is possible.
-        """
-        index = self._next_fair_step()
-        if index is None:
+        """Return the possible fair step taken least recently, or ``None`` if there is none or no target is due."""
+        if (index := self._next_fair_step()) is None:
             return None
         fair = self._fair[index]
         stage: StimulusStage = "end" if fair.ends else "begin" if self._table.machine.events[fair.event].ends else "do"
         return Stimulus(fair.event, stage, (fair.outcome,) if fair.outcome else ())
 
     def _next_fair_step(self) -> int | None:
-        if not isinstance(self._memory, Owing) or not self._is_target_due():
-            return None
-        return next(
-            (each for each in self._turns if any(self._is_possible(self._fair[each], at) for at in self._belief)), None
-        )
+        possible = (each for each in self._turns if any(self._is_possible(self._fair[each], at) for at in self._belief))
+        return next(possible, None) if self._is_target_due() else None
 
     def _is_possible(self, fair: Fair, here: Configuration) -> bool:
         """Check whether *fair* is possible. A call in progress can end even if no cell specifies its end."""
@@ -327,18 +309,13 @@ class Watch:
                 for to in sorted(left):
                     after.setdefault(to, [*run, to.state])
             runs = after
-        places = [self._product.places[number] for number in next(iter(runs.values()))]
-        broken = [number for number, place in enumerate(places) if isinstance(place.progress, Broken)]
-        last = broken[0] if broken else len(places) - 1
-        progress = places[last].progress
-        mattering = []
-        for number in range(last, 0, -1):
-            if places[number].progress != places[number - 1].progress:
-                mattering.append(number)
-            if places[number - 1].progress == self._memory.start:
-                break
-        text = self._memory.texts[progress.which if isinstance(progress, Broken) else 0]
-        return Violated(of=self.of, steps=tuple(mattering[::-1]), text=text, stopped=stopped, left=self.left)
+        passed = [self._product.places[number].progress for number in next(iter(runs.values()))]
+        last = next((at for at, progress in enumerate(passed) if isinstance(progress, Broken)), len(passed) - 1)
+        first = max((at for at in range(last) if passed[at] == self._memory.start), default=0)
+        steps = tuple(at for at in range(first + 1, last + 1) if passed[at] != passed[at - 1])
+        ended = passed[last]
+        text = self._memory.texts[ended.which if isinstance(ended, Broken) else 0]
+        return Violated(of=self.of, steps=steps, text=text, stopped=stopped, left=self.left)
 
     def aims(self) -> tuple[Run, ...]:
         """Return runs of the machine whose last steps test the property. Shorter runs come first.

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine_table
 from fsm.checker.liveness import LeadsToGraph
 from fsm.checker.refinement import BeliefTable, OutputListener
-from fsm.checker.safety import DONE, CallPair, IdempotenceAutomaton, SequenceAutomaton, breaches
+from fsm.checker.safety import DONE, CallPair, IdempotenceAutomaton, SequenceAutomaton, sequences_of
 from fsm.machine import claims
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
@@ -48,8 +48,7 @@ class Passing:
     """Counts how many conditions of each sequence have held in order. A reachable claim is never broken."""
 
     def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
-        sequences = breaches(claim) if isinstance(claim, claims.Always) else claim.sequences
-        until = claim.until if isinstance(claim, claims.Never) else None
+        sequences, until = sequences_of(claim)
         self._breaks = not isinstance(claim, claims.Reachable)
         self._automata = tuple(SequenceAutomaton(each, until, stepping) for each in sequences)
         self._asked = tuple(_trigger(claim, each[-1], stepping) for each in sequences)
@@ -118,8 +117,7 @@ class Repeating:
 
     def _nodes(self, progress: Progress) -> list[CallPair]:
         size, begin = len(CallPair._fields), 1 + max(0, progress[0])
-        parts = [progress[index : index + size] for index in range(begin, len(progress), size)]
-        return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
+        return [CallPair._make(progress[index : index + size]) for index in range(begin, len(progress), size)]
 
     def _calls(self, progress: Progress, step: InstantStep) -> Progress:
         row = self._rows[step.row]
@@ -251,8 +249,6 @@ property.
 
 def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
     match claim:
-        case claims.Always() | claims.Never() | claims.Reachable():
-            return Passing(claim, stepping)
         case claims.Idempotent():
             return Repeating(claim, stepping)
         case claims.LeadsTo():
@@ -261,7 +257,7 @@ def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> Pro
             return Following(claim, stepping, profile)
         case claims.Refines():
             return Resembling(claim, stepping, profile)
-        case claims.Requires(reached=reached):
-            return Passing(reached, stepping)
         case claims.MatchesDiagram():
             raise ValueError("a drawing can be compared with a machine, but not with an implementation")
+        case _:
+            return Passing(claim.reached if isinstance(claim, claims.Requires) else claim, stepping)

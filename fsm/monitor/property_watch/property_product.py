@@ -23,6 +23,7 @@ from fsm.machine.calls.configuration import Configurations, Covering
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.claims import Claim, conditions_of
 from fsm.machine.table import UNSPECIFIED, Table, Way
+from fsm.machine.traversal import Numbering
 from fsm.monitor.property_watch.automata import Broken, Progress, memory
 
 PLACES: Final = 4_000
@@ -43,16 +44,6 @@ class PropertyProduct:
     ``asking_later`` and ``advancing`` hold pairs of an event and its reply, or of an empty event and an output. After
     :meth:`explore`, ``asking`` contains the pairs that may test the claim from the start. ``asking_later`` contains
     the pairs that may test the claim after a pair in ``advancing``.
-
-    >>> from fsm.checker.instants import StepCache
-    >>> from fsm.language.library import specification
-    >>> from fsm.machine.table import tabulate
-    >>> of = specification("examples/models/door.toml")
-    >>> claim = next(each.claim for each in of.properties if each.name == "pull-is-idempotent")
-    >>> product = PropertyProduct(StepCache(tabulate(of.machine)), claim, None)
-    >>> product.explore()
-    >>> len(product.places) > len(product.machine.states)
-    True
     """
 
     def __init__(self, stepping: StepCache, claim: Claim, profile: str | None) -> None:
@@ -60,17 +51,13 @@ class PropertyProduct:
         self.steps = stepping.steps(written.means for written in conditions_of(claim))
         self.memory = memory(claim, stepping, profile)
         self.reached = frozenset(map(stepping.table.bare, stepping.reached))
-        self.places: list[RunPlace] = []
+        self._number: Numbering[RunPlace] = Numbering()
+        self.places = self._number.listed
         self.taken: list[InstantStep] = []
         """The machine step of each way."""
-        self.asking: set[tuple[str, str]] = set()
-        self.asking_later: set[tuple[str, str]] = set()
-        self.advancing: set[tuple[str, str]] = set()
-        self._states: list[str] = []
-        self._shows: list[str] = []
-        self._ways: list[Way] = []
-        self._origin: list[tuple[int, int]] = []
-        self._number: dict[RunPlace, int] = {}
+        self.asking, self.asking_later, self.advancing = (set[tuple[str, str]]() for _ in range(3))
+        self._states, self._shows = list[str](), list[str]()
+        self._ways, self._origin = list[Way](), list[tuple[int, int]]()
         self.step = cache(self._step)
         self.anywhere = cache(self._move_anywhere)
         self._rest = {self.memory.start, self.memory.restarted, None}
@@ -93,8 +80,8 @@ class PropertyProduct:
     def dynamics(self, machine: Dynamics) -> Dynamics:
         return dataclasses.replace(machine, rules=self.rules, covering=Covering(self.rules))
 
-    def places_of(self, configurations: Configurations) -> set[RunPlace]:
-        return {self.places[each.state] for each in configurations}
+    def progress_of(self, configurations: Configurations) -> set[Progress | Broken | None]:
+        return {self.places[each.state].progress for each in configurations}
 
     def outputs(self, row: int, seen: tuple[str, ...] | None) -> Collection[tuple[str, ...]]:
         ways = [way for state in range(len(self.machine.states)) for way in self.machine.step(state, row) or ()]
@@ -115,21 +102,17 @@ class PropertyProduct:
                         self._mark(place.progress, self.taken[way.index], self.places[way.to])
 
     def number(self, place: RunPlace) -> int:
-        number = self._number.setdefault(place, len(self.places))
-        if number == len(self.places):
-            self.places.append(place)
+        number = self._number[place]
+        if number == len(self._states):
             self._states.append(self.machine.states[place.state])
             self._shows.append(self.machine.shows[place.state])
         return number
 
     def after(self, place: RunPlace, step: InstantStep) -> RunPlace:
-        match place.progress:
-            case Broken():
-                return RunPlace(step.way.to, place.progress)
-            case None:
-                return self._unknown_place(step.way.to)
-            case progress:
-                return RunPlace(step.way.to, self.memory.after(progress, step))
+        progress = place.progress
+        if progress is None:
+            return self._unknown_place(step.way.to)
+        return RunPlace(step.way.to, progress if isinstance(progress, Broken) else self.memory.after(progress, step))
 
     def unspecified(
         self, place: RunPlace, row: int, to: int, *, reply: str, emits: tuple[str, ...], begins: bool = False
@@ -194,9 +177,6 @@ class _ProductRules(Rules):
         return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Check whether *reply* fits the way *stage*.
-
-        An error that the property distinguishes does not fit a way that allows any error.
-        """
+        """Check whether *reply* fits. An error that the property names does not fit a way that allows any error."""
         distinguished = stage >= 0 and reply in self._product.steps.codes
         return super().fits(stage, reply) and not (distinguished and ANY_ERROR in self.table.ways[stage].reply)

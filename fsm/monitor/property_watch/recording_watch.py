@@ -13,14 +13,17 @@ time. The property then restarts.
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
+from fsm.machine import Clause
 from fsm.machine.calls import ASKED, BEGUN
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_with_rest, interrupted, passing
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.claims import LeadsTo, Property, Reachable, Refines
+from fsm.machine.findings import Cause, Violation
+from fsm.monitor.grouping import FindingGroup
 from fsm.monitor.property_watch import untestable
 from fsm.monitor.property_watch.automata import Broken
 from fsm.monitor.property_watch.property_product import PropertyProduct
@@ -28,25 +31,17 @@ from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
 """Maximum number of entities to remember. An older entity is treated as unknown."""
-KEPT: Final = 20_000
+KEPT: Final = 1_500
+"""Maximum number of steps to cache."""
 LIMIT: Final = 400
 """Maximum number of configurations per entity, not counting its places. A larger belief is forgotten."""
 WINDOW: Final = 24
 """Number of recent observations of an entity among which to look for the instant of an unexplained call."""
-WHOLE: Final = 3
-NAMED: Final = 1_000
 MATTERING: Final = 6
 
 
 def unwatchable(stated: Property) -> str:
-    """Return the reason why no recording can break *stated*, or an empty string if a recording can.
-
-    >>> from fsm.language.library import specification
-    >>> of = specification("examples/models/washer.toml")
-    >>> stated = next(each for each in of.properties if each.name == "a-start-ends")
-    >>> unwatchable(stated)
-    'a finite recording cannot decide the property'
-    """
+    """Return the reason why no recording can break *stated*, or an empty string if a recording can."""
     match stated.claim:
         case LeadsTo():
             return "a finite recording cannot decide the property"
@@ -56,12 +51,6 @@ def unwatchable(stated: Property) -> str:
             return f"judge the recording against the other machine, with --model {other.name}"
         case _:
             return untestable(stated)
-
-
-class Breach(NamedTuple):
-    observation: Observation
-    lines: tuple[Line, ...]
-    text: str
 
 
 class _Step(NamedTuple):
@@ -87,25 +76,21 @@ class _Life:
 
 
 class ClaimWatch:
-    """Watches the claim of *product* on the entities of a machine. *dynamics* determines how beliefs change.
+    """Watches the claim of *product*, which states *clause*, on entities. ``violations`` holds what breaks it.
 
-    If *fresh* is true, every entity is in the initial state when it is first seen.
+    If *fresh* is true, entities are in the initial state when they are first seen.
     """
 
-    def __init__(self, product: PropertyProduct, dynamics: Dynamics, *, fresh: bool) -> None:
-        self.incomplete = False
-        self.count = 0
-        self.breaches: list[Breach] = []
-        self.entities: set[str] = set()
-        self.product = product
+    def __init__(self, product: PropertyProduct, clause: Clause, dynamics: Dynamics, *, fresh: bool) -> None:
+        self.product, self.violations, self.incomplete = product, FindingGroup[Violation](), False
+        self._clause = clause
         self._dynamics = replace(product.dynamics(dynamics), limit=LIMIT)
         self._bare = replace(self._dynamics, unseen=())
         self._unknown = self._dynamics.closed(map(Configuration, product.unknown))
         self._beginning = self._dynamics.beginning()
         self._not_yet_seen = self._beginning if fresh else self._unknown
         self._lives: OrderedDict[str, _Life] = OrderedDict()
-        self._steps: dict[tuple[Configurations, Key], _Step] = {}
-        self._size = 0
+        self._step = lru_cache(KEPT)(self._find_step)
 
     def apply_to_all(self, seen: Observation) -> None:
         self._not_yet_seen |= self._step(self._not_yet_seen, key(seen)).to
@@ -120,10 +105,10 @@ class ClaimWatch:
         entity, seen = observation.entity, key(observation)
         life = self._lives.pop(entity, None) or _Life(self._not_yet_seen)
         step = self._step(life.configurations, seen)
-        explained = bool(step.to)
-        if not explained:
+        if not step.to:
             step = self._step_to(life.configurations, self._after_unexplained(life, seen), seen)
-        if not explained or step.to is self._unknown:
+            life.window.clear()
+        elif step.to is self._unknown:
             life.window.clear()
         elif step.whole:
             life.window.append((life.configurations, seen))
@@ -131,12 +116,17 @@ class ClaimWatch:
         if step.changes:
             life.lines = (*life.lines, line)[-MATTERING:]
         if step.broken:
-            self.count += 1
-            if len(self.entities) < NAMED:
-                self.entities.add(entity)
-            if len(self.breaches) < WHOLE:
-                lines = tuple(dict.fromkeys((*life.lines, line)))
-                self.breaches.append(Breach(observation, lines, self.product.memory.texts[0]))
+            violation = Violation(
+                machine=self.product.machine.machine.name,
+                cause=Cause.PROPERTY,
+                observation=observation,
+                file=line.file,
+                line=line.number,
+                clause=self._clause,
+                illegal=self.product.memory.texts[0],
+                lines=tuple(dict.fromkeys((*life.lines, line))),
+            )
+            self.violations.add(violation, entity)
             life = _Life(self._unknown)
         elif step.begins:
             life.lines = ()
@@ -145,34 +135,23 @@ class ClaimWatch:
             self._lives.popitem(last=False)
             self._not_yet_seen = self._unknown
 
-    def _step(self, before: Configurations, seen: Key) -> _Step:
-        found = self._steps.get((before, seen))
-        if found is None:
-            try:
-                to = self._after_observation(before, seen)
-            except TooManyError:
-                self.incomplete, to = True, self._unknown
-            self._size += len(before) + len(to)
-            if self._size > KEPT:
-                self._steps.clear()
-                self._size = 0
-            found = self._steps[before, seen] = self._step_to(before, to, seen)
-        return found
-
-    def _after_observation(self, before: Configurations, seen: Key) -> Configurations:
-        row = self._dynamics.row(seen.event)
-        if seen.phase == "gap":
-            return self._unknown
-        if not self._is_complete(before, seen):
-            return self._unknown if self._dynamics.rules.moves(row) else self._restrict_to_shown(before, seen.shows)
-        return self._dynamics.observed(before, seen).configurations
+    def _find_step(self, before: Configurations, seen: Key) -> _Step:
+        to = self._unknown
+        try:
+            if self._is_complete(before, seen) and seen.phase != "gap":
+                to = self._dynamics.observed(before, seen).configurations
+            elif seen.phase != "gap" and not self._dynamics.rules.moves(self._dynamics.row(seen.event)):
+                to = self._restrict_to_shown(before, seen.shows)
+        except TooManyError:
+            self.incomplete = True
+        return self._step_to(before, to, seen)
 
     def _is_complete(self, before: Configurations, seen: Key) -> bool:
         return seen.phase != "answered" and not self._dynamics.unasked(before, seen)
 
     def _step_to(self, before: Configurations, to: Configurations, seen: Key) -> _Step:
         memory = self.product.memory
-        earlier, now = ({place.progress for place in self.product.places_of(each)} for each in (before, to))
+        earlier, now = map(self.product.progress_of, (before, to))
         return _Step(
             to,
             broken=bool(now) and all(isinstance(each, Broken) for each in now),
@@ -183,39 +162,33 @@ class ClaimWatch:
 
     def _after_unexplained(self, life: _Life, seen: Key) -> Configurations:
         try:
-            return (
-                self._after_unspecified(life, seen)
-                or self._restrict_to_shown(self._unknown, seen.shows)
-                or self._unknown
-            )
+            after = self._after_unspecified(life, seen) or self._restrict_to_shown(self._unknown, seen.shows)
         except TooManyError:
-            self.incomplete = True
-            return self._unknown
+            self.incomplete, after = True, self._unknown
+        return after or self._unknown
 
     def _restrict_to_shown(self, configurations: Configurations, shows: str) -> Configurations:
-        look = Key(shows=shows)
-        return self._dynamics.observed(configurations, look).configurations if shows else configurations
+        return self._dynamics.observed(configurations, Key(shows=shows)).configurations if shows else configurations
 
     def _after_unspecified(self, life: _Life, seen: Key) -> Configurations:
         row, window = self._dynamics.row(seen.event), [*life.window]
         if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
             return frozenset()
-        if seen.phase == "reply" and (not window or self._dynamics.waits(window[0][0], row)):
-            return frozenset()  # The call may have taken effect before the window.
-        if not window:
-            return self._restrict_to_shown(self._after_any_outcome(life.configurations, seen), seen.shows)
-        found: set[Configuration] = set()
+        if not seen.phase:
+            here = self._after_window(window) if window else life.configurations
+            return self._restrict_to_shown(self._after_any_outcome(here, seen), seen.shows)
+        found = frozenset[Configuration]()
+        if not window or self._dynamics.waits(window[0][0], row):
+            return found  # The call may have taken effect before the window.
         for last in range(len(window), 0, -1):
             here = self._after_window(window[:last])
-            if seen.phase == "reply" and not self._dynamics.waits(here, row):
+            if not self._dynamics.waits(here, row):
                 break
             after = self._after_any_outcome(here, seen)
             for _, later in window[last:]:
                 after = self._dynamics.observed(after, later).configurations
             found |= self._restrict_to_shown(after, seen.shows)
-            if seen.phase != "reply":
-                break
-        return frozenset(found)
+        return found
 
     def _after_window(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
         last = max((index for index, (_, seen) in enumerate(window) if seen.phase != "request"), default=0)
