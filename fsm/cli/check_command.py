@@ -80,8 +80,7 @@ _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory
     help="Maximum calls of one event that an entity may have in progress. Runs in which one more begins are cut off.",
 )
 @parts_option(
-    "Copies of the parts of a system, such as door=3,alarm=2, or door=any. Default: those in its file.",
-    any_number=True,
+    "Copies of the parts of a system, such as door=3,alarm=2, or door=any. Default: those in its file.", any_number=True
 )
 @click.option("--each-copy", is_flag=True, help="Check every copy of a part, not only the first.")
 @cases_format_option

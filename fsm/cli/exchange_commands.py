@@ -49,12 +49,7 @@ _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
 @click.command("export")
 @click.argument("name", metavar="MODEL|FILE", shell_complete=complete_models)
 @click.option(
-    "--to",
-    "-t",
-    "form",
-    type=click.Choice(["promela", *_WRITERS]),
-    required=True,
-    help="Language to write; see above.",
+    "--to", "-t", "form", type=click.Choice(["promela", *_WRITERS]), required=True, help="Language to write; see above."
 )
 @profile_option("Apply this profile to the model.")
 @name_option("property", "P", "With --to promela: also export this property.", complete_properties, to="wanted")

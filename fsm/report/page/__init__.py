@@ -40,8 +40,7 @@ def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile
     shown["properties"] = property_data(examined)
     title = f"{machine.name}: {machine.title}"
     return document(
-        title,
-        {"title": title, **picked(machine, "about", "source"), "profile": shown["profile"], "machines": [shown]},
+        title, {"title": title, **picked(machine, "about", "source"), "profile": shown["profile"], "machines": [shown]}
     )
 
 

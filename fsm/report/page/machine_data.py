@@ -262,9 +262,7 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
         ],
         "clauses": {clause.name: clause_data(clause) for clause in system.clauses.values()},
         "events": [
-            {
-                **picked(each, "name", "family", "kind", "rpc", "about", clause="clause.name"),
-            }
+            {**picked(each, "name", "family", "kind", "rpc", "about", clause="clause.name")}
             for each in system.events.values()
         ],
         "steps": {
