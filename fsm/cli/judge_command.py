@@ -41,7 +41,7 @@ from fsm.recordings.sources import Rotated
 from fsm.report import ExitCode, Report
 from fsm.report.cases import cases
 from fsm.report.text import text
-from fsm.report.words import plural
+from fsm.report.words import exercised as exercised_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -268,11 +268,9 @@ def _code(report: Report, at_least: float) -> int:
     covers = merged(report.judged) if at_least else ()
     below = [cover for cover in [one for one in covers if one.covered] or covers if cover.share < at_least]
     for cover in below:
-        exercised = f"exercised {len(cover.covered):,} of {plural(len(cover.cells), '(event, state) pair')}"
-        click.echo(
-            f"fails: {cover.machine.name} {exercised}, which is less than the {at_least:g} % that --at-least requires",
-            err=True,
-        )
+        exercised = exercised_of([sum(counts.values()) for counts in cover.cells.values()])
+        less = f"which is less than the {at_least:g} % that --at-least requires"
+        click.echo(f"fails: {cover.machine.name} {exercised}, {less}", err=True)
     return ExitCode.FAILS.value if below and not report.problems else report.code()
 
 

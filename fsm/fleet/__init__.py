@@ -209,9 +209,6 @@ def read(path: str) -> Summary:
 
 
 def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
-    cells: dict[str, dict[str, int]] = {}
-    for (event, state), count in sorted(judgement.covered.cells.items()):
-        cells.setdefault(event, {})[state] = count
     verdict = judgement.verdict
     found = verdict.findings if isinstance(verdict, Illegal) else ()
     reason = why(judgement)
@@ -226,7 +223,7 @@ def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
         observations=judgement.observations,
         unknown={reason: 1} if reason else {},
         notes=_add_counts(judgement.notes, {}),
-        cells=cells,
+        cells=words.nested(dict(sorted(judgement.covered.cells.items()))),
         fields=_add_counts(judgement.covered.fields, {}),
         found=_merge_causes(_cause(finding, node) for finding in found),
         tolerated=_merge_causes(_tolerated_cause(deviated, node) for deviated in judgement.tolerated),
@@ -362,11 +359,13 @@ def _evidence(cause: GatheredCause, layout: Layout, share: Share, nodes: tuple[s
     place = f"{first.file}:{first.line} {words.moment(first.at) if first.at < NEVER else ''}"
     yield f"    {'first':<{LABEL}}{visible(place)}".rstrip()
     more = f" and {len(nodes) - _NODES:,} more" if len(nodes) > _NODES else ""
-    yield from layout.row("nodes", f"{', '.join(nodes[:_NODES])}{more}")
-    yield from layout.row(share.entity if len(share.entity) < LABEL else "entity", words.short(first.entity))
-    yield from layout.row("clause", f"{cause.clause} ({cause.level}): {cause.says}")
-    yield from layout.row("source", cause.source)
-    yield from layout.row("known", cause.deviation)
+    yield from layout.rows(
+        ("nodes", f"{', '.join(nodes[:_NODES])}{more}"),
+        (share.entity if len(share.entity) < LABEL else "entity", words.short(first.entity)),
+        ("clause", f"{cause.clause} ({cause.level}): {cause.says}"),
+        ("source", cause.source),
+        ("known", cause.deviation),
+    )
 
 
 def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
@@ -377,6 +376,5 @@ def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
     yield from layout.wrapped(", ".join(words.tally_of(found, size, share.notes)), "    ")
     for reason, count in share.unknown.items():
         yield from layout.wrapped(f"unknown of {words.plural(count, 'recording')}: {reason}", "    ")
-    exercised = sum(1 for row in share.cells.values() for count in row.values() if count)
-    pairs = words.plural(sum(map(len, share.cells.values())), "(event, state) pair")
-    yield from layout.wrapped(f"exercised {exercised} of {pairs}", "    ")
+    exercised = words.exercised([count for row in share.cells.values() for count in row.values()])
+    yield from layout.wrapped(exercised, "    ")

@@ -107,8 +107,7 @@ def _profile_lines(
         alike.setdefault(checked.of.name, conclusion)
         overlap = max(overlap, _overlap_limit(checked))
         yield from lines(checked, layout, runs=runs)
-        for label, value in _step_explanation(examination, checked, step):
-            yield from layout.row(label, value)
+        yield from layout.rows(*_step_explanation(examination, checked, step))
         if fair := _fair_candidates(examination.machine, checked):
             why = "unless something is fair: it is not postponed for ever while it is possible. If that is meant, add:"
             yield from _wrap_indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")

@@ -39,22 +39,22 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
     violation, breaks = failure.violation, failure.breaks
     if failure.repeated:
         label = "flaky" if failure.repeated[0] < failure.repeated[1] else "certain"
-        yield from layout.row(label, "fails in {:,} of {:,} repetitions".format(*failure.repeated))
+        yield from layout.rows((label, "fails in {:,} of {:,} repetitions".format(*failure.repeated)))
     longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
     for number, taken in enumerate(failure.trace):
         label = "test" if not number else ""
         yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_response_text(taken)}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
-    yield from layout.row("also in", ", ".join(map(words.either, failure.also)))
-    yield from layout.row("hint", failure.hint)
+    yield from layout.rows(("also in", ", ".join(map(words.either, failure.also))), ("hint", failure.hint))
     if failure.clause:
         yield from layout.clause(failure.clause)
     if breaks:
         numbers = words.either(str(number) for number in breaks.steps).replace(" or ", " and ")
-        yield from layout.row("broken by", f"{breaks.text}, in {numbers}" if breaks.steps else breaks.text)
-        yield from layout.row("source", breaks.of.source)
-        yield from layout.row("", breaks.of.link)
+        where = f", in {numbers}" if breaks.steps else ""
+        yield from layout.rows(
+            ("broken by", f"{breaks.text}{where}"), ("source", breaks.of.source), ("", breaks.of.link)
+        )
     if again and failure.trace:
         steps = shlex.quote("; ".join(map(str, failure.steps)))
         yield f"    {'again':<{LABEL}}{again} --replay {steps}"

@@ -138,9 +138,6 @@ def _story(story: Story) -> Json:
 
 
 def _judgement(report: Report, judgement: Judgement) -> Json:
-    cells: dict[str, dict[str, Json]] = {}
-    for (event, state), count in judgement.covered.cells.items():
-        cells.setdefault(event, {})[state] = count
     return {
         "machine": judgement.machine.name,
         "verdict": report.answer(judgement).word,
@@ -150,7 +147,7 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         "findings": [_finding(report, finding) for finding in report.findings(judgement)],
         "tolerated": [_tolerated_data(deviated) for deviated in judgement.tolerated],
         "assumed": [_assumption_data(each) for each in judgement.assumed],
-        "cells": {**cells},
+        "cells": {event: {**row} for event, row in words.nested(judgement.covered.cells).items()},
         "fields": dict(judgement.covered.fields),
         "properties": [{**record(prop.clause), **picked(prop, "status", "why?")} for prop in judgement.properties],
     }

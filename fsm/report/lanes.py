@@ -5,9 +5,9 @@ A drawing has a lane for each thread, with time from left to right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 from msgspec import structs
@@ -16,25 +16,19 @@ from fsm.diagrams.draw.sequence import SequenceChart
 from fsm.diagrams.recorded_chart import Mark, recorded_chart
 from fsm.diagrams.recorded_steps import CallPairs, ChartStep, ChosenSteps, RecordedEntity
 from fsm.errors import visible
-from fsm.linearizability import Linearizable, NotLinearizable
+from fsm.linearizability import Linearizability, Linearizable, NotLinearizable
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Machine
-from fsm.machine.findings import Cause, Illegal, Judgement, Tolerated, Violation
+from fsm.machine.findings import Assumed, Cause, Finding, Illegal, Judgement, Stretch, Tolerated, Violation
 from fsm.monitor.judgement import Judged
-from fsm.monitor.judgement.part import Step, Story
+from fsm.monitor.judgement.part import Story
 from fsm.recordings.form import RecordingForm
 from fsm.report import words
-from fsm.report.words import either
 from fsm.trace import Line, Observation
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from fsm.conformance.race_runs import Race
-    from fsm.linearizability import Linearizability
-    from fsm.machine.findings import Finding, Stretch, Violation
-    from fsm.trace import Observation
+    from fsm.conformance.race_runs import Race  # Only the test command needs this.
 
 DRAWN: Final = 24  # maximum number of operations to draw
 
@@ -115,7 +109,7 @@ def explained(answer: Linearizability) -> Iterator[str]:
             named = f" of {visible(answer.entity)}" if answer.entity else ""
             yield f"not linearizable: {_operation_text(operation, answer.cause)}{named}"
             if answer.allowed:
-                yield f"legal would be: {either(each or '(no outputs)' for each in answer.allowed)}"
+                yield f"legal would be: {words.either(each or '(no outputs)' for each in answer.allowed)}"
             if answer.steps:
                 yield f"legal up to this point: {_order_text(answer)}"
 
@@ -188,13 +182,8 @@ def _operation_text(operation: Operation | None, cause: Cause) -> str:
     if operation is None:
         return "there are more outputs than can be explained"
     who = f"{visible(str(operation))} in {_lane_name(operation)}"
-    match cause:
-        case Cause.OUTPUT:
-            return f"the outputs are not possible with {who}"
-        case Cause.EVENT:
-            return f"{who} cannot happen"
-        case _:
-            return who
+    texts = {Cause.OUTPUT: f"the outputs are not possible with {who}", Cause.EVENT: f"{who} cannot happen"}
+    return texts.get(cause, who)
 
 
 def _order_text(answer: Linearizable | NotLinearizable) -> str:
@@ -220,54 +209,45 @@ def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
 
 
 def _marks(judgement: Judgement) -> Iterator[Mark]:
-    if isinstance(judgement.verdict, Illegal):
-        for finding in judgement.verdict.findings:
-            yield from map(violation_mark, finding.first)
-    for tolerated in judgement.tolerated:
-        yield from map(_tolerated_mark, tolerated.whole or (tolerated.first,))
-    for assumed in judgement.assumed:
-        text = f"assumed: {words.assumed(assumed)}"
-        line = Line(assumed.file, assumed.line)
-        whole = f"{text}, which no line shows, but without which the rest would not be legal"
-        yield Mark(kind="assumed", line=line, seen=assumed.observation, text=text, whole=whole)
+    for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
+        yield from map(violation_mark, finding.first)
+    for deviated in judgement.tolerated:
+        for met in deviated.whole or (deviated.first,):
+            text = f"tolerated: {words.tolerated(met)} of {met.deviation.profile}"
+            yield _mark("tolerated", met, text, f"{text}: {words.done(met)}")
+    for event in judgement.assumed:
+        text = f"assumed: {words.assumed(event)}"
+        yield _mark(
+            "assumed", event, text, f"{text}, which no line shows, but without which the rest would not be legal"
+        )
 
 
 def violation_mark(violation: Violation) -> Mark:
     clause = violation.clause
     what = words.what(violation)
-    about = f"clause {clause.name} ({clause.level}): {clause.says} ({clause.source})"
-    return Mark(
-        kind="violation",
-        line=Line(violation.file, violation.line),
-        seen=violation.observation,
-        text=f"{clause.name} ({clause.level}): {what}",
-        whole="; ".join(
-            [what, *words.reasons(violation), about, *(f"known: {each}" for each in words.known(violation))]
-        ),
-    )
+    about = f"clause {words.clause(clause)} ({clause.source})"
+    known = (f"known: {each}" for each in words.known(violation))
+    whole = "; ".join([what, *words.reasons(violation), about, *known])
+    return _mark("violation", violation, f"{clause.name} ({clause.level}): {what}", whole)
 
 
-def _tolerated_mark(met: Tolerated) -> Mark:
-    name = f"tolerated: {words.tolerated(met)} of {met.deviation.profile}"
-    return Mark(
-        kind="tolerated",
-        line=Line(met.file, met.line),
-        seen=met.observation,
-        text=name,
-        whole=f"{name}: {words.done(met)}",
-    )
+def _mark(
+    kind: Literal["violation", "tolerated", "assumed"], found: Violation | Tolerated | Assumed, text: str, whole: str
+) -> Mark:
+    return Mark(kind=kind, line=Line(found.file, found.line), seen=found.observation, text=text, whole=whole)
 
 
 def violation_chart(story: Story, number: int, form: RecordingForm) -> SequenceChart:
     shown = story.steps[max(0, number - BEFORE) : number + AFTER + 1]
     entity = RecordedEntity(story.machine.entity, story.entity)
-    steps = ChosenSteps(
-        files=tuple(dict.fromkeys(each.place.file for each in shown)),
-        form=form,
-        steps=tuple(_chart_steps(shown, story.machine, entity)),
-        entities=(entity,),
-        chosen=entity,
-    )
+    calls = CallPairs()
+    drawn = []
+    for order, step in enumerate(shown):
+        seen = _with_rpc_name(step.seen, story.machine)
+        drawn.append(ChartStep(lines=(step.place,), seen=seen, entity=entity if seen.entity else None, order=order))
+        calls.add(drawn[-1], (None,))
+    files = tuple(dict.fromkeys(each.place.file for each in shown))
+    steps = ChosenSteps(files=files, form=form, steps=tuple(drawn), entities=(entity,), chosen=entity)
     marks = (violation_mark(violation) for step in shown for violation in step.violations)
     return recorded_chart(steps, [replace(mark, seen=_with_rpc_name(mark.seen, story.machine)) for mark in marks])
 
@@ -275,12 +255,3 @@ def violation_chart(story: Story, number: int, form: RecordingForm) -> SequenceC
 def _with_rpc_name(seen: Observation, machine: Machine) -> Observation:
     event = machine.events.get(seen.event)
     return structs.replace(seen, event=(event and event.rpc) or seen.event, of=machine.entity)
-
-
-def _chart_steps(steps: Sequence[Step], machine: Machine, entity: RecordedEntity) -> Iterator[ChartStep]:
-    calls = CallPairs()
-    for order, step in enumerate(steps):
-        seen = _with_rpc_name(step.seen, machine)
-        made = ChartStep(lines=(step.place,), seen=seen, entity=entity if seen.entity else None, order=order)
-        calls.add(made, (None,))
-        yield made

@@ -76,8 +76,7 @@ class PropertyTestReport:
         yield from layout.wrapped(what, lead, " " * len(lead), marked=status.word)
         known = of.expected(self.profile)
         if status is PropertyStatus.KNOWN and known is not None:
-            yield from layout.row("known", known.about)
-            yield from layout.row("", known.link)
+            yield from layout.rows(("known", known.about), ("", known.link))
 
     def cases(self, file: str) -> Cases:
         found = []

@@ -265,7 +265,7 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Json:
             for deviated in judgement.tolerated
         ],
         "assumed": [visible(words.assumed(event)) for event in judgement.assumed],
-        "coverage": {row: {state: count for (name, state), count in cells.items() if name == row} for row, _ in cells},
+        "coverage": {event: {**row} for event, row in words.nested(cells).items()},
     }
 
 
