@@ -71,11 +71,10 @@ SHARED: Final[Mapping[str, str]] = {
 }
 """Command names mapped to their modules, for modules that define several commands."""
 
+# Exit code for I/O errors such as a full disk, as in ``sysexits.h`` (``EX_IOERR``). There is no verdict.
 CANNOT_WRITE: Final = 74
-"""Exit code for I/O errors such as a full disk, as in ``sysexits.h`` (``EX_IOERR``). There is no verdict."""
 
-SECONDS: Final = 300
-"""Default CPU time limit of a command, in seconds."""
+SECONDS: Final = 300  # default CPU time limit of a command, in seconds
 LONG: Final[Mapping[str, int]] = {
     "judge": 86_400,
     "convert": 86_400,
@@ -85,14 +84,12 @@ LONG: Final[Mapping[str, int]] = {
     "mutate": 3_600,
 }
 """Default CPU time limits of commands that may take longer."""
-MEMORY: Final = 4_096
-"""Default memory limit of a command, in MiB."""
+MEMORY: Final = 4_096  # default memory limit of a command, in MiB
 
-WORDS: Final = "fsm.words"
-"""The key in :attr:`click.Context.meta` for the command's arguments."""
+WORDS: Final = "fsm.words"  # the key in :attr:`click.Context.meta` for the command's arguments
 
+# Number of new objects that triggers a garbage collection. Reference cycles are rare, so it can be large.
 RARELY: Final = 100_000
-"""Number of new objects that triggers a garbage collection. Reference cycles are rare, so it can be large."""
 
 
 def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import click
 
 from fsm.checker.equivalence import compare as compare_behaviour
-from fsm.cli.options import complete_models, file_and_line, output_option, profiles_option, under
+from fsm.cli import options
 from fsm.cli.output import drawing, put, put_text
 from fsm.diagrams.compare import Comparison, choose
 from fsm.diagrams.draw.dot import image
@@ -27,18 +27,14 @@ _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
 
 
 @click.command("diff", epilog="Exit codes: 0 no difference, 1 different, 2 wrong input.")
-@click.argument("first", metavar="A", shell_complete=complete_models)
-@click.argument("second", metavar="[B]", required=False, shell_complete=complete_models)
-@profiles_option("Apply this profile to the models. If given twice, the first is for A and the second for B.")
-@click.option(
-    "--behaviour",
-    is_flag=True,
-    help="Compare the observable behaviour of two models, and show a shortest trace that distinguishes them.",
+@click.argument("first", metavar="A", shell_complete=options.complete_models)
+@click.argument("second", metavar="[B]", required=False, shell_complete=options.complete_models)
+@options.profiles_option("Apply this profile to the models. If given twice, the first is for A and the second for B.")
+@options.flag(
+    "--behaviour", "Compare the observable behaviour of two models, and show a shortest trace that distinguishes them."
 )
-@click.option(
-    "--complete",
-    is_flag=True,
-    help="Report everything that a drawing lacks, even if the model does not state what drawings leave out.",
+@options.flag(
+    "--complete", "Report everything that a drawing lacks, even if the model does not state what drawings leave out."
 )
 @click.option(
     "--format",
@@ -47,7 +43,7 @@ _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
     type=click.Choice(list(FORMATS)),
     help="Output format. Default: that of the suffix of --output, else text.",
 )
-@output_option
+@options.output_option
 def command(
     first: str,
     second: str | None,
@@ -128,9 +124,9 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
 
 def _side(name: str, profile: str) -> _Side:
     if names_a_model(name):
-        machine = under(load(name), profile or None)
+        machine = options.under(load(name), profile or None)
         return _Side(f"{machine.name} as {profile}" if profile else machine.name, machine)
-    path, line = file_and_line(name)
+    path, line = options.file_and_line(name)
     if path != "-" and not os.path.exists(path):  # noqa: PTH110  (pathlib may raise)
         hint = f"{nearest(name, names(), of='models')}; or give the path of a file with a drawing"
         raise refused(name, "FSM401", "this is neither the name of a model nor an existing file", hint)

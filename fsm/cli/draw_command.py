@@ -8,16 +8,7 @@ from typing import Final
 
 import click
 
-from fsm.cli.options import (
-    complete_events,
-    complete_models,
-    name_option,
-    recording_option,
-    standard_output_if_dash,
-    text_option,
-    under,
-    unknown,
-)
+from fsm.cli import options
 from fsm.cli.output import put, remove_on_failure
 from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
@@ -164,7 +155,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
 
 
 @click.command("draw")
-@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
+@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=options.complete_models)
 @click.option(
     "--format",
     "-f",
@@ -177,11 +168,13 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "--output",
     "-o",
     type=click.Path(allow_dash=True, path_type=Path),
-    callback=standard_output_if_dash,
+    callback=options.standard_output_if_dash,
     help="Write to this file, or to NAME.svg and so on in this folder. Default: standard output.",
 )
 @profile_option("Apply this profile to the models.")
-@name_option("event", "e", "Draw only this event; may be repeated.", complete_events, to="events", several=True)
+@options.name_option(
+    "event", "e", "Draw only this event; may be repeated.", options.complete_events, to="events", several=True
+)
 @click.option(
     "--show",
     "-s",
@@ -195,7 +188,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     type=click.Path(),
     help="Mark the path that a recording took, or the first counterexample in the output of 'fsm check --format json'.",
 )
-@text_option(
+@options.text_option(
     "--entity",
     metavar="NAME",
     help="With --highlight: the entity whose path to mark; default: the first. With --sequence: the beginning of the "
@@ -214,7 +207,9 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     type=click.Path(readable=False),
     help="Draw a recording instead, as a sequence chart of calls, replies and events, with verdicts.",
 )
-@recording_option("With --sequence: another recording of the same run, such as the calls that belong to events.")
+@options.recording_option(
+    "With --sequence: another recording of the same run, such as the calls that belong to events."
+)
 @click.option(
     "--from", "first", metavar="LINE", type=click.IntRange(1), help="With --sequence: first line of RECORDING to draw."
 )
@@ -278,7 +273,7 @@ def command(
     without: dict[str, None] = {}
     with remove_on_failure() as begin:
         for machine in machines:
-            drawn = under(machine, profile)
+            drawn = options.under(machine, profile)
             named = _events(drawn, events)
             marks = _marks(drawn, highlight, entity, coverage, profile)
             drawing = picture(drawn, show=parts, events=named, marks=marks)
@@ -314,7 +309,7 @@ def _events(machine: Machine, events: tuple[str, ...]) -> set[str] | None:
     known = machine.words()
     for name in events:
         if name not in known:
-            raise unknown(name, machine.events, of="events", hint="--event")
+            raise options.unknown(name, machine.events, of="events", hint="--event")
     return {known[name].name for name in events} or None
 
 

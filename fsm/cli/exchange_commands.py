@@ -1,7 +1,5 @@
 """``fsm export``, ``fsm import`` and ``fsm init``: convert models and create new ones."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -10,15 +8,7 @@ from typing import Final
 
 import click
 
-from fsm.cli.options import (
-    complete_models,
-    complete_properties,
-    file_and_line,
-    name_option,
-    output_option,
-    require,
-    under,
-)
+from fsm.cli import options
 from fsm.cli.output import failed, put, remove_on_failure
 from fsm.command_options import profile_option
 from fsm.diagrams import read
@@ -47,13 +37,15 @@ _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
 
 
 @click.command("export")
-@click.argument("name", metavar="MODEL|FILE", shell_complete=complete_models)
+@click.argument("name", metavar="MODEL|FILE", shell_complete=options.complete_models)
 @click.option(
     "--to", "-t", "form", type=click.Choice(["promela", *_WRITERS]), required=True, help="Language to write; see above."
 )
 @profile_option("Apply this profile to the model.")
-@name_option("property", "P", "With --to promela: also export this property.", complete_properties, to="wanted")
-@output_option
+@options.name_option(
+    "property", "P", "With --to promela: also export this property.", options.complete_properties, to="wanted"
+)
+@options.output_option
 def export_command(name: str, form: str, profile: str | None, wanted: str | None, output: Path | None) -> int:
     """Write a model in the language of another tool.
 
@@ -75,7 +67,7 @@ def export_command(name: str, form: str, profile: str | None, wanted: str | None
     fsm export models/door.toml --to transitions -o door.json
     """
     machine, stated = _machine_and_property(name, form, wanted)
-    machine = under(machine, profile)
+    machine = options.under(machine, profile)
     file = output.name if output else f"{machine.name}.pml"
     try:
         text = promela(machine, stated, file=file) if form == "promela" else _WRITERS[form](machine)
@@ -92,7 +84,7 @@ def _machine_and_property(name: str, form: str, wanted: str | None) -> tuple[Mac
         raise click.UsageError(f"--property has no meaning with --to {form}; leave out --property, or use --to promela")
     found = specification(name)
     named = {stated.name: stated for stated in found.properties}
-    require([wanted], named, of="properties", hint="--property")
+    options.require([wanted], named, of="properties", hint="--property")
     return found.machine, named[wanted]
 
 
@@ -101,8 +93,8 @@ def _machine_and_property(name: str, form: str, wanted: str | None) -> tuple[Mac
 @click.option(
     "--from", "-f", "form", type=click.Choice(FORMS), help="Format of FILE. Default: recognised from its text."
 )
-@click.option("--outcomes", is_flag=True, help="Read EVENT.OUTCOME as an outcome of EVENT, as 'fsm export' writes it.")
-@output_option
+@options.flag("--outcomes", "Read EVENT.OUTCOME as an outcome of EVENT, as 'fsm export' writes it.")
+@options.output_option
 def import_command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path | None) -> int:
     """Convert a machine of another tool to a model.
 
@@ -188,7 +180,7 @@ def init_command(name: str, code: str | None, drawing: str | None, folder: Path)
 
 
 def _drawing(name: str) -> read.Drawing:
-    path, line = file_and_line(name)
+    path, line = options.file_and_line(name)
     drawings = read.at(read.find(path), path, line)
     if len(drawings) > 1:
         places = ", ".join(drawing.place for drawing in drawings)

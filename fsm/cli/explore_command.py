@@ -1,7 +1,5 @@
 """``fsm explore``: write an HTML page about a model or a recording."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from pathlib import Path

@@ -7,6 +7,7 @@ cluster and combines the results.
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,26 +19,22 @@ from fsm.cli.options import JUDGE_OPTIONS, layout
 from fsm.cli.output import put, put_text
 from fsm.errors import WRONG_INPUT, of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
-from fsm.monitor.judgement import begin
+from fsm.machine import Level
+from fsm.machine.findings import Violation
+from fsm.monitor.judgement import Judging, begin
 from fsm.monitor.judgement.detection import AUTO, name_of, read_ahead
+from fsm.monitor.judgement.part import Part
 from fsm.recordings import is_table, matching, open_recording
 from fsm.recordings.sources import Followed
 from fsm.recordings.time_order import Restarts
 from fsm.report import ExitCode, Report, json_report, worst
 from fsm.report.text import text, violation_text
+from fsm.trace import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from fsm.machine import Level
-    from fsm.machine.findings import Violation
-    from fsm.monitor.judgement import Judging
-    from fsm.monitor.judgement.part import Part
     from fsm.report.metrics import Metrics
-    from fsm.trace import Batch
 
-_BETWEEN: Final = 1_000
-"""Number of batches between clean-ups of data that is no longer needed."""
+_BETWEEN: Final = 1_000  # number of batches between clean-ups of data that is no longer needed
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,18 +8,7 @@ from typing import Final
 import click
 import msgspec
 
-from fsm.cli.options import (
-    complete_events,
-    complete_models,
-    complete_models_and_systems,
-    complete_states,
-    format_option,
-    layout,
-    name_option,
-    require,
-    under,
-    unknown,
-)
+from fsm.cli import options
 from fsm.command_options import profile_option
 from fsm.entry_points import PluginWarning
 from fsm.errors import InputError
@@ -45,7 +34,7 @@ ABOUT: Final[Mapping[Role, str]] = {
 
 
 @click.command("list")
-@format_option
+@options.format_option
 def list_command(form: str) -> int:
     """List the shipped models and systems with their profiles, grouped by purpose."""
     found: list[tuple[Role | None, Machine | System]]
@@ -58,7 +47,7 @@ def list_command(form: str) -> int:
     if form == "json":
         click.echo(dumped([{"role": role, **_data(model)} for role, model in found]), nl=False)
         return 0
-    formatter = click.HelpFormatter(width=layout().width)
+    formatter = click.HelpFormatter(width=options.layout().width)
     titles: list[tuple[Role | None, str]] = [*ABOUT.items(), (None, "Models of other packages")]
     for role, about in titles:
         if not (listed := [(model.name, _line(model)) for own, model in found if own == role]):
@@ -90,16 +79,14 @@ def _data(model: Machine | System) -> dict[str, Json]:
 
 
 @click.command("show")
-@click.argument("name", metavar="MODEL", shell_complete=complete_models_and_systems)
-@name_option("event", "e", "Show only this event, by its name or its name on the wire.", complete_events)
-@name_option("state", "s", "Show only this state.", complete_states)
-@click.option(
-    "--outcomes",
-    is_flag=True,
-    help="List the outcomes of each event that has several, because a test may arrange them.",
+@click.argument("name", metavar="MODEL", shell_complete=options.complete_models_and_systems)
+@options.name_option(
+    "event", "e", "Show only this event, by its name or its name on the wire.", options.complete_events
 )
+@options.name_option("state", "s", "Show only this state.", options.complete_states)
+@options.flag("--outcomes", "List the outcomes of each event that has several, because a test may arrange them.")
 @profile_option("Apply this profile to the model.")
-@format_option
+@options.format_option
 def show_command(
     name: str, event: str | None, state: str | None, profile: str | None, form: str, *, outcomes: bool
 ) -> int:
@@ -113,16 +100,20 @@ def show_command(
     fsm show models/door.toml --state open
     """
     if is_system(name) and state is None and form == "text" and not outcomes:
-        system = under(load_system(name), profile)
+        system = options.under(load_system(name), profile)
         words = [word for joint in system.events.values() for word in (joint.family, joint.rpc) if word]
-        require([] if event is None else [event], words, of="events", hint="--event")
-        click.echo(machine_report.system_text(system, layout(), event=event), nl=False)
+        options.require([] if event is None else [event], words, of="events", hint="--event")
+        click.echo(machine_report.system_text(system, options.layout(), event=event), nl=False)
         return 0
-    machine = flatten(under(load_system(name), profile)) if outcomes and is_system(name) else under(load(name), profile)
+    machine = (
+        flatten(options.under(load_system(name), profile))
+        if outcomes and is_system(name)
+        else options.under(load(name), profile)
+    )
     events = {known.name for known in machine.events.values() if event is None or event in known.words}
     if not events:
-        raise unknown(str(event), machine.events, of="events", hint="--event")
-    require([] if state is None else [state], machine.states, of="states", hint="--state")
+        raise options.unknown(str(event), machine.events, of="events", hint="--event")
+    options.require([] if state is None else [state], machine.states, of="states", hint="--state")
     states = set(machine.states) if state is None else {state}
     if outcomes:
         listed = machine_report.outcomes_json if form == "json" else machine_report.outcomes_text
@@ -131,7 +122,7 @@ def show_command(
         shown = machine_report.json(machine, events=events, states=states)
     else:
         graph = None if event or state else explore(tabulate(machine))
-        shown = machine_report.text(machine, graph, layout(), events=events, states=states)
+        shown = machine_report.text(machine, graph, options.layout(), events=events, states=states)
     click.echo(shown, nl=False)
     return 0
 
@@ -159,12 +150,11 @@ def schema_command(form: str) -> int:
     return 0
 
 
-_TOGETHER: Final = 1_000
-"""Number of lines to write at once. Writing each line separately would be slow."""
+_TOGETHER: Final = 1_000  # Number of lines to write at once. Writing each line separately would be slow.
 
 
 @click.command("simulate")
-@click.argument("model", shell_complete=complete_models)
+@click.argument("model", shell_complete=options.complete_models)
 @click.option("--seed", type=int, default=0, help="Random seed. The same seed generates the same trace.")
 @click.option("--length", type=click.IntRange(min=0), default=20, help="Number of observations.")
 @click.option(
@@ -186,7 +176,7 @@ def simulate_command(model: str, seed: int, length: int, entities: int, calls: i
     \b
     fsm simulate models/door.toml --length 1000 --calls 2 | fsm judge -
     """
-    machine = under(load(model), profile)
+    machine = options.under(load(model), profile)
     trace = simulate(machine, seed=seed, length=length, entities=entities, overlap=calls)
     lines = chain([msgspec.json.encode({"trace": 1, "machine": model, "fresh": True})], map(msgspec.json.encode, trace))
     while together := tuple(islice(lines, _TOGETHER)):

@@ -10,17 +10,7 @@ import click
 from click.core import ParameterSource
 
 from fsm.checker import as_known
-from fsm.cli.options import (
-    complete_models_and_systems,
-    format_option,
-    layout,
-    output_option,
-    property_option,
-    recording_option,
-    require_profiles,
-    require_properties,
-    restarts_option,
-)
+from fsm.cli import options
 from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
 from fsm.errors import InputError
@@ -36,14 +26,14 @@ from fsm.mutation.suggestions import suggested
 from fsm.recordings.time_order import Assume
 from fsm.report import mutation_report as report
 
+# Maximum number of copies in a system that is mutated unchanged. Larger ones are first tried with single copies.
 FEW: Final = 8
-"""Maximum number of copies in a system that is mutated unchanged. Larger ones are first tried with single copies."""
 
 
 @click.command("mutate")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=options.complete_models_and_systems)
 @profile_option("Apply this profile to the models. Default: no profile.")
-@property_option("Try only this property; may be repeated.")
+@options.property_option("Try only this property; may be repeated.")
 @click.option(
     "--list",
     "listed",
@@ -51,13 +41,11 @@ FEW: Final = 8
     default="survivors",
     help="survivors: list them by cell; equivalent: also list each equivalent mutant; all: list each mutant.",
 )
-@click.option(
+@options.flag(
     "--suggest",
-    is_flag=True,
-    help="Write properties, as TOML, that would kill the survivors of one machine, which need not have a property file "
-    "yet.",
+    "Write properties, as TOML, that would kill the survivors of one machine, which need not have a property file yet.",
 )
-@output_option
+@options.output_option
 @click.option(
     "--recording",
     "-r",
@@ -67,15 +55,19 @@ FEW: Final = 8
     type=click.Path(exists=True, dir_okay=False),
     help="Edit this recording instead, and report which illegal edits 'fsm judge' notices; may be repeated.",
 )
-@recording_option("With --recording: another recording of the same run, such as the calls that belong to events.")
-@restarts_option("With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'.")
+@options.recording_option(
+    "With --recording: another recording of the same run, such as the calls that belong to events."
+)
+@options.restarts_option(
+    "With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'."
+)
 @click.option(
     "--limit", type=click.IntRange(0), default=300, help="With --recording: number of edits to try; 0 for all."
 )
 @click.option(
     "--seed", type=int, default=0, help="With --recording: seed for the choice of edits, if not all are tried."
 )
-@format_option
+@options.format_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -139,14 +131,16 @@ def command(
     if output:
         raise click.UsageError("--output has no meaning without --suggest")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
-    require_properties(only, found)
-    require_profiles([profile], [stated.machine.profiles for stated in found])
+    options.require_properties(only, found)
+    options.require_profiles([profile], [stated.machine.profiles for stated in found])
     under = [(stated, within(profile, stated.machine.profiles)) for stated in found]
     work = [(as_known(stated, own), own) for stated, own in under if own or profile is None]
     size = sum(1 for stated, own in work for _ in _mutants(stated, own))
     with progress("mutating", size) as bar:
         mutated = tuple(_mutate(stated, own, only, bar.advance) for stated, own in work)
-    click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
+    click.echo(
+        report.json(mutated) if form == "json" else report.text(mutated, options.layout(), listed=listed), nl=False
+    )
     return report.answer(mutated).value
 
 
@@ -160,8 +154,8 @@ def _suggest(
     found = _specification_or_empty(names[0])
     if not is_of(found, Machine):
         raise click.UsageError(f"--suggest can be used only with a machine, but {names[0]} is a system")
-    require_properties(only, [found])
-    require_profiles([profile], [found.machine.profiles])
+    options.require_properties(only, [found])
+    options.require_profiles([profile], [found.machine.profiles])
     with progress("mutating", sum(1 for _ in _mutants(found, profile))) as bar:
         mutated = _mutate(found, profile, only, bar.advance, whole=False)
     with progress("suggesting", len(mutated.survivors)) as bar:
@@ -190,7 +184,11 @@ def _power(
             power_over, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=bar.advance
         )
         powers = tuple(map(edited, names))
-    text = report.power_json(powers) if form == "json" else report.power_text(powers, layout(), profiled=bool(profile))
+    text = (
+        report.power_json(powers)
+        if form == "json"
+        else report.power_text(powers, options.layout(), profiled=bool(profile))
+    )
     click.echo(text, nl=False)
     return report.power_answer(powers).value
 

@@ -21,6 +21,7 @@ from fsm.command_options import Completer, complete_profiles, completer, named_m
 from fsm.errors import InputError, is_file, nearest
 from fsm.language.library import claims, load, names, systems
 from fsm.machine import Machine
+from fsm.machine.claims import Specification
 from fsm.machine.product.system import System
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.report.layout import Layout, plain
@@ -68,7 +69,6 @@ def complete_suts(_: click.Context) -> Iterable[str]:
 
 
 if TYPE_CHECKING:
-    from fsm.machine.claims import Specification
     from fsm.report.cases import Cases
 
 WIDEST = 100
@@ -83,6 +83,10 @@ def choice_option(choices: Iterable[str], about: str = "Output format.") -> Call
     """Return an option ``--format``, which is passed as ``form``. The first of *choices* is the default."""
     names = [*choices]
     return click.option("--format", "form", type=click.Choice(names), default=names[0], help=about)
+
+
+def flag(name: str, about: str, *, to: str = "") -> Callable[[FC], FC]:
+    return click.option(name, *filter(None, [to]), is_flag=True, help=about)
 
 
 format_option: Final = choice_option(["text", "json"])

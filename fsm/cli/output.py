@@ -24,11 +24,11 @@ import click
 from fsm.cli.options import layout
 from fsm.errors import reason, stdin
 from fsm.interruption import resident
+from fsm.machine.traversal import Explored
 from fsm.recordings.line_reader import STDIN
 from fsm.report.layout import Layout
 
 if TYPE_CHECKING:
-    from fsm.machine.traversal import Explored
     from fsm.monitor.judgement import Judged
     from fsm.monitor.judgement.part import Telling
 
@@ -183,11 +183,9 @@ def judge_with_stories(judged: Judged, rewind: Callable[[], None], judge: Callab
     return with_stories(judged, collect)
 
 
-PAUSE: Final = 0.2
-"""Minimum number of seconds between updates of the progress bar."""
+PAUSE: Final = 0.2  # minimum number of seconds between updates of the progress bar
 
-REPORTING: Final = 10.0
-"""Number of seconds between progress reports."""
+REPORTING: Final = 10.0  # number of seconds between progress reports
 
 
 class CommandProgress:

@@ -1,33 +1,28 @@
 """``fsm cover``, ``fsm convert`` and ``fsm merge``: work with recordings and their results."""
 
-from __future__ import annotations
-
 import importlib
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from fsm.cli.options import choice_option, model_option, output_option, restart_options, rotated_option, sizes
 from fsm.cli.output import failed, progress, put, put_text, replacing
 from fsm.command_options import fail_on_option, profile_option
-from fsm.errors import InputError, encodable, of_extra, refused
-from fsm.fleet import read, total, written
+from fsm.errors import InputError, Problem, encodable, of_extra, refused
+from fsm.fleet import By, Summary, read, total, written
 from fsm.fleet import text as summary_text
+from fsm.machine import Level
 from fsm.monitor.judgement import Judged, judge
 from fsm.recordings import open_recording
 from fsm.recordings.form import HISTORY
 from fsm.recordings.sources import Rotated
-from fsm.recordings.time_order import Restarts
+from fsm.recordings.time_order import Assume, Restarts
 from fsm.report import words
 from fsm.report.cover_formats import text
 from fsm.report.cover_report import CoverReport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from fsm.errors import Problem
 
 FORMATS: Final[Mapping[str, str]] = {
     "markdown": "cover_formats",
@@ -106,10 +101,6 @@ def _judge_recording(
     return found
 
 
-if TYPE_CHECKING:
-    from fsm.recordings.time_order import Assume
-
-
 @click.command("convert", epilog="Exit codes: 0 written, 2 wrong input, 74 the table could not be written.")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
@@ -167,12 +158,6 @@ def convert_command(
             raise failed(output, error) from error
     click.echo(f"{output}: {words.plural(rows, 'observation')}, of {recording.form.title}")
     return 0
-
-
-if TYPE_CHECKING:
-    from fsm.errors import Problem
-    from fsm.fleet import By, Summary
-    from fsm.machine import Level
 
 
 @click.command("merge", epilog="Exit codes: 0 everything holds, 1 something fails, 2 wrong input, 3 unknown.")

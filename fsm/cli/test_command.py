@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,19 +15,7 @@ from hypothesis import configuration
 
 from fsm import cli
 from fsm.checker import as_known
-from fsm.cli.options import (
-    at_least_option,
-    cases_format_option,
-    complete_models_and_systems,
-    complete_suts,
-    layout,
-    parts_option,
-    print_report,
-    property_option,
-    require,
-    require_properties,
-    under,
-)
+from fsm.cli import options
 from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
 from fsm.conformance import suite
@@ -51,6 +40,7 @@ from fsm.entry_points import SUTS, foreign_names, warn_left_out
 from fsm.errors import linked
 from fsm.language.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
+from fsm.machine.claims import Property
 from fsm.machine.product.flatten import flatten
 from fsm.machine.table import tabulate
 from fsm.recordings import either
@@ -58,7 +48,7 @@ from fsm.report import conformance_report, words
 from fsm.report.lanes import history_lines
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
-from fsm.sut import Stimulus
+from fsm.sut import SUT, Stimulus
 
 
 def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
@@ -69,28 +59,23 @@ def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
     table = tabulate(machine)
     ways = tuple(zip(table.ways, table.origin, strict=True))
     for step in found:
-        require([step.event], machine.events, of="events", hint="--replay")
+        options.require([step.event], machine.events, of="events", hint="--replay")
         if step.stage in {"begin", "end"} and table.row[step.event] not in table.end:
             message = f"{step.event} takes no time, so it has no separate begin and end; leave out '{step.stage}'"
             raise click.BadParameter(message, param_hint="--replay")
         outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
         # The last expected outcome of a crash belongs to the restart.
         expected = step.expected[:-1] if step.stage == "crash" else step.expected
-        require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
+        options.require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
     return found
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from fsm.conformance.tested import Tested  # at run time, pytest would collect this class as a test
-    from fsm.machine.claims import Property
-    from fsm.sut import SUT
 
 _FOREIGN: Final = "fsm.foreign schemes"
 
-_DELAY: Final = 0.05
-"""Maximum random delay in seconds before a call. Most calls take about as long."""
+_DELAY: Final = 0.05  # Maximum random delay in seconds before a call. Most calls take about as long.
 
 
 class _TestCommand(click.Command):
@@ -125,14 +110,14 @@ def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
 
 
 @click.command("test", cls=_TestCommand)
-@click.argument("model", shell_complete=complete_models_and_systems)
+@click.argument("model", shell_complete=options.complete_models_and_systems)
 @click.option(
     "--against",
     "-a",
     "sut",
     required=True,
     metavar="SUT",
-    shell_complete=complete_suts,
+    shell_complete=options.complete_suts,
     help=f"Implementation to test: {either([*rows()])}; see above.",
 )
 @profile_option("Tolerate the declared deviations of this profile.")
@@ -159,9 +144,9 @@ def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
     help="Time limit for each answer of SUT. Default: 5 for a process, none for Python code; others have their own.",
 )
 @click.option("--replay", "again", metavar="STEPS", help="Take only these steps, as printed with a failure.")
-@click.option("--properties", is_flag=True, help="Test each property of MODEL instead, like the pytest plugin.")
-@property_option("Test this property instead; may be repeated.")
-@parts_option("Copies of the parts of a system, such as door=1,alarm=1. Default: those in its file.")
+@options.flag("--properties", "Test each property of MODEL instead, like the pytest plugin.")
+@options.property_option("Test this property instead; may be repeated.")
+@options.parts_option("Copies of the parts of a system, such as door=1,alarm=1. Default: those in its file.")
 @click.option(
     "--record",
     type=click.Path(dir_okay=False),
@@ -180,8 +165,8 @@ def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
     help="Weakest level of a clause whose breach counts as a violation. Default: MUST, or observed if no clause is a "
     "MUST.",
 )
-@at_least_option
-@cases_format_option
+@options.at_least_option
+@options.cases_format_option
 def command(
     model: str,
     sut: str,
@@ -224,7 +209,7 @@ def command(
     scheme = scheme_of(sut)
     real = scheme is not None and scheme.slow
     by_property = properties or bool(only)
-    options = _options(scheme, given)
+    settings = _options(scheme, given)
     if scheme is not None:
         click.get_current_context().with_resource(_scheme_context(scheme))
     for wrong, what in (
@@ -244,13 +229,13 @@ def command(
     machine, tolerated = _planning_machine(
         scheme,
         PlanRequest(
-            model=model, profile=profile, parts=parts, options=options, properties=by_property, script=bool(script)
+            model=model, profile=profile, parts=parts, options=settings, properties=by_property, script=bool(script)
         ),
     )
     pace = Pace(delay=_DELAY, seconds=race_seconds)
     rest = sut.partition(":")[2]
     asked_for = SutRequest(
-        rest=rest, machine=machine, model=model, profile=profile, timeout=timeout, options=options, record=record
+        rest=rest, machine=machine, model=model, profile=profile, timeout=timeout, options=settings, record=record
     )
     factory = factory_of(sut, asked_for, parts)
     least = fail_on or conformance_report.default_level(machine)
@@ -260,7 +245,7 @@ def command(
         of = machine.under(tolerated)
         report = PropertyTestReport(results=results, of=of, sut=sut, profile=profile, least=least, at_least=at_least)
         tests = partial(report.cases, specification(model).path)
-        print_report(form, text=lambda: report.text(layout()), json=report.json, cases=tests)
+        options.print_report(form, text=lambda: report.text(options.layout()), json=report.json, cases=tests)
         return report.answer().value
     if again is not None:
         tested = suite.replay(machine, factory, replayed(again, machine.under(tolerated)), profile=tolerated, name=sut)
@@ -284,13 +269,13 @@ def command(
     if real:
         tested = _repeat_races(tested, factory, pace, model, record)
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
-    flags = {f"--{key.replace('_', '-')}": value for key, value in options.items()}
+    flags = {f"--{key.replace('_', '-')}": value for key, value in settings.items()}
     flags |= {"--parts": counts, "--profile": profile or ""}
     repeated_options = [word for option, value in flags.items() if value for word in (option, value)]
     command = shlex.join(["fsm", "test", model, "--against", sut, *repeated_options])
-    print_report(
+    options.print_report(
         form,
-        text=lambda: conformance_report.text(tested, layout(), again=command, least=least, at_least=at_least),
+        text=lambda: conformance_report.text(tested, options.layout(), again=command, least=least, at_least=at_least),
         json=lambda: conformance_report.json(tested, again=command, least=least, at_least=at_least),
         cases=lambda: conformance_report.cases(tested, least, at_least),
     )
@@ -329,7 +314,7 @@ def _property_tests(
     model: str, only: tuple[str, ...], profile: str | None, run: Callable[[Machine, Property], PropertyTestResult]
 ) -> tuple[PropertyTestResult, ...]:
     stated = as_known(specification(model), profile)
-    require_properties(only, [stated])
+    options.require_properties(only, [stated])
     chosen = [each for each in stated.properties if not only or each.name in only]
     results = []
     with progress("testing", len(chosen)) as bar:
@@ -359,11 +344,11 @@ def _planning_machine(scheme: Scheme | None, request: PlanRequest) -> tuple[Mach
     if machine:
         return machine, None
     if is_system(name):
-        return flatten(under(load_system(name, parts), profile)), None
+        return flatten(options.under(load_system(name, parts), profile)), None
     if parts:
         raise click.UsageError(f"--parts can be used only with a system, but {name} is a machine")
     machine = load(name)
-    under(machine, profile)  # An unknown profile is an error.
+    options.under(machine, profile)  # An unknown profile is an error.
     return machine, profile
 
 

@@ -26,14 +26,11 @@ FORMAT: Final = "container-fsm-summary/1"
 
 _HINT: Final = "'fsm judge --format summary' writes a summary"
 
-_LARGEST: Final = 1 << 28
-"""Maximum size of a summary in bytes."""
+_LARGEST: Final = 1 << 28  # maximum size of a summary in bytes
 
-_KEPT: Final = 3
-"""Number of places to keep for each cause. The earliest ones are kept."""
+_KEPT: Final = 3  # Number of places to keep for each cause. The earliest ones are kept.
 
-NEVER: Final = 1 << 63
-"""The time of a place whose time is unknown. It sorts last."""
+NEVER: Final = 1 << 63  # The time of a place whose time is unknown. It sorts last.
 
 
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):

@@ -34,11 +34,10 @@ Division: TypeAlias = Literal["node", "entity"]
 
 _FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
+# Matches local masters that do not set a number of tries. By default, one dead worker fails the job.
 _LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
-"""Matches local masters that do not set a number of tries. By default, one dead worker fails the job."""
 
-_TRIES: Final = 4
-"""Maximum number of tries per task. This is Spark's default on clusters."""
+_TRIES: Final = 4  # Maximum number of tries per task. This is Spark's default on clusters.
 
 _JUDGED: Final = from_arrow_schema(tasks.JUDGED)
 _FOUND: Final = from_arrow_schema(tasks.FOUND)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from importlib.metadata import version
 from io import BytesIO
 from itertools import groupby
@@ -14,16 +15,12 @@ from urllib.parse import quote
 
 from fsm.errors import DOCUMENTATION, WRONG_INPUT, harmless
 from fsm.report import words
-from fsm.report.cases import Case, Remark
+from fsm.report.cases import Case, Cases, Remark
 from fsm.report.json_report import Json, dumped
 from fsm.trace import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from junitparser import TestCase
-
-    from fsm.report.cases import Cases
 
 _KINDS: Final = {
     "failed": "error",

@@ -1,7 +1,5 @@
 """Show the coverage by recordings in the terminal, in Markdown or in HTML."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape

@@ -5,8 +5,6 @@ covered is in *calls* if a client's calls are enough to cover it, in *open* if c
 cannot prove this, and otherwise in *beyond*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum

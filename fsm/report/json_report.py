@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from json import dumps
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
@@ -9,18 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import to_builtins
 
 from fsm.errors import harmless
-from fsm.machine.findings import Finding
+from fsm.machine.findings import Assumed, Deviated, Finding, Judgement, Violation
 from fsm.monitor.provenance import provenance
-from fsm.report import single, why, words
+from fsm.report import Report, single, why, words
+from fsm.trace import Line, Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fsm.machine.findings import Assumed, Deviated, Judgement, Violation
     from fsm.monitor.judgement import Judged
     from fsm.monitor.judgement.part import Story
-    from fsm.report import Report
-    from fsm.trace import Line, Observation
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 

@@ -1,7 +1,5 @@
 """Prometheus metrics of a followed recording. Labels never contain text from the recording."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import time
