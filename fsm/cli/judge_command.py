@@ -259,7 +259,7 @@ def _check(part: Part, given: Mapping[str, Any]) -> None:
     explained = part.entity and not follow and given["form"] in {"text", "json", "html"}
     reversed_ = part.since is not None and part.until is not None and part.until < part.since
     overwritten = any(is_file(trace) and same(trace, given["output"]) for trace in given["traces"])
-    for option, wrong, what in (
+    options.refuse(
         ("--until", reversed_, "the time of --until is before the time of --since"),
         (
             "--metrics",
@@ -287,6 +287,4 @@ def _check(part: Part, given: Mapping[str, Any]) -> None:
             given["rotated"] and (follow or given["calls"]),
             "a rotated recording is judged as a whole and without other recordings; leave out --follow and --with",
         ),
-    ):
-        if wrong:
-            raise click.BadParameter(what, param_hint=option)
+    )

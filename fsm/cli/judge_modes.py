@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fsm.cli.options import JUDGE_OPTIONS, layout
+from fsm.cli import options
 from fsm.cli.output import put, put_text
 from fsm.errors import WRONG_INPUT, of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
@@ -38,17 +38,37 @@ _BETWEEN: Final = 1_000  # number of batches between clean-ups of data that is n
 
 
 @dataclass(slots=True, kw_only=True)
-class Printed:
-    """Prints violations as they are found. The first violation of each cause is printed in full.
+class _Following:
+    """A recording that is being followed. With the profile ``auto``, a new version starts a new judgement.
 
-    If ``json`` is true, each violation is printed as one line of JSON.
+    Violations are printed as they are found: the first of each cause in full, or each as a line of JSON.
     """
 
+    begin: Callable[..., Judging]
+    auto: bool
     fail_on: Level
     json: bool
     coverage: bool
-    entities: dict[str, str] = field(default_factory=dict)
-    _causes: set[tuple[object, ...]] = field(default_factory=set)
+    counted: Metrics | None
+    judging: Judging = field(init=False)
+    before: list[ExitCode] = field(default_factory=list)
+    causes: set[tuple[object, ...]] = field(default_factory=set)
+
+    def start(self, *, fresh: bool) -> None:
+        self.judging = judging = self.begin(fresh=fresh)
+        if judging.detected:
+            click.echo(visible(judging.detected), err=True)
+        if self.counted:
+            self.counted.begin(judging)
+        judging.tell(self.violation, *([self.counted.violation] if self.counted else []))
+
+    def take(self, batch: Batch) -> None:
+        if self.auto and name_of(self.judging.recording.version()) != name_of(self.judging.shown):
+            self.before.append(self.summary(over=True))
+            self.start(fresh=False)
+        self.judging.take(batch)
+        if self.counted:
+            self.counted.taken(self.judging, batch)
 
     def violation(self, violation: Violation) -> None:
         report = Report(judged=(), fail_on=self.fail_on)
@@ -56,52 +76,19 @@ class Printed:
             self._print(json_report.violation_line(report, violation))
             return
         cause = (violation.machine, violation.cause, violation.clause.name, violation.observation.event)
-        entity = self.entities.get(violation.machine, "entity")
-        self._print(violation_text(violation, entity, report, layout(), known=cause in self._causes))
-        self._causes.add(cause)
+        machines = (monitor.machine for monitor in self.judging.monitors)
+        entity = next(machine.entity for machine in machines if machine.name == violation.machine)
+        self._print(violation_text(violation, entity, report, options.layout(), known=cause in self.causes))
+        self.causes.add(cause)
 
-    def summary(self, judging: Judging, *, over: bool) -> ExitCode:
-        report = Report(judged=(judging.judged(over=over),), fail_on=self.fail_on)
-        self._print(json_report.summary(report) if self.json else text(report, layout(), coverage=self.coverage))
+    def summary(self, *, over: bool) -> ExitCode:
+        report = Report(judged=(self.judging.judged(over=over),), fail_on=self.fail_on)
+        layout = options.layout()
+        self._print(json_report.summary(report) if self.json else text(report, layout, coverage=self.coverage))
         return report.total()
 
     def _print(self, what: str) -> None:
         click.echo(what.encode("utf-8", "replace") if self.json else what, nl=False)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Following:
-    """A recording that is being followed. With the profile ``auto``, a new version starts a new judgement."""
-
-    begin: Callable[..., Judging]
-    auto: bool
-    printed: Printed
-    counted: Metrics | None
-    judging: Judging = field(init=False)
-    before: list[ExitCode] = field(default_factory=list)
-
-    def start(self, *, fresh: bool) -> None:
-        self.judging = judging = self.begin(fresh=fresh)
-        self.printed.entities.update({monitor.machine.name: monitor.machine.entity for monitor in judging.monitors})
-        if judging.detected:
-            click.echo(visible(judging.detected), err=True)
-        if self.counted:
-            self.counted.begin(judging)
-        judging.tell(self.printed.violation, *([self.counted.violation] if self.counted else []))
-
-    def take(self, batch: Batch) -> None:
-        if self.auto and name_of(self.judging.recording.version()) != name_of(self.judging.shown):
-            self.before.append(self.printed.summary(self.judging, over=True))
-            self.start(fresh=False)
-        self.judging.take(batch)
-        if self.counted:
-            self.counted.taken(self.judging, batch)
-
-    def end(self) -> int:
-        """Print the final summary and return the exit code. Later signals do not change the code."""
-        code = worst([*self.before, self.printed.summary(self.judging, over=True)]).value
-        INTERRUPTION.settle(code)
-        return code
 
 
 def follow(given: Mapping[str, Any], part: Part) -> int:
@@ -112,7 +99,7 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
     """
     (name, *others) = dict.fromkeys(given["traces"])
     whole = next((parameter for parameter in ("calls", "properties", "only") if given[parameter]), "")
-    for option, wrong, what in (
+    options.refuse(
         ("--follow", others, "only one TRACE can be followed; use a separate command for each of the others"),
         ("TRACE", is_table(name), "a table is complete, so it cannot be followed; leave out --follow"),
         (
@@ -121,17 +108,13 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
             "--follow prints violations to standard output as they occur; leave out --follow or --output",
         ),
         (
-            f"{JUDGE_OPTIONS.get(whole, f'--{whole}')} --follow",
+            f"{options.judge_option(whole)} --follow",
             whole,
             "these options need the whole recording, but --follow judges it before its end; leave out one of the two",
         ),
         ("--format", given["form"] not in {"text", "json"}, f"--follow prints text or json, not {given['form']}"),
-    ):
-        if wrong:
-            raise click.BadParameter(what, param_hint=option)
-    printed = Printed(fail_on=given["fail_on"], json=given["form"] == "json", coverage=given["coverage"])
+    )
     metrics, profile, assume = given["metrics"], given["profile"], given["restarts"]
-    models = tuple(dict.fromkeys(given["models"]))
     signalled: set[str] = set()
     absent = False
 
@@ -148,15 +131,29 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
         )
         if click.get_current_context().find_root().params.get("seconds") is None:
             INTERRUPTION.without_end()
-        counted = stack.enter_context(_serve_metrics(metrics, printed.fail_on)) if metrics else None
+        counted = stack.enter_context(_serve_metrics(metrics, given["fail_on"])) if metrics else None
         restarts = Restarts(assume=assume, shortest=given["shortest_restart"] * 1_000_000)
         source = Followed(name=name, over=lambda: "end" in signalled, missing=missing)
         recording = open_recording(name, restarts=restarts, source=source, settle=round(given["settle"] * 1e9))
         if profile == AUTO:
             recording = read_ahead(recording, followed=True)
-        how = {"models": models, "profile": profile, "restarts": assume, "every": given["every"], "part": part}
-        judge = partial(begin, recording, **how)
-        following = _Following(begin=judge, auto=profile == AUTO, printed=printed, counted=counted)
+        judge = partial(
+            begin,
+            recording,
+            models=tuple(dict.fromkeys(given["models"])),
+            profile=profile,
+            restarts=assume,
+            every=given["every"],
+            part=part,
+        )
+        following = _Following(
+            begin=judge,
+            auto=profile == AUTO,
+            fail_on=given["fail_on"],
+            json=given["form"] == "json",
+            coverage=given["coverage"],
+            counted=counted,
+        )
         following.start(fresh=given["fresh"])
         for number, batch in enumerate(recording.batches):
             following.take(batch)
@@ -165,8 +162,10 @@ def follow(given: Mapping[str, Any], part: Part) -> int:
                 following.judging.shed()
             if "summary" in signalled:
                 signalled.discard("summary")
-                printed.summary(following.judging, over=False)
-        return following.end()
+                following.summary(over=False)
+        code = worst([*following.before, following.summary(over=True)]).value
+        INTERRUPTION.settle(code)  # Later signals do not change the code.
+        return code
 
 
 @contextmanager
@@ -184,36 +183,26 @@ def _serve_metrics(listening: tuple[str, int], fail_on: Level) -> Iterator[Metri
         yield counted
 
 
+# Options that do not work on a cluster, because they need a whole recording in one place or report more than a summary.
 _WHOLE: Final = (
-    "calls",
-    "properties",
-    "only",
-    "every",
-    "follow",
-    "metrics",
-    "rotated",
-    "since",
-    "until",
-    "entity",
-    "coverage",
+    *("calls", "properties", "only", "every", "follow", "metrics", "rotated"),
+    *("since", "until", "entity", "coverage"),
 )
-"""Options of ``fsm judge`` that do not work on a cluster.
-
-They need a whole recording in one place, or report more than a summary.
-"""
 
 
 def judge_on_cluster(given: Mapping[str, Any], master: str) -> int:
-    for option in _WHOLE:
-        if given[option]:
-            hint = JUDGE_OPTIONS.get(option, f"--{option}")
-            raise click.BadParameter(
-                "this option cannot be combined with --engine; leave out one of the two", param_hint=hint
+    options.refuse(
+        *(
+            (
+                options.judge_option(parameter),
+                given[parameter],
+                "this option cannot be combined with --engine; leave out one of the two",
             )
-    if given["form"] not in {"text", "summary"}:
-        raise click.BadParameter("with --engine, the format must be text or summary", param_hint="--format")
-    if "-" in given["traces"]:
-        raise click.BadParameter("the workers of --engine cannot read standard input; give files", param_hint="TRACE")
+            for parameter in _WHOLE
+        ),
+        ("--format", given["form"] not in {"text", "summary"}, "with --engine, the format must be text or summary"),
+        ("TRACE", "-" in given["traces"], "the workers of --engine cannot read standard input; give files"),
+    )
     from fsm.fleet import text as summary_text  # noqa: PLC0415  (only this engine needs it)
     from fsm.fleet import written  # noqa: PLC0415  (see above)
 

@@ -18,7 +18,7 @@ from click.decorators import FC
 
 from fsm import cli
 from fsm.command_options import Completer, complete_profiles, completer, named_models
-from fsm.errors import InputError, is_file, nearest
+from fsm.errors import InputError, Problem, is_file, nearest
 from fsm.language.library import claims, load, names, systems
 from fsm.machine import Machine
 from fsm.machine.claims import Specification
@@ -75,6 +75,7 @@ WIDEST = 100
 
 _DIGITS = 10
 _Model = TypeVar("_Model", Machine, System)
+_Read = TypeVar("_Read")
 
 text_option = partial(click.option, default="", show_default=False)
 
@@ -228,8 +229,10 @@ def recording_option(about: str) -> Callable[[FC], FC]:
     return text_option("--with", "-w", "calls", metavar="FILE", type=click.Path(readable=False), help=about)
 
 
-JUDGE_OPTIONS: Final[Mapping[str, str]] = {"calls": "--with", "only": "--property", "every": "--all"}
-"""Parameters of ``fsm judge`` mapped to their options, where the names differ."""
+def judge_option(parameter: str) -> str:
+    """Return the option of ``fsm judge`` for *parameter*."""
+    return {"calls": "--with", "only": "--property", "every": "--all"}.get(parameter, f"--{parameter}")
+
 
 ANY_NUMBER: Final = -1
 
@@ -292,6 +295,27 @@ def sizes(names: Iterable[str]) -> int:
     """Return the total size of the files in bytes, or 0 if they are too small for a progress bar."""
     size = sum(os.path.getsize(name) for name in names if is_file(name))  # noqa: PTH202
     return size if size >= 1 << 22 else 0
+
+
+def refuse(*rules: tuple[str, object, str]) -> None:
+    """Raise the first error for which the second item is true. Its other items are the option and the message."""
+    for option, wrong, what in rules:
+        if wrong:
+            raise click.BadParameter(what, param_hint=option) if option else click.UsageError(what)
+
+
+def read_each(names: Iterable[str], read: Callable[[str], _Read]) -> dict[str, _Read]:
+    """Return what *read* returns for each name. Raise :class:`InputError` with the problems of all of them."""
+    found: dict[str, _Read] = {}
+    problems: list[Problem] = []
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = read(name)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+    return found
 
 
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:

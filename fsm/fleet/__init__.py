@@ -6,7 +6,7 @@ Summaries can be added in any order. Results are grouped by node, program versio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 from msgspec.json import Decoder, encode
@@ -63,14 +63,19 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
     first: tuple[FirstPlace, ...]
     others: bool = False
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        if self.others:
+            return self.level, "others"
+        return self.level, self.clause, self.event, self.cause, self.illegal, self.deviation
+
     def plus(self, other: "GatheredCause") -> "GatheredCause":
-        """Add two causes that have the same :func:`_key`."""
-        first = tuple(sorted({*self.first, *other.first}))[:_KEPT]
+        """Add two causes that have the same :attr:`key`."""
         return structs.replace(
             min(self, other, key=attrgetter("clause", "says", "source", "cause", "event", "illegal", "deviation")),
             count=self.count + other.count,
             entities=self.entities + other.entities,
-            first=first,
+            first=tuple(sorted({*self.first, *other.first}))[:_KEPT],
         )
 
 
@@ -113,8 +118,8 @@ class Share(Struct, frozen=True, kw_only=True):
                 for event in sorted({*self.cells, *other.cells})
             },
             fields=_add_counts(self.fields, other.fields),
-            found=_merge_causes((*self.found, *other.found)),
-            tolerated=_merge_causes((*self.tolerated, *other.tolerated)),
+            found=_summed((*self.found, *other.found)),
+            tolerated=_summed((*self.tolerated, *other.tolerated)),
         )
 
     def answer(self, least: Level) -> ExitCode:
@@ -143,29 +148,33 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     def nodes(self, machine: str, cause: GatheredCause) -> tuple[str, ...]:
         shares = (share for share in self.shares if share.machine == machine and share.node)
-        known = _key(cause)
-        return tuple(
-            sorted({each.node for each in shares if any(_key(one) == known for one in (*each.found, *each.tolerated))})
-        )
+        found = {each.node for each in shares for one in (*each.found, *each.tolerated) if one.key == cause.key}
+        return tuple(sorted(found))
 
     def answer(self, least: Level = "MUST") -> ExitCode:
         return worst_of([share.answer(least) for share in self.shares])
 
 
 _DECODER: Final = Decoder(Summary)
+_Part = TypeVar("_Part", GatheredCause, Share)
 
 
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
     """Add up *summaries*. Shares without a node are assigned to *node*."""
-    shares: dict[tuple[str, ...], Share] = {}
+    shares: list[Share] = []
     notes: Counter[str] = Counter()
     for summary in summaries:
         notes.update(summary.notes)
-        for share in summary.shares:
-            own = _with_node(share, node) if node and not share.node else share
-            known = shares.get(own.key)
-            shares[own.key] = known.plus(own) if known else own
-    return Summary(notes=dict(sorted(notes.items())), shares=tuple(shares[key] for key in sorted(shares)))
+        shares += (_with_node(share, node) if node and not share.node else share for share in summary.shares)
+    return Summary(notes=dict(sorted(notes.items())), shares=_summed(shares))
+
+
+def _summed(parts: Iterable[_Part]) -> tuple[_Part, ...]:
+    """Add up the causes or shares with the same key, and sort them by key."""
+    found: dict[tuple[str, ...], _Part] = {}
+    for part in parts:
+        found[part.key] = found[part.key].plus(part) if part.key in found else part
+    return tuple(found[key] for key in sorted(found))
 
 
 def summarise(judged: Iterable[Judged], *, node: str = "") -> Summary:
@@ -196,19 +205,14 @@ def read(path: str) -> Summary:
     except ValueError as error:
         raise refused(path, "FSM218", f"the file is not a summary: {error}", _HINT) from error
     if found.format != FORMAT:
-        raise refused(
-            path,
-            "FSM218",
-            f"the file is a summary in the format '{found.format}', but only {FORMAT} can be read",
-            _HINT,
-        )
+        what = f"the file is a summary in the format '{found.format}', but only {FORMAT} can be read"
+        raise refused(path, "FSM218", what, _HINT)
     return found
 
 
 def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
-    verdict = judgement.verdict
+    verdict, reason = judgement.verdict, why(judgement)
     found = verdict.findings if isinstance(verdict, Illegal) else ()
-    reason = why(judgement)
     return Share(
         node=node,
         version=judged.version,
@@ -222,35 +226,34 @@ def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
         notes=_add_counts(judgement.notes, {}),
         cells=words.nested(dict(sorted(judgement.covered.cells.items()))),
         fields=_add_counts(judgement.covered.fields, {}),
-        found=_merge_causes(_cause(finding, node) for finding in found),
-        tolerated=_merge_causes(_tolerated_cause(deviated, node) for deviated in judgement.tolerated),
+        found=_summed(_cause(finding, node) for finding in found),
+        tolerated=_summed(_tolerated_cause(deviated, node) for deviated in judgement.tolerated),
     )
 
 
 def _cause(finding: Finding, node: str) -> GatheredCause:
-    violation = finding.first[0]
-    deviation = ", ".join(sorted({deviation.name for deviation in violation.resembles}))
-    own = {
-        "cause": violation.cause.value,
-        "event": violation.observation.event,
-        "illegal": violation.illegal,
-        "deviation": deviation,
-    }
-    return _gather_cause(
+    violation, known = finding.first[0], not finding.others
+    deviations = {deviation.name for deviation in violation.resembles}
+    return _of(
         violation.clause,
+        cause=violation.cause.value if known else "",
+        event=violation.observation.event if known else "",
+        illegal=violation.illegal if known else "",
+        deviation=", ".join(sorted(deviations)) if known else "",
         count=finding.count,
         entities=finding.entities,
         first=tuple(sorted(_place(each, words.what(each), node) for each in finding.first))[:_KEPT],
         others=finding.others,
-        **({} if finding.others else own),
     )
 
 
 def _tolerated_cause(deviated: Deviated, node: str) -> GatheredCause:
     first = deviated.first
-    return _gather_cause(
+    return _of(
         first.deviation.clause,
+        cause="",
         event=first.deviation.event,
+        illegal="",
         deviation=", ".join(sorted({deviation.name for deviation in (first.deviation, *first.others)})),
         count=deviated.count,
         entities=0,
@@ -258,10 +261,8 @@ def _tolerated_cause(deviated: Deviated, node: str) -> GatheredCause:
     )
 
 
-def _gather_cause(clause: Clause, **others: Any) -> GatheredCause:  # noqa: ANN401  (the fields of the result)
-    texts = dict.fromkeys(("cause", "event", "illegal", "deviation"), "")
-    own: dict[str, Any] = {"clause": clause.name, "level": clause.level, "says": clause.says, "source": clause.source}
-    return GatheredCause(**own, **(texts | others))
+def _of(clause: Clause, **others: Any) -> GatheredCause:  # noqa: ANN401  (the other fields of the result)
+    return GatheredCause(clause=clause.name, level=clause.level, says=clause.says, source=clause.source, **others)
 
 
 def _place(found: Violation | Tolerated, what: str, node: str) -> FirstPlace:
@@ -276,30 +277,16 @@ def _place(found: Violation | Tolerated, what: str, node: str) -> FirstPlace:
     )
 
 
-def _key(cause: GatheredCause) -> tuple[str, ...]:
-    if cause.others:
-        return cause.level, "others"
-    return cause.level, cause.clause, cause.event, cause.cause, cause.illegal, cause.deviation
-
-
-def _merge_causes(causes: Iterable[GatheredCause]) -> tuple[GatheredCause, ...]:
-    found: dict[tuple[str, ...], GatheredCause] = {}
-    for cause in causes:
-        known = found.get(_key(cause))
-        found[_key(cause)] = known.plus(cause) if known else cause
-    return tuple(found[key] for key in sorted(found))
-
-
 def _add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
 def _with_node(share: Share, node: str) -> Share:
-    def placed(causes: Iterable[GatheredCause]) -> Iterator[GatheredCause]:
-        for cause in causes:
-            yield structs.replace(cause, first=tuple(structs.replace(place, node=node) for place in cause.first))
+    def placed(causes: tuple[GatheredCause, ...]) -> tuple[GatheredCause, ...]:
+        places = ([structs.replace(place, node=node) for place in cause.first] for cause in causes)
+        return tuple(structs.replace(cause, first=tuple(first)) for cause, first in zip(causes, places, strict=True))
 
-    return structs.replace(share, node=node, found=tuple(placed(share.found)), tolerated=tuple(placed(share.tolerated)))
+    return structs.replace(share, node=node, found=placed(share.found), tolerated=placed(share.tolerated))
 
 
 By: TypeAlias = Literal["clause", "version", "node"]

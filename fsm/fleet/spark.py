@@ -123,16 +123,14 @@ def judge(
         of_all = F.coalesce(F.col("entity"), F.lit("")) == ""
         everywhere = F.sequence(F.lit(0).cast("long"), F.lit(parts - 1).cast("long"))
         keyed = keyed.withColumn("part", F.explode(F.when(of_all, everywhere).otherwise(F.array(own))))
+    several = 4 * frame.sparkSession.sparkContext.defaultParallelism  # to keep all cores busy until the end
     keys = [name for name in tasks.KEYS if name in keyed.columns]
     order = [name for name in ORDERS if name in keyed.columns][:1]
-    rows = keyed.repartition(_tasks(frame.sparkSession), *keys).sortWithinPartitions(*keys, *order)
+    rows = keyed.repartition(several, *keys).sortWithinPartitions(*keys, *order)
     judged = rows.mapInArrow(task.judged, _JUDGED)
     if task.parts:
-        judged = (
-            judged.repartition(_tasks(frame.sparkSession), "node", "file")
-            .sortWithinPartitions("node", "file")
-            .mapInArrow(tasks.put_together, _JUDGED)
-        )
+        together = judged.repartition(several, "node", "file").sortWithinPartitions("node", "file")
+        judged = together.mapInArrow(tasks.put_together, _JUDGED)
     return JudgedFleet(judged.persist())
 
 
@@ -158,11 +156,6 @@ def judge_files(
     task.check()
     rows = session.createDataFrame([(node, file) for file, node in names.items()], "node string, file string")
     return JudgedFleet(rows.repartition(max(1, len(names))).mapInArrow(task.judged, _JUDGED).persist())
-
-
-def _tasks(session: SparkSession) -> int:
-    """Return the number of tasks. There are several per core, to keep all cores busy until the end."""
-    return 4 * session.sparkContext.defaultParallelism
 
 
 def session(master: str) -> SparkSession:
@@ -206,9 +199,8 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
             raise ValueError("the lines have no order; add a column 'line' with their numbers")
         return "lines"
     if "entity" not in names:
-        raise ValueError(
-            f"the table needs a column 'value' for lines, or 'entity' for observations, not only {', '.join(names)}"
-        )
+        needed = "a column 'value' for lines, or 'entity' for observations"
+        raise ValueError(f"the table needs {needed}, not only {', '.join(names)}")
     if not {*ORDERS} & set(names):
         raise ValueError("the observations have no order; add a column 'line' or a column 'at' with the time")
     return "observations"
