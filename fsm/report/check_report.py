@@ -62,8 +62,8 @@ def status(checked: evidence.Checked) -> PropertyStatus:
 
 
 def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
-    resized = [ExitCode.FAILS for examination in examined if examination.resized]
-    return worst([*resized, *(status(one).answer for each in examined for one in each.checked)])
+    answers = [status(one).answer for each in examined for one in each.checked]
+    return worst([*answers, ExitCode.FAILS if any(each.resized for each in examined) else None])
 
 
 def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0) -> str:
@@ -113,15 +113,13 @@ def _profile_lines(
             yield from _wrap_indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
     if overlap:
         calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
-        yield from layout.wrapped(
-            f"{calls}; runs in which one more call begins were cut off (--overlap)", "    ", "    "
-        )
+        cut = f"{calls}; runs in which one more call begins were cut off (--overlap)"
+        yield from layout.wrapped(cut, "    ", "    ")
     if left_out:
         yield f"    {plural(left_out, 'property')} with the same result as above"
     if examination.copies:
-        yield from layout.wrapped(
-            f"{plural(examination.copies, 'claim')} about other copies were also decided", "    ", "    "
-        )
+        copies = f"{plural(examination.copies, 'claim')} about other copies were also decided"
+        yield from layout.wrapped(copies, "    ", "    ")
 
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
@@ -139,10 +137,8 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
         case evidence.Proved(witnesses=witnesses, any_number=part):
             if part:
                 yield from _wrap_indented(layout, f"the property holds for any number of copies of '{part}'")
-            if checked.expected is not None:
-                yield from _wrap_indented(
-                    layout, f"it was known to fail: {checked.expected.about} Remove the entry from 'fails'."
-                )
+            if known := checked.expected:
+                yield from _wrap_indented(layout, f"it was known to fail: {known.about} Remove the entry from 'fails'.")
             for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
 
@@ -216,25 +212,27 @@ def _refutation(checked: evidence.Checked, against: evidence.Evidence, layout: L
     known = checked.expected
     if known is not None:
         shown = "" if runs or checked.unexpected else " (--runs shows them)"
-        yield from _wrap_indented(
-            layout, f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}"
-        )
-        if not checked.unexpected and not runs:
+        how = f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}"
+        yield from _wrap_indented(layout, how)
+        if shown:
             return
     else:
         yield from _wrap_indented(layout, f"source: {checked.of.source} {checked.of.link}")
     match against:
         case evidence.Run():
             yield from steps(against, indent=_LABEL + 4)
-        case evidence.Unreached() | evidence.Unexplained():
-            yield from steps(against.run, indent=_LABEL + 4) if isinstance(against, evidence.Unexplained) else ()
+        case evidence.Unexplained():
+            yield from steps(against.run, indent=_LABEL + 4)
+            yield from _wrap_indented(layout, reason(checked))
+        case evidence.Unreached():
             yield from _wrap_indented(layout, reason(checked))
         case evidence.Misdrawn(place=place, lacks=lacks, adds=adds):
-            for arrow in lacks:
-                yield from _wrap_indented(layout, f"{place} lacks {_arrow(arrow)}")
+            texts = [f"{place} lacks {_arrow(arrow)}" for arrow in lacks]
             for arrow in adds:
                 at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
-                yield from _wrap_indented(layout, f"{at} has {_arrow(arrow)}, which the machine does not have")
+                texts.append(f"{at} has {_arrow(arrow)}, which the machine does not have")
+            for text in texts:
+                yield from _wrap_indented(layout, text)
         case _:
             assert_never(against)
 
@@ -251,33 +249,27 @@ def _wrap_indented(layout: Layout, what: str) -> list[str]:
 def sized(counts: Counts | None) -> str:
     if counts is None:
         return "more states than the search visited"
-    states = plural(counts.states, "state")
-    if counts.configurations not in {None, counts.states}:
-        states += f" ({plural(counts.configurations, 'configuration')})"
-    found = f"{states}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
-    if counts.representatives is None:
-        return found
-    return f"{found}; {plural(counts.representatives, 'representative')}"
+    several = counts.configurations not in {None, counts.states}
+    configurations = f" ({plural(counts.configurations or 0, 'configuration')})" if several else ""
+    fewer = counts.representatives
+    representatives = "" if fewer is None else f"; {plural(fewer, 'representative')}"
+    moves = f"{plural(counts.transitions, 'transition')}, depth {counts.depth}"
+    return f"{plural(counts.states, 'state')}{configurations}, {moves}{representatives}"
 
 
 def cases(examined: Sequence[evidence.Examined]) -> Cases:
     found = []
     for each in examined:
-        suite = f"{each.machine.name}, {each.profile}" if each.profile else each.machine.name
-        file = each.path or each.machine.path
+        machine, file = each.machine.name, each.path or each.machine.path
+        suite = f"{machine}, {each.profile}" if each.profile else machine
         if each.resized and each.expected is not None:
             what = f"the file expects {sized(each.expected)}, but the model has {sized(each.counts)}"
-            at = near(file, 1)
-            clause = Clause(
-                name="expect",
-                says="The model has the size that its property file expects.",
-                level="MUST",
-                source=at.file,
-            )
-            found.append(Case(suite=suite, name=each.machine.name, clause=clause, at=at, status="failed", what=what))
+            at, says = near(file, 1), "The model has the size that its property file expects."
+            clause = Clause(name="expect", says=says, level="MUST", source=at.file)
+            found.append(Case(suite=suite, name=machine, clause=clause, at=at, status="failed", what=what))
         for one in each.checked:
             detail = "\n".join(line.removeprefix("    ") for line in lines(one, PLAIN))
-            found.append(property_case(one.of, suite, each.machine.name, file, status(one), detail))
+            found.append(property_case(one.of, suite, machine, file, status(one), detail))
     return Cases(command="check", found=tuple(found), answer=answer(examined))
 
 
@@ -295,19 +287,18 @@ def property_case(stated: Property, suite: str, machine: str, file: str, status:
 
 
 def json(examined: Sequence[evidence.Examined], *, why: int = 0) -> str:
-    machines: list[Json] = [_examined_data(examination, why) for examination in examined]
+    machines: list[Json] = [
+        {
+            **picked(each, machine="machine.name", profile="profile"),
+            "reachable": record(each.counts) if each.counts else None,
+            "expected": record(each.expected) if each.expected else None,
+            **picked(each, "copies", "any_number?"),
+            "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
+            "properties": [_checked_data(each, checked, why) for checked in each.checked],
+        }
+        for each in examined
+    ]
     return dumped({"verdict": answer(examined).word, "machines": machines})
-
-
-def _examined_data(examination: evidence.Examined, why: int) -> Json:
-    return {
-        **picked(examination, machine="machine.name", profile="profile"),
-        "reachable": record(examination.counts) if examination.counts else None,
-        "expected": record(examination.expected) if examination.expected else None,
-        **picked(examination, "copies", "any_number?"),
-        "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in examination.washed_out],
-        "properties": [_checked_data(examination, checked, why) for checked in examination.checked],
-    }
 
 
 def _checked_data(examination: evidence.Examined, checked: evidence.Checked, why: int) -> Json:
@@ -319,10 +310,8 @@ def _checked_data(examination: evidence.Examined, checked: evidence.Checked, why
         "known": record(checked.expected) if checked.expected else None,
         **_conclusion_data(checked),
         "why_step": [
-            {
-                **record(cell, "known", "conditions"),
-                "conditions": [_condition(one, examination.machine) for one in cell.conditions],
-            }
+            record(cell, "known", "conditions")
+            | {"conditions": [_condition(one, examination.machine) for one in cell.conditions]}
             for cell in _cells(examination, checked, why)
         ],
     }
@@ -347,12 +336,12 @@ def _conclusion_data(checked: evidence.Checked) -> dict[str, Json]:
             found["counterexample"] = data(run)
         case evidence.Refuted(evidence=evidence.Unexplained(run=run) as each):
             found |= {"counterexample": data(run), "why": record(each, "run")}
-        case evidence.Refuted(evidence=evidence.Misdrawn(place=place, lacks=lacks, adds=adds)):
-            found["why"] = {
-                "drawing": place,
-                "lacks": [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in lacks],
-                "adds": [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in adds],
+        case evidence.Refuted(evidence=evidence.Misdrawn(place=place) as drawn):
+            arrows = {
+                name: [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in those]
+                for name, those in (("lacks", drawn.lacks), ("adds", drawn.adds))
             }
+            found["why"] = {"drawing": place, **arrows}
         case _:
             raise AssertionError(checked)
     return found
