@@ -113,10 +113,9 @@ def commands(*, foreign: bool = False) -> dict[str, str]:
 
 
 def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
-    """Add the help texts contributed by fsm's domains, such as examples, to *command*.
+    """Add the help of fsm's domains to *command*, such as examples, and if *foreign* that of other packages.
 
-    If *foreign* is true, also add those of other packages. Examples are appended to those of the command. ``{rows}``
-    is replaced by the result of the function ``rows`` in the command's module.
+    ``{rows}`` is replaced by the result of the function ``rows`` in the command's module.
     """
     lines = (line for domain in entry_points.domains(foreign=foreign) for line in domain.examples.get(name, ()))
     text: str = vars(command).setdefault("help as written", linked(cleandoc(command.help or "")))

@@ -177,10 +177,7 @@ def command(
 
 
 def search_ending(bar: CommandProgress, excess: Callable[[], str]) -> Callable[[Explored], str]:
-    """Return a callback that updates the progress *bar* during a search.
-
-    The callback returns a reason to stop the search, or an empty string.
-    """
+    """Return a callback of a search that updates *bar*, and returns a reason to stop or an empty string."""
 
     def ending(covered: Explored) -> str:
         bar.searched(covered)

@@ -48,10 +48,7 @@ def formats(
 
 
 def picture_file(output: Path | None, name: str, suffix: str) -> Path | None:
-    """Return the path of the picture *name*, or ``None`` for standard output.
-
-    If *output* is a folder, the picture is a file in it. Otherwise, *output* is the picture.
-    """
+    """Return the path of the picture *name*: in the folder *output*, or *output* itself (``None``: standard output)."""
     return output / f"{name}.{suffix}" if output is not None and _is_folder(output) else output
 
 
@@ -103,10 +100,9 @@ def draw_chart(
 
 
 def _judge_together(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
-    """Judge the recording *name* together with *calls*, and then *calls* alone.
+    """Judge the recording *name* together with *calls*, then *calls* alone; ``None`` if neither names a machine.
 
-    Return ``None`` if neither recording names a machine. Raise :class:`InputError` if none of their machines has
-    *profile*.
+    Raise :class:`InputError` if none of their machines has *profile*.
     """
     found, problems = [], []
     for file, other in ((name, calls), (calls, "")) if calls else ((name, ""),):

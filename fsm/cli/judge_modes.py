@@ -1,8 +1,4 @@
-"""The ``--follow`` and ``--engine spark`` modes of ``fsm judge``.
-
-``--follow`` judges a recording while it is being written. ``--engine spark`` judges each recording in a task of a
-cluster and combines the results.
-"""
+"""``fsm judge --follow`` while a recording is being written, and ``--engine spark`` on a cluster."""
 
 from __future__ import annotations
 
@@ -39,10 +35,7 @@ _BETWEEN: Final = 1_000  # number of batches between clean-ups of data that is n
 
 @dataclass(slots=True, kw_only=True)
 class _Following:
-    """A recording that is being followed. With the profile ``auto``, a new version starts a new judgement.
-
-    Violations are printed as they are found: the first of each cause in full, or each as a line of JSON.
-    """
+    """Prints violations as they are found. With the profile ``auto``, a new version starts a new judgement."""
 
     begin: Callable[..., Judging]
     auto: bool

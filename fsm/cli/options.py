@@ -141,10 +141,7 @@ _AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?
 
 
 def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
-    """Parse a time, or a duration before now, and return it in nanoseconds since the epoch.
-
-    A time without an offset is in local time.
-    """
+    """Parse a time (local, if it has no offset) or a duration before now. Return nanoseconds since the epoch."""
     if value is None:
         return None
     if ago := _AGO.fullmatch(value):

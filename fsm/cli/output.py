@@ -37,10 +37,7 @@ ORDINARY = 0o666
 
 @contextmanager
 def remove_on_failure() -> Iterator[Callable[[Path], None]]:
-    """Remove new files and folders if the block raises an exception.
-
-    The block calls the yielded function with each path before it writes to the path.
-    """
+    """Yield a function to call before writing to a path. New files and folders are removed if the block raises."""
     made: list[Path] = []
 
     def begin(path: Path) -> None:
@@ -95,12 +92,10 @@ def write(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open *path* so that its content is replaced atomically. Readers see the old content or the new content.
+    """Open *path* so that its content is replaced atomically. Special files such as pipes are written directly.
 
-    Until it is complete, the new file has no name or a temporary one, so that an interrupted command leaves nothing
-    behind. A killed command leaves a temporary file only if the file system does not support unnamed files, or if
-    it is killed just before the rename. Special files such as pipes are written directly. Raise
-    ``OSError`` if writing fails.
+    Until it is complete, the new file has no name if the file system supports that, or else a temporary one, so that an
+    interrupted command leaves nothing behind. Raise ``OSError`` if writing fails.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:

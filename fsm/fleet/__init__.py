@@ -45,10 +45,7 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 
 
 class GatheredCause(Struct, frozen=True, kw_only=True):
-    """All violations with the same cause, or a tolerated deviation.
-
-    If ``others`` is true, this is the total of many causes.
-    """
+    """All violations with the same cause, a tolerated deviation, or (``others``) the total of many causes."""
 
     clause: str
     level: Level
@@ -80,10 +77,7 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """The results for one node, program version, machine and profile.
-
-    ``unknown`` counts the recordings that could not be judged fully, by reason.
-    """
+    """Results for one node, version, machine and profile. ``unknown`` counts recordings not judged fully, by reason."""
 
     node: str
     version: str
@@ -129,10 +123,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Combined results, with one share for each ``key`` in sorted order.
-
-    ``notes`` contains the number of lines and of each kind of note on them.
-    """
+    """Combined results: a share for each ``key``, sorted, and the number of lines and of each kind of note on them."""
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}

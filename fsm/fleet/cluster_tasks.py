@@ -34,10 +34,7 @@ from fsm.trace import Batch
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):
-    """The summary of a part of a recording.
-
-    Every part repeats the observations that concern all entities, so they are also summarized separately.
-    """
+    """The summary of a part of a recording, and of the observations in every part, which concern all entities."""
 
     whole: Summary
     of_all: Summary
@@ -127,10 +124,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """The settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``.
-
-    If ``parts`` is true, the key of a row also identifies a part of the recording.
-    """
+    """Settings of :func:`fsm.monitor.judgement.judge` for rows of a ``form``. With ``parts``, keys also name a part."""
 
     form: RowForm
     models: Sequence[str | Machine]
@@ -191,10 +185,7 @@ class ClusterTask:
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Combine the parts of each recording into one row with the schema :data:`JUDGED`.
-
-    The parts of a recording must follow each other in *batches*.
-    """
+    """Combine the consecutive parts of each recording into one row with the schema :data:`JUDGED`."""
     for key, rows in groupby(_runs(batches), key=itemgetter(0)):
         parts = [part for _, run in rows for part in run.select(["judged", "problem"]).to_pylist()]
         if problem := next((part["problem"] for part in parts if part["problem"]), ""):

@@ -159,10 +159,7 @@ def judge_files(
 
 
 def session(master: str) -> SparkSession:
-    """Return a Spark session that prints only errors and, on a terminal, the progress.
-
-    Raise :class:`InputError` if the session cannot be created.
-    """
+    """Return a session that prints only errors and, on a terminal, progress. Raise :class:`InputError` if it fails."""
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     local = _LOCAL.fullmatch(master)
     builder = (

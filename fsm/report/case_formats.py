@@ -33,10 +33,7 @@ _KINDS: Final = {
 
 
 def github(cases: Cases) -> str:
-    """Return a workflow command for each cause, or for each case if ``cases.every`` is true.
-
-    If there is nothing to report, return a notice.
-    """
+    """Return a workflow command for each cause (for each case if ``cases.every`` is true), or else a notice."""
     lines = []
     for each in cases.found:
         kind = _KINDS.get(each.status)
@@ -157,12 +154,10 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 
 
 def junit(cases: Cases) -> str:
-    """Return JUnit XML.
+    """Return JUnit XML. A recording that could not be judged is an error; a case that was not decided is skipped.
 
-    Violations fail their test case, as do properties and sizes that differ from what their file states. Surprises,
-    tolerated deviations and known failures appear in the ``system-out`` of the case.
-    A case that was not exercised or decided is skipped. Assumed events are properties of the suite. A recording that
-    could not be judged is an error.
+    Violations, and properties or sizes that differ from what their file states, are failures. Surprises, tolerated
+    deviations and known failures are in the ``system-out`` of the case. Assumed events are properties of the suite.
     """
     from junitparser import Error, JUnitXml, TestCase, TestSuite  # noqa: PLC0415  (an XML library loads slowly)
 

@@ -1,7 +1,4 @@
-"""Test cases with locations in files, for JUnit, SARIF and GitHub.
-
-This module makes the cases of ``fsm judge``. ``fsm check`` and ``fsm test`` make their own.
-"""
+"""Test cases with locations in files, for JUnit, SARIF and GitHub. The cases of ``fsm judge`` are made here."""
 
 from __future__ import annotations
 

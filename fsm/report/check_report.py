@@ -21,10 +21,7 @@ from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """The result for a property, with its exit code and the status of its test case.
-
-    The exit code is ``None`` if the property was not tested.
-    """
+    """The result for a property, with its exit code (``None`` if not tested) and the status of its test case."""
 
     HOLDS = "holds", ExitCode.HOLDS, "passed"
     KNOWN = "known", ExitCode.HOLDS, "known"
@@ -67,11 +64,7 @@ def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
 
 
 def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0) -> str:
-    """Return the verdict and the conclusions.
-
-    If *runs* is true, the text includes expected runs and repeated conclusions. If *why* is not 0, this step of each
-    counterexample is explained.
-    """
+    """Return the verdict and the conclusions: with *runs* all of them, and with *why* an explanation of this step."""
     checked = [one for examination in examined for one in examination.checked]
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
     of = f"{plural(number, 'property')}, {plural(len(checked), 'result')}: " if number < len(checked) else ""

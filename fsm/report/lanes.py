@@ -1,7 +1,4 @@
-"""Draw concurrent histories as text, or write them to files.
-
-A drawing has a lane for each thread, with time from left to right.
-"""
+"""Draw concurrent histories as text, with a lane for each thread, or write them to files."""
 
 from __future__ import annotations
 
@@ -199,11 +196,7 @@ AFTER: Final = 2
 
 
 def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
-    """Return the marks for a sequence chart, without duplicates.
-
-    By default, there is a mark for the first few violations of each cause and for the first tolerated deviation of
-    each name. If the recording was judged with ``every``, all of them are marked.
-    """
+    """Return the marks for a sequence chart, without duplicates: those of all violations that *judged* lists."""
     found = (mark for each in judged for judgement in each.judgements for mark in _marks(judgement))
     return tuple({(mark.line, mark.seen.entity, mark.text): mark for mark in found}.values())
 

@@ -72,10 +72,7 @@ class Layout:
     def wrapped(
         self, value: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Wrap *value*. The first line is prefixed with *first*, and all others with *rest*.
-
-        By default, *rest* is four columns wider than *first*.
-        """
+        """Collapse spaces in *value*, and wrap it. By default, *rest* is four columns wider than *first*."""
         rest = f"{first}    " if rest is None else rest
         return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
 

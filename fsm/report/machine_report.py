@@ -1,7 +1,4 @@
-"""Show machines as text or JSON, and runs step by step.
-
-This module also lists the outcomes that a test can choose.
-"""
+"""Show machines as text or JSON, list the outcomes that a test can choose, and show runs step by step."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping

@@ -99,10 +99,7 @@ def _add(known: Tally[tuple[object, ...]], counter: Counter, total: int, *labels
 
 
 class _Server(ThreadingHTTPServer):
-    """An HTTP server for the metrics.
-
-    If there are too many connections, a new one replaces the oldest, so that idle clients cannot block others.
-    """
+    """An HTTP server for the metrics. If there are too many connections, a new one replaces the oldest."""
 
     def __init__(self, metrics: Metrics, address: str, port: int) -> None:
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -132,10 +129,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
-    """Serve *metrics* over HTTP and yield the port. If *port* is 0, any free port is used.
-
-    Raise ``OSError`` if the address cannot be used.
-    """
+    """Serve *metrics* over HTTP and yield the port (a free one if *port* is 0). Raise ``OSError`` if that fails."""
     # Server threads inherit this signal mask. A disconnecting client then causes an error instead of killing the
     # process.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})

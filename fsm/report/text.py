@@ -1,7 +1,4 @@
-"""The text report, which shows each cause with its evidence and ends with a summary.
-
-The evidence shows the states that were possible after each observation, and why others were ruled out.
-"""
+"""The text report: each cause with its evidence, the history of an entity or the reasons for it, and a summary."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,10 +27,7 @@ def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> s
 
 
 def violation_text(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
-    """Describe a *violation*. If its cause is already *known*, a single line is enough.
-
-    *entity* is the kind of entity, such as ``door``.
-    """
+    """Describe a *violation* of an *entity* (such as ``door``), in a single line if its cause is already *known*."""
     writer = _Writer(report, layout, coverage=False)
     if not known:
         return "\n".join([*writer.finding(single(violation), entity), ""])

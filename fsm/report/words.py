@@ -139,10 +139,7 @@ def seen(observation: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """Return the states that were possible before the observation.
-
-    If a time limit was exceeded, its start is added. The result is empty for fields and properties.
-    """
+    """Return the states that were possible before the observation, or nothing for fields and properties."""
     if violation.cause in {Cause.FIELDS, Cause.PROPERTY}:
         return ""
     since = f", since {moment(violation.limit.at)}" if violation.limit else ""

@@ -1,7 +1,4 @@
-"""Show a model or a recording as a self-contained HTML page.
-
-All possible steps are computed here. The script of the page only looks them up.
-"""
+"""A model or a recording as a self-contained HTML page. Its script only looks up the steps that are computed here."""
 
 import base64
 import hashlib
@@ -61,10 +58,7 @@ def system_page(system: System, examined: Sequence[Examined] = (), *, profile: s
 
 
 def html(report: Report) -> str:
-    """Return the page, with the history of the entities in *report*.
-
-    Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
-    """
+    """Return the page. Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed."""
     machines: dict[str, dict[str, Json]] = {}
     for _, judgement in report.judgements():
         machine = judgement.machine

@@ -76,10 +76,9 @@ class _Place(NamedTuple):
 
 
 def walks(rules: Rules) -> Mapping[str, Json]:
-    """Return a short walk to each reachable state. The form of a step is ``ROW/KEY``.
+    """Return a short walk to each reachable state, with steps of the form ``ROW/KEY``. None of them is unspecified.
 
-    Walks have no unspecified steps. They avoid steps that are hidden or interrupt everything, unless the alternative
-    is much longer.
+    Walks avoid steps that are hidden or interrupt everything, unless the alternative is much longer.
     """
     table = rules.table
     shortest: dict[int, tuple[str, ...]] = {}
@@ -146,10 +145,9 @@ _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
 def machine_data(
     machine: Machine, *, profile: str | None = None, also: Collection[str] = (), only: Collection[str] | None = None
 ) -> dict[str, Json]:
-    """Return the data of *machine* for the page. The page shows *profile* first.
+    """Return the data of *machine*, with *profile* first: all profiles or those in *only*, and those in *also*.
 
-    By default, all profiles are included. *only* selects some of them, and *also* adds more. Raise
-    :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
+    Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
     own = within(profile, machine.profiles)
     own_names = [each for each in machine.profiles if only is None or each in only]
@@ -326,10 +324,7 @@ def _move(move: JointMove, table: SystemTable, options: dict[str, int]) -> Json:
 
 
 def _condition(condition: Condition | None, table: SystemTable) -> Json:
-    """Encode a *condition* about the states of copies as nested lists.
-
-    A simple condition becomes ``["at", copies, states, every]``.
-    """
+    """Encode *condition* as nested lists. A simple condition is ``["at", copies, states, every]``."""
     match condition:
         case None:
             return None
