@@ -20,9 +20,7 @@ from fsm.machine.product.system import System
 from fsm.monitor.judgement import judge
 from fsm.recordings.line_reader import STDIN
 from fsm.report import Report
-from fsm.report.page import html, machine_page, system_page
-
-NO_PROPERTIES = "FSM306"
+from fsm.report.page import html, model_page
 
 
 @click.command("explore")
@@ -60,19 +58,11 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
         )
     if is_file(name) and same(name, output):
         raise click.BadParameter("the page would overwrite the input; name another file", param_hint="--output")
-    with drawing():
-        written, code = _page(name, profile, properties=properties)
+    is_model = names_a_model(name) or not (name == STDIN or Path(name).exists() or "/" in name or "." in name)
+    with drawing():  # An unknown name is an error that suggests similar names.
+        written, code = _model(name, profile, properties=properties) if is_model else (_recording(name, profile), 0)
     put(written.encode("utf-8", "replace"), output)
     return code
-
-
-def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
-    """Return the page and the exit code. The code is 3 if a limit was reached before all properties were checked."""
-    if names_a_model(name):
-        return _model(name, profile, properties=properties)
-    if name == STDIN or Path(name).exists() or "/" in name or "." in name:
-        return _recording(name, profile), 0
-    return _model(name, profile, properties=properties)  # An unknown name is an error that suggests similar names.
 
 
 def _recording(name: str, profile: str | None) -> str:
@@ -82,20 +72,19 @@ def _recording(name: str, profile: str | None) -> str:
 
 
 def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
+    """Return the page and the exit code. The code is 3 if a limit was reached before all properties were checked."""
     model = load_any(name)
     require_profiles([profile], [model.profiles])
     model.under(profile)  # Contradictory profiles are an error.
     examined, code = _examine_model(model, profile) if properties else ([], 0)
-    if isinstance(model, System):
-        return system_page(model, examined, profile=profile), code
-    return machine_page(model, examined, profile=profile), code
+    return model_page(model, examined, profile=profile), code
 
 
 def _examine_model(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
     try:
         stated = claims(model.path)
     except InputError as error:
-        if {problem.code for problem in error.problems} != {NO_PROPERTIES}:
+        if {problem.code for problem in error.problems} != {"FSM306"}:
             raise
         return [], 0
     profiles = dict.fromkeys((None, *model.profiles, profile))

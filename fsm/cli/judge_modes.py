@@ -66,22 +66,22 @@ class _Following:
     def violation(self, violation: Violation) -> None:
         report = Report(judged=(), fail_on=self.fail_on)
         if self.json:
-            self._print(json_report.violation_line(report, violation))
+            click.echo(json_report.violation_line(report, violation).encode("utf-8", "replace"), nl=False)
             return
         cause = (violation.machine, violation.cause, violation.clause.name, violation.observation.event)
         machines = (monitor.machine for monitor in self.judging.monitors)
         entity = next(machine.entity for machine in machines if machine.name == violation.machine)
-        self._print(violation_text(violation, entity, report, options.layout(), known=cause in self.causes))
+        known = cause in self.causes
+        click.echo(violation_text(violation, entity, report, options.layout(), known=known), nl=False)
         self.causes.add(cause)
 
     def summary(self, *, over: bool) -> ExitCode:
         report = Report(judged=(self.judging.judged(over=over),), fail_on=self.fail_on)
-        layout = options.layout()
-        self._print(json_report.summary(report) if self.json else text(report, layout, coverage=self.coverage))
+        if self.json:
+            click.echo(json_report.json(report, indent=None).encode("utf-8", "replace"), nl=False)
+        else:
+            click.echo(text(report, options.layout(), coverage=self.coverage), nl=False)
         return report.total()
-
-    def _print(self, what: str) -> None:
-        click.echo(what.encode("utf-8", "replace") if self.json else what, nl=False)
 
 
 def follow(given: Mapping[str, Any], part: Part) -> int:

@@ -23,13 +23,14 @@ from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
 from fsm.report import machine_report
 from fsm.report.json_report import Json, dumped
-from fsm.report.words import plural
+from fsm.report.words import grouped, plural
 
-ABOUT: Final[Mapping[Role, str]] = {
+ABOUT: Final[Mapping[Role | None, str]] = {
     "contract": "Contracts of interfaces",
     "implementation": "Implementations",
     "system": "Systems of machines",
     "part": "Parts of systems",
+    None: "Models of other packages",
 }
 
 
@@ -37,8 +38,7 @@ ABOUT: Final[Mapping[Role, str]] = {
 @options.format_option
 def list_command(form: str) -> int:
     """List the shipped models and systems with their profiles, grouped by purpose."""
-    found: list[tuple[Role | None, Machine | System]]
-    found = [(role, load_any(name)) for name, role in roles().items()]
+    found: list[tuple[Role | None, Machine | System]] = [(role, load_any(name)) for name, role in roles().items()]
     for name in foreign_models():
         try:
             found.append((None, load_any(name)))
@@ -48,13 +48,11 @@ def list_command(form: str) -> int:
         click.echo(dumped([{"role": role, **_data(model)} for role, model in found]), nl=False)
         return 0
     formatter = click.HelpFormatter(width=options.layout().width)
-    titles: list[tuple[Role | None, str]] = [*ABOUT.items(), (None, "Models of other packages")]
-    for role, about in titles:
-        if not (listed := [(model.name, _line(model)) for own, model in found if own == role]):
-            continue
+    by_role = grouped(found)
+    for about, models in ((about, by_role[role]) for role, about in ABOUT.items() if role in by_role):
         formatter.write(f"\n{about}\n" if formatter.buffer else f"{about}\n")
         with formatter.indentation():
-            formatter.write_dl(listed)
+            formatter.write_dl([(model.name, _line(model)) for model in models])
     click.echo(formatter.getvalue(), nl=False)
     return 0
 
@@ -72,10 +70,8 @@ def _data(model: Machine | System) -> dict[str, Json]:
     data: dict[str, Json] = {"name": model.name, "title": model.title, "profiles": list(model.profiles)}
     if isinstance(model, System):
         data["parts"] = {part.name: len(part.copies) for part in model.parts.values()}
-        data["events"] = list(dict.fromkeys(joint.family for joint in model.events.values()))
-    else:
-        data |= {"entity": model.entity, "states": list(model.states), "events": list(model.events)}
-    return data
+        return data | {"events": list(dict.fromkeys(joint.family for joint in model.events.values()))}
+    return data | {"entity": model.entity, "states": list(model.states), "events": list(model.events)}
 
 
 @click.command("show")
@@ -105,11 +101,8 @@ def show_command(
         options.require([] if event is None else [event], words, of="events", hint="--event")
         click.echo(machine_report.system_text(system, options.layout(), event=event), nl=False)
         return 0
-    machine = (
-        flatten(options.under(load_system(name), profile))
-        if outcomes and is_system(name)
-        else options.under(load(name), profile)
-    )
+    flat = outcomes and is_system(name)
+    machine = flatten(options.under(load_system(name), profile)) if flat else options.under(load(name), profile)
     events = {known.name for known in machine.events.values() if event is None or event in known.words}
     if not events:
         raise options.unknown(str(event), machine.events, of="events", hint="--event")

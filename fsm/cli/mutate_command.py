@@ -24,6 +24,7 @@ from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, muta
 from fsm.mutation.power import power_over
 from fsm.mutation.suggestions import suggested
 from fsm.recordings.time_order import Assume
+from fsm.report import ExitCode
 from fsm.report import mutation_report as report
 
 # Maximum number of copies in a system that is mutated unchanged. Larger ones are first tried with single copies.
@@ -122,8 +123,8 @@ def command(
         given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if parameter.name in unused and given and ctx.params[parameter.name] not in ((), False):
             name = parameter.opts[0].replace("names", "MODEL")
-            why = f"{name} cannot be combined with --recording, which uses the contracts of interfaces"
-            raise click.UsageError(why if recordings else f"{name} has no meaning without --recording")
+            why = "cannot be combined with --recording, which uses the contracts of interfaces"
+            raise click.UsageError(f"{name} {why if recordings else 'has no meaning without --recording'}")
     if recordings:
         return _power(recordings, calls, profile, restarts, limit, seed, form)
     if suggest:
@@ -147,10 +148,14 @@ def command(
 def _suggest(
     names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str, output: Path | None
 ) -> int:
-    if len(names) != 1:
-        raise click.UsageError("--suggest needs the name of one machine")
-    if form != "text" or listed != "survivors":
-        raise click.UsageError("--suggest writes TOML about all survivors; leave out --format and --list")
+    options.refuse(
+        ("", len(names) != 1, "--suggest needs the name of one machine"),
+        (
+            "",
+            form != "text" or listed != "survivors",
+            "--suggest writes TOML about all survivors; leave out --format and --list",
+        ),
+    )
     found = _specification_or_empty(names[0])
     if not is_of(found, Machine):
         raise click.UsageError(f"--suggest can be used only with a machine, but {names[0]} is a system")
@@ -163,7 +168,7 @@ def _suggest(
         taken = [stated.name for stated in found.properties]
         made = suggested(found.machine, survivors, profile=profile, taken=taken, advanced=bar.advance)
     put(report.suggestions(made, mutated), output)
-    return report.suggestions_answer(made).value
+    return (ExitCode.FAILS if made.left else ExitCode.HOLDS).value
 
 
 def _specification_or_empty(name: str) -> Specification[Machine | System]:
@@ -178,18 +183,13 @@ def _specification_or_empty(name: str) -> Specification[Machine | System]:
 def _power(
     recordings: tuple[str, ...], calls: str, profile: str | None, restarts: Assume, limit: int, seed: int, form: str
 ) -> int:
-    names = dict.fromkeys(recordings)
-    with progress("mutating", limit * len(names)) as bar:
+    with progress("mutating", limit * len({*recordings})) as bar:
         edited = partial(
             power_over, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=bar.advance
         )
-        powers = tuple(map(edited, names))
-    text = (
-        report.power_json(powers)
-        if form == "json"
-        else report.power_text(powers, options.layout(), profiled=bool(profile))
-    )
-    click.echo(text, nl=False)
+        powers = tuple(map(edited, dict.fromkeys(recordings)))
+    shown = report.power_json(powers) if form == "json" else ""
+    click.echo(shown or report.power_text(powers, options.layout(), profiled=bool(profile)), nl=False)
     return report.power_answer(powers).value
 
 
@@ -207,22 +207,21 @@ def _mutate(
     *,
     whole: bool = True,
 ) -> report.Mutated:
-    tried = tuple(claim for claim in of.properties if not only or claim.name in only)
-    stated = replace(of, properties=tried)
+    stated = replace(of, properties=tuple(claim for claim in of.properties if not only or claim.name in only))
     outcomes: Iterable[MutationOutcome[Mutant | JointMutant]] = ()
     unsound: list[str] = []
     if isinstance(of.machine, Machine):
         outcomes = mutation_outcomes(
-            of.machine, tried, profile=profile, whole=whole, advanced=advanced, unsound=unsound.extend
+            of.machine, stated.properties, profile=profile, whole=whole, advanced=advanced, unsound=unsound.extend
         )
     elif is_of(stated, System):
         smaller = single(stated) if len(of.machine.copies) > FEW else None
         if smaller is not None:
-            names = {claim.name for claim in tried}
+            names = {claim.name for claim in stated.properties}
             smaller = replace(smaller, properties=tuple(claim for claim in smaller.properties if claim.name in names))
         made = joint_mutants(of.machine.under(profile), composition(of.machine), profile)
         outcomes = joint_mutation_outcomes(
             stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced, unsound=unsound.extend
         )
-    outcomes = tuple(outcomes)
-    return report.Mutated(specification=stated, outcomes=outcomes, unsound=tuple(unsound))
+    found = tuple(outcomes)  # The properties that are unsound are known only when all outcomes are.
+    return report.Mutated(specification=stated, outcomes=found, unsound=tuple(unsound))

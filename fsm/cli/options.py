@@ -111,10 +111,8 @@ def case_report(form: str, cases: Cases) -> str:
     return writer(cases)
 
 
-rotated_option: Final = click.option(
-    "--rotated",
-    is_flag=True,
-    help="Treat all TRACEs as one rotated recording, such as doors.jsonl*, in the order of their times.",
+rotated_option: Final = flag(
+    "--rotated", "Treat all TRACEs as one rotated recording, such as doors.jsonl*, in the order of their times."
 )
 
 at_least_option: Final = click.option(
@@ -280,12 +278,11 @@ def restart_options(command: FC) -> FC:
 
 
 def layout(*, coloured: bool = True) -> Layout:
+    def style(value: str, how: str) -> str:
+        return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
+
     columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
-    return Layout(width=columns, style=_style if coloured else plain)
-
-
-def _style(value: str, how: str) -> str:
-    return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
+    return Layout(width=columns, style=style if coloured else plain)
 
 
 def sizes(names: Iterable[str]) -> int:

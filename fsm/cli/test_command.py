@@ -82,21 +82,17 @@ class _TestCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         params = super().get_params(ctx)
         known = {name: "fsm test" for param in params for name in param.opts}
-        options = []
+        own = []
         for scheme in (*own_schemes(), *_foreign_schemes(ctx)):
-            for option in scheme.options:
-                if (other := known.setdefault(option.name, scheme.form)) != scheme.form:
-                    error = ValueError(f"{other} already has an option {option.name}")
-                    warn_left_out(SUTS, scheme.name, error)
+            for each in scheme.options:
+                if (other := known.setdefault(each.name, scheme.form)) != scheme.form:
+                    warn_left_out(SUTS, scheme.name, ValueError(f"{other} already has an option {each.name}"))
                 else:
-                    options.append(option)
-        return [
-            *params,
-            *(
-                click.Option([each.name], metavar=each.metavar, default="", show_default=False, help=linked(each.help))
-                for each in options
-            ),
-        ]
+                    about = linked(each.help)
+                    own.append(
+                        click.Option([each.name], metavar=each.metavar, default="", show_default=False, help=about)
+                    )
+        return [*params, *own]
 
 
 def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
@@ -212,26 +208,28 @@ def command(
     settings = _options(scheme, given)
     if scheme is not None:
         click.get_current_context().with_resource(_scheme_context(scheme))
-    for wrong, what in (
+    options.refuse(
         (
+            "",
             not real and (record or script),
             "--record and --script can be used only with a real system, whose failures may not recur",
         ),
-        (by_property and (record or script), "--record and --script do not apply to tests of properties"),
+        ("", by_property and (record or script), "--record and --script do not apply to tests of properties"),
         (
+            "",
             by_property and (again is not None or threads > 1),
             "--replay and --threads do not apply to tests of properties",
         ),
-        (threads > 1 and not examples, "--threads looks for races in random tests, but -n 0 asks for no random tests"),
-    ):
-        if wrong:
-            raise click.UsageError(what)
-    machine, tolerated = _planning_machine(
-        scheme,
-        PlanRequest(
-            model=model, profile=profile, parts=parts, options=settings, properties=by_property, script=bool(script)
+        (
+            "",
+            threads > 1 and not examples,
+            "--threads looks for races in random tests, but -n 0 asks for no random tests",
         ),
     )
+    request = PlanRequest(
+        model=model, profile=profile, parts=parts, options=settings, properties=by_property, script=bool(script)
+    )
+    machine, tolerated = _planning_machine(scheme, request)
     pace = Pace(delay=_DELAY, seconds=race_seconds)
     rest = sut.partition(":")[2]
     asked_for = SutRequest(
@@ -283,16 +281,15 @@ def command(
 
 
 def _write_script(tested: Tested, script: str | None) -> None:
-    if script is None:
-        return
-    plan = tested.oracle.plan
-    runs = [
-        ClientRun(title=words.what(each.violation) if each.violation else each.broken, plan=plan, steps=each.steps)
-        for each in tested.failures
-        if each.trace
-    ]
-    with click.open_file(script, "w", encoding="utf-8", lazy=False) as file:
-        file.write(client_script(client_of(plan.table.machine), runs))
+    if script is not None:
+        plan = tested.oracle.plan
+        runs = [
+            ClientRun(title=words.what(each.violation) if each.violation else each.broken, plan=plan, steps=each.steps)
+            for each in tested.failures
+            if each.trace
+        ]
+        with click.open_file(script, "w", encoding="utf-8", lazy=False) as file:
+            file.write(client_script(client_of(plan.table.machine), runs))
 
 
 def _repeat_races(tested: Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> Tested:
@@ -328,9 +325,8 @@ def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
     values = {key: value for key, value in given.items() if value}
     own = {option.key for option in scheme.options} if scheme else set()
     for other in own_schemes():
-        for option in other.options:
-            if option.key in values.keys() - own:
-                raise click.UsageError(f"{option.name} can be used only with --against {other.form}")
+        if wrong := next((each.name for each in other.options if each.key in values.keys() - own), ""):
+            raise click.UsageError(f"{wrong} can be used only with --against {other.form}")
     return values
 
 

@@ -19,7 +19,7 @@ from fsm.recordings.line_reader import decode
 from fsm.report import ExitCode, Report, counts, severity, why, words
 from fsm.report import worst as worst_of
 from fsm.report.json_report import json_escape
-from fsm.report.layout import LABEL, PLAIN, Layout
+from fsm.report.layout import LABEL, PLAIN, Layout, joined
 from fsm.trace import seen_at
 
 FORMAT: Final = "container-fsm-summary/1"
@@ -285,11 +285,8 @@ By: TypeAlias = Literal["clause", "version", "node"]
 _NODES: Final = 5
 
 
-def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:
-    return "\n".join(_lines(summary, layout, by, least)) + "\n"
-
-
-def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[str]:
+@joined
+def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> Iterator[str]:
     if by == "clause":
         for share in summary.of_all().shares:
             for word, cause in _causes(share, least):

@@ -88,16 +88,24 @@ def sarif(cases: Cases) -> str:
         wrong = _notification("error", Line(problem.path, problem.line), f"{problem.what} [{problem.code}]")
         notifications.append(wrong | {"descriptor": {"id": problem.code}})
     codes = {each.code: each.link for each in cases.problems}
-    driver: dict[str, Json] = {"name": "fsm", "version": version("container-fsm"), "informationUri": DOCUMENTATION}
-    driver["rules"] = [*rules.values()]
-    driver["notifications"] = [{"id": code, "helpUri": link} for code, link in codes.items()]
+    driver: Json = {
+        "name": "fsm",
+        "version": version("container-fsm"),
+        "informationUri": DOCUMENTATION,
+        "rules": [*rules.values()],
+        "notifications": [{"id": code, "helpUri": link} for code, link in codes.items()],
+    }
     invocation: Json = {
         "executionSuccessful": not cases.problems,
         "exitCode": WRONG_INPUT if cases.problems else cases.answer.value,
         "toolExecutionNotifications": notifications,
     }
-    run: dict[str, Json] = {"tool": {"driver": driver}, "invocations": [invocation]}
-    run |= {"columnKind": "unicodeCodePoints", "results": results}
+    run: Json = {
+        "tool": {"driver": driver},
+        "invocations": [invocation],
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
     return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
@@ -168,14 +176,14 @@ def junit(cases: Cases) -> str:
         for entry in listed:
             if entry.status == "assumed":
                 suite.add_property("assumes", clean(entry.what))
-        tried = (recording for recording in listed if isinstance(recording, Case))
-        for those in words.grouped(((each.name, each.clause), each) for each in tried).values():
+        tried = words.grouped(((each.name, each.clause), each) for each in listed if isinstance(each, Case))
+        for those in tried.values():
             suite.add_testcase(_case(those))
         document.add_testsuite(suite)
     for problem in cases.problems:
-        case = TestCase(clean(words.file(problem.path)), classname="fsm")
+        name = clean(words.file(problem.path))
+        case, suite = TestCase(name, classname="fsm"), TestSuite(name)
         case.result = [Error(clean(f"{problem.what}: {problem.hint}"), problem.code)]
-        suite = TestSuite(clean(words.file(problem.path)))
         suite.add_testcase(case)
         document.add_testsuite(suite)
     document.update_statistics()  # type: ignore[no-untyped-call]  # the method has no annotations
@@ -188,21 +196,16 @@ def _case(found: list[Case]) -> TestCase:
     from junitparser import Failure, Skipped, TestCase  # noqa: PLC0415  (see above)
 
     case = TestCase(clean(found[0].title), classname=clean(f"fsm.{found[0].name.replace('/', '.')}"))
-    failed = [each for each in found if each.status == "failed"]
-    skipped = [each for each in found if each.status in {"skipped", "untried"}]
-    if failed:
+    statuses = words.grouped((each.status, each) for each in found)
+    if failed := statuses.get("failed", []):
         # Report only one failure per case, because many tools show only one.
         others = sum(not each.again for each in failed) - 1
         more = f", and {words.plural(others, 'other cause')}" if others else ""
         case.result = [Failure(clean(failed[0].what + more), failed[0].clause.level)]
         case.result[0].text = clean("\n\n".join(_texts(failed)))
-    elif skipped:
-        case.result = [Skipped(clean(skipped[0].what))]
-    notes = [
-        f"{status}: {text}"
-        for status in ("surprise", "known")
-        for text in _texts(each for each in found if each.status == status)
-    ]
+    elif skipped := next((each for each in found if each.status in {"skipped", "untried"}), None):
+        case.result = [Skipped(clean(skipped.what))]
+    notes = [f"{kind}: {text}" for kind in ("surprise", "known") for text in _texts(statuses.get(kind, []))]
     if notes:
         case.system_out = clean("\n\n".join(notes))
     return case

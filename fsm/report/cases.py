@@ -83,15 +83,14 @@ class Cases:
 
 
 def cases(report: Report) -> Cases:
-    found = tuple(case for judged, judgement in report.judgements() for case in _judgement(report, judged, judgement))
+    found = tuple(case for each in report.judgements() for case in _judgement(report, *each))
     return Cases(command="judge", found=found, answer=report.total(), problems=report.problems, every=report.every)
 
 
 def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator[Case | Remark]:
-    name = judgement.machine.name
-    suite = f"{words.file(judged.name)} {name}"
-    remark = partial(Remark, suite=suite, name=name)
-    reason = why(judgement)
+    machine, reason = judgement.machine, why(judgement)
+    suite = f"{words.file(judged.name)} {machine.name}"
+    remark = partial(Remark, suite=suite, name=machine.name)
     if reason:
         unknown = report.answer(judgement) is report.of(judged) is ExitCode.UNKNOWN
         yield remark(at=Line(judged.name, 0), status="unknown" if unknown else "idle", what=reason)
@@ -100,7 +99,8 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
     watched = {prop.clause: prop for prop in judgement.properties}
 
     def case(clause: Clause) -> Callable[..., Case]:
-        return partial(Case, suite=suite, clause=clause, name=f"{name}/properties" if clause in watched else name)
+        name = f"{machine.name}/properties" if clause in watched else machine.name
+        return partial(Case, suite=suite, clause=clause, name=name)
 
     undecided = reason if reason not in {each.why for each in judgement.properties} else ""
     for clause, exercised in _clauses(judgement).items():
@@ -110,45 +110,44 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
         what = skipped or unmet
         yield case(clause)(at=Line(judged.name, 0), status="untried" if what else "passed", what=what)
     for finding in report.findings(judgement):
-        for number, each in enumerate(finding.first):
-            at = words.moment(each.observation.at)
+        for number, each in enumerate(finding.first, 1):
+            at, entity = words.moment(each.observation.at), each.observation.entity
             yield case(each.clause)(
                 at=Line(each.file, each.line),
                 status="failed" if report.fails(finding) else "surprise",
-                what=f"{words.what(each)} ({words.times(finding, judgement.machine.entity)})",
-                detail=message(finding, each, judgement.machine.entity),
-                facts=(*filter(None, [at and f"at: {at}"]), f"{judgement.machine.entity}: {each.observation.entity}"),
-                entity=each.observation.entity,
+                what=f"{words.what(each)} ({words.times(finding, machine.entity)})",
+                detail=message(finding, each, machine.entity),
+                facts=(*([f"at: {at}"] if at else []), f"{machine.entity}: {entity}"),
+                entity=entity,
                 others=_other_lines(each),
                 # The last reported violation also counts those that were not reported.
-                count=finding.count - len(finding.first) + 1 if each is finding.first[-1] else 1,
-                again=number > 0,
+                count=finding.count - number + 1 if number == len(finding.first) else 1,
+                again=number > 1,
             )
     for met in judgement.tolerated:
-        deviation = met.first.deviation
-        what = f"tolerated deviation {words.tolerated(met.first)} of {deviation.profile}"
+        first, deviation = met.first, met.first.deviation
+        what = f"tolerated deviation {words.tolerated(first)} of {deviation.profile}"
         yield case(deviation.clause)(
-            at=Line(met.first.file, met.first.line),
+            at=Line(first.file, first.line),
             status="known",
             what=what,
-            detail=f"{what}: {words.done(met.first)} ({words.often(met.count)})",
+            detail=f"{what}: {words.done(first)} ({words.often(met.count)})",
             excuse=f"declared in profile {deviation.profile}",
-            entity=met.first.observation.entity,
+            entity=first.observation.entity,
             count=met.count,
         )
 
 
 def _clauses(judgement: Judgement) -> dict[Clause, bool]:
+    covered = judgement.covered
     found: dict[Clause, bool] = {}
     for event in judgement.machine.events.values():
         for state, cell in event.cells.items():
-            exercised = judgement.covered.cells.get((event.name, state), 0) > 0
-            found[cell.clause] = found.get(cell.clause, False) or exercised
-    for name, count in judgement.covered.fields.items():
-        found[judgement.machine.requires[name].clause] = count > 0
-    if isinstance(judgement.verdict, Illegal):
-        found |= {finding.first[0].clause: True for finding in judgement.verdict.findings}
-    return found | {prop.clause: True for prop in judgement.properties}
+            found[cell.clause] = found.get(cell.clause, False) or covered.cells.get((event.name, state), 0) > 0
+    found |= {judgement.machine.requires[name].clause: count > 0 for name, count in covered.fields.items()}
+    findings = judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ()
+    broken = (each.first[0].clause for each in findings)
+    return found | dict.fromkeys((*broken, *(each.clause for each in judgement.properties)), True)
 
 
 def _other_lines(violation: Violation) -> tuple[Line, ...]:

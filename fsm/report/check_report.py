@@ -13,7 +13,7 @@ from fsm.machine.product.system import System
 from fsm.report import ExitCode, worst
 from fsm.report.cases import Case, Cases, CaseStatus, near
 from fsm.report.json_report import Json, dumped, picked, record
-from fsm.report.layout import PLAIN, Layout
+from fsm.report.layout import PLAIN, Layout, joined
 from fsm.report.machine_report import data, steps
 from fsm.report.text import clause_texts, used
 from fsm.report.words import either, plural, tally
@@ -63,21 +63,23 @@ def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
     return worst([*answers, ExitCode.FAILS if any(each.resized for each in examined) else None])
 
 
-def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0) -> str:
+@joined
+def text(
+    examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0
+) -> Iterator[str]:
     """Return the verdict and the conclusions: with *runs* all of them, and with *why* an explanation of this step."""
     checked = [one for examination in examined for one in examination.checked]
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
     of = f"{plural(number, 'property')}, {plural(len(checked), 'result')}: " if number < len(checked) else ""
-    parts = [tally([status(one).word for one in checked], "" if of else "property")]
-    if resized := sum(each.resized for each in examined):
-        parts.append(f"{plural(resized, 'machine')} of another size")
-    found = [f"{layout.verdict(answer(examined))}: {of}{', '.join(parts)}"]
+    tallied = tally([status(one).word for one in checked], "" if of else "property")
+    resized = sum(each.resized for each in examined)
+    others = f", {plural(resized, 'machine')} of another size" if resized else ""
+    yield f"{layout.verdict(answer(examined))}: {of}{tallied}{others}"
     for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
-        found += ["", layout.style(name, "bold") + f": {title}"]
+        yield from ("", layout.style(name, "bold") + f": {title}")
         alike: dict[str, tuple[object, ...]] = {}
         for each in those:
-            found += _profile_lines(each, alike, layout, runs=runs, step=why)
-    return "\n".join(found) + "\n"
+            yield from _profile_lines(each, alike, layout, runs=runs, step=why)
 
 
 def _profile_lines(
@@ -330,7 +332,7 @@ def _conclusion_data(checked: evidence.Checked) -> dict[str, Json]:
         case evidence.Refuted(evidence=evidence.Unexplained(run=run) as each):
             found |= {"counterexample": data(run), "why": record(each, "run")}
         case evidence.Refuted(evidence=evidence.Misdrawn(place=place) as drawn):
-            arrows = {
+            arrows: dict[str, Json] = {
                 name: [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in those]
                 for name, those in (("lacks", drawn.lacks), ("adds", drawn.adds))
             }

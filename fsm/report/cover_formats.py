@@ -9,17 +9,14 @@ from typing import Final
 
 from fsm.errors import visible
 from fsm.report.cover_report import CoveredMachine, CoverReport, CoverRow, Standing
-from fsm.report.layout import PLAIN, Layout
+from fsm.report.layout import PLAIN, Layout, joined
 from fsm.report.words import grouped
 
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
 
 
-def text(cover: CoverReport, layout: Layout = PLAIN) -> str:
-    return "\n".join(_lines(cover, layout)) + "\n"
-
-
-def _lines(cover: CoverReport, layout: Layout) -> Iterator[str]:
+@joined
+def text(cover: CoverReport, layout: Layout = PLAIN) -> Iterator[str]:
     numbers = cover.numbers()
     for machine in cover.machines:
         yield from layout.wrapped(f"{machine.name}: {machine.summary()}", "", marked=machine.name)
@@ -77,11 +74,8 @@ def _cell_list(rows: Sequence[CoverRow]) -> str:
     return f": {'; '.join(parts)}" if parts else ""
 
 
-def markdown(cover: CoverReport) -> str:
-    return "\n".join(_markdown(cover)) + "\n"
-
-
-def _markdown(cover: CoverReport) -> Iterator[str]:
+@joined
+def markdown(cover: CoverReport) -> Iterator[str]:
     numbers = cover.numbers()
     yield from ("# Coverage of the specification", "", "| | recording | kind | verdict |", "|---|---|---|---|")
     for each in cover.listed():
@@ -146,11 +140,8 @@ def _escape_html(value: str) -> str:
     return escape(visible(value))
 
 
-def html(cover: CoverReport) -> str:
-    return "\n".join(_html_document(cover)) + "\n"
-
-
-def _html_document(cover: CoverReport) -> Iterator[str]:
+@joined
+def html(cover: CoverReport) -> Iterator[str]:
     yield from (
         "<!DOCTYPE html>",
         '<html lang="en">',

@@ -13,7 +13,7 @@ from fsm.errors import harmless, visible
 from fsm.machine.evidence import Branching, Distinguished, EquivalenceResult, Equivalent, Observable
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, picked, record
-from fsm.report.layout import COLOURS, Layout
+from fsm.report.layout import COLOURS, Layout, joined
 from fsm.report.machine_report import data, steps
 from fsm.report.words import either, grouped, plural
 from fsm.verdict import Fails, Unknown
@@ -29,36 +29,35 @@ def answer(found: Comparison) -> ExitCode:
 
 
 def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
-    document: Json = {
-        **picked(found, "equal", "first", "second"),
-        "remarks": list(remarks),
-        "states": [{"in": state.where.value, **record(state, "where")} for state in found.states],
-        "moves": [
-            {
-                "in": move.where.value,
-                "near": record(near) if (near := found.near(move)) else None,
-                **record(move, "where"),
-            }
-            for move in found.moves
-        ],
-    }
-    return dumped(document)
+    return dumped(
+        {
+            **picked(found, "equal", "first", "second"),
+            "remarks": list(remarks),
+            "states": [{"in": state.where.value, **record(state, "where")} for state in found.states],
+            "moves": [
+                {
+                    "in": move.where.value,
+                    "near": record(near) if (near := found.near(move)) else None,
+                    **record(move, "where"),
+                }
+                for move in found.moves
+            ],
+        }
+    )
 
 
-def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:
-    style = layout.style
-    lines = [visible(remark) for remark in remarks]
+@joined
+def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> Iterator[str]:
     word = "equal" if found.equal else "different"
-    lines.append(_head(found.first, found.second, word, layout))
-    lines += layout.kept("; ".join(_counts(found)), "  ", "    ")
+    yield from (*map(visible, remarks), _head(found.first, found.second, word, layout))
+    yield from layout.kept("; ".join(_counts(found)), "  ", "    ")
     for head, those in (
-        (style(f"only in {visible(found.first)}", "red"), _differences(found, Where.FIRST)),
-        (style(f"only in {visible(found.second)}", "green"), _differences(found, Where.SECOND)),
+        (layout.style(f"only in {visible(found.first)}", "red"), _differences(found, Where.FIRST)),
+        (layout.style(f"only in {visible(found.second)}", "green"), _differences(found, Where.SECOND)),
         ("not drawn, which does not count as a difference", _undrawn_lines(found)),
     ):
         if listed := [line for each in those for line in layout.kept(visible(each), "  ", "      ")]:
-            lines += ["", head, *listed]
-    return "\n".join(lines) + "\n"
+            yield from ("", head, *listed)
 
 
 def _head(first: str, second: str, word: str, layout: Layout) -> str:
@@ -208,10 +207,10 @@ def behaviour_answer(found: EquivalenceResult) -> ExitCode:
     return ExitCode.FAILS if isinstance(found, Fails) else ExitCode.HOLDS
 
 
-def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> str:
+@joined
+def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> Iterator[str]:
     first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
-    total = behaviour_answer(found)
-    head = _head(first, second, _WORDS[total], layout)
+    yield _head(first, second, _WORDS[behaviour_answer(found)], layout)
     lines: Iterable[str]
     match found:
         case Equivalent():
@@ -224,9 +223,9 @@ def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Lay
             lines = [why]
         case _:
             assert_never(found)
-    # Do not wrap indented lines. The columns of the steps would no longer be aligned.
-    indented = ([f"  {each}"] if each.startswith(" ") else layout.kept(each) for each in lines)
-    return "\n".join([head, *(line for several in indented for line in several)]) + "\n"
+    for each in lines:
+        # Do not wrap indented lines. The columns of the steps would no longer be aligned.
+        yield from [f"  {each}"] if each.startswith(" ") else layout.kept(each)
 
 
 def _distinguishing_trace(found: Distinguished, names: tuple[str, str]) -> Iterator[str]:

@@ -3,7 +3,8 @@
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Final
+from functools import wraps
+from typing import Final, ParamSpec
 
 from fsm.errors import visible
 from fsm.machine import Clause
@@ -27,6 +28,19 @@ COLOURS: Final[Mapping[str, str]] = {
     "different": "red",
     **dict.fromkeys(("kills nothing", "survives", "missed"), "red"),
 }
+
+
+_Given = ParamSpec("_Given")
+
+
+def joined(lines: Callable[_Given, Iterable[str]]) -> Callable[_Given, str]:
+    """Make a function that yields lines return them as one text, with a newline at the end."""
+
+    @wraps(lines)
+    def text(*given: _Given.args, **named: _Given.kwargs) -> str:
+        return "\n".join(lines(*given, **named)) + "\n"
+
+    return text
 
 
 def plain(text: str, _: str) -> str:

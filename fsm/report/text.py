@@ -18,12 +18,13 @@ from fsm.recordings.form import HISTORY, own_forms
 from fsm.recordings.line_reader import FOREIGN
 from fsm.report import Report, single, why, words
 from fsm.report.lanes import stretch_lines
-from fsm.report.layout import LABEL, PLAIN, Layout
+from fsm.report.layout import LABEL, PLAIN, Layout, joined
 from fsm.trace import Line
 
 
-def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> str:
-    return "\n".join(_Writer(report, layout, coverage=coverage).lines()) + "\n"
+@joined
+def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> Iterator[str]:
+    return _Writer(report, layout, coverage=coverage).lines()
 
 
 def violation_text(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
@@ -285,7 +286,7 @@ def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, l
     for each in found:
         if each is not found[-1]:
             yield "assumed", [f"{each.event} may have happened unobserved before this"]
-        why = {one.state: _chain(one.uses) for one in each.derivations} if each.legal else {}
+        why = {one.state: _uses_text(one.uses) for one in each.derivations} if each.legal else {}
         otherwise = "" if each.legal else ", to judge what follows"
         yield "after", _reason_texts((why.get(state, otherwise), state) for state in each.after)
         if each.ruled_out:
@@ -317,8 +318,8 @@ def _reason(exclusion: RuledOut, found: Provenance) -> str:
     return f": {would.get(exclusion.cause, f'would show {what}')}{clause}"
 
 
-def _chain(uses: Iterable[UsedCell]) -> str:
-    runs = [f"{_IF[known]}{', then '.join(map(used, those))}" for known, those in groupby(uses, lambda use: use.known)]
+def _uses_text(uses: Iterable[UsedCell]) -> str:
+    runs = (f"{_IF[known]}{', then '.join(map(used, those))}" for known, those in groupby(uses, lambda use: use.known))
     return ", then".join(runs) or " as before"
 
 

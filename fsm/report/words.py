@@ -1,6 +1,7 @@
 """Describe findings in words that all formats share."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar
@@ -204,13 +205,9 @@ def edits(violation: Violation) -> str:
 
 
 def reasons(violation: Violation) -> list[str]:
-    found = {
-        "in state": before(violation),
-        "expected": allowed(violation),
-        "legal if": edits(violation),
-        "lines": places(violation),
-    }
-    return [f"{label}: {text}" for label, text in found.items() if text]
+    texts = (before(violation), allowed(violation), edits(violation), places(violation))
+    labelled = zip(("in state", "expected", "legal if", "lines"), texts, strict=True)
+    return [f"{label}: {text}" for label, text in labelled if text]
 
 
 def places(violation: Violation) -> str:
@@ -268,11 +265,10 @@ def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: M
     >>> tally_of([("surprise", 2), ("violation", 1), ("surprise", 1)], {"pod": 1}, {"lost": 3})
     ['1 violation', '3 surprises', '1 pod', 'lost (3)']
     """
-    counts = dict.fromkeys(("violation", "surprise", "tolerated deviation"), 0)
+    counts = Counter(dict.fromkeys(("violation", "surprise", "tolerated deviation"), 0))
     for severity, count in found:
         counts[severity] += count
-    parts = [plural(count, word) for word, count in counts.items() if count]
-    parts += [plural(count, word) for word, count in size.items()]
+    parts = [plural(count, word) for word, count in (*(+counts).items(), *size.items())]
     return parts + [f"{name} ({count:,})" for name, count in notes.items()]
 
 
