@@ -114,15 +114,12 @@ def command(
     fsm check systems/house.toml --parts door=any
     """
     many = next((name for name, count in parts.items() if count == options.ANY_NUMBER or count > FEW), "")
-    for option, given in (("--each-copy", each_copy), ("--overlap", overlap > 1)):
-        if many and given:
-            raise click.UsageError(
-                f"{option} can be used with at most {FEW} copies of a part, but --parts asks for more of '{many}'"
-            )
-    stated = [
-        _claims(name, {**parts, many: PAIR} if many else parts)
-        for name in dict.fromkeys(names or (*specified(), *systems()))
-    ]
+    too_many = f"can be used with at most {FEW} copies of a part, but --parts asks for more of '{many}'"
+    options.refuse(
+        ("", many and each_copy, f"--each-copy {too_many}"), ("", many and overlap > 1, f"--overlap {too_many}")
+    )
+    searched = {**parts, many: PAIR} if many else parts
+    stated = [_claims(name, searched) for name in dict.fromkeys(names or (*specified(), *systems()))]
     options.require_properties(only, stated)
     bare = Profile(name="none", about="", overrides=())
     options.require_profiles(profiles, [{"none": bare}, *(one.machine.profiles for one in stated)])
@@ -140,31 +137,21 @@ def command(
         examine_each = partial(
             examine, only=only or None, limit=limit, ending=ending, advanced=bar.advance, overlap=overlap, alike=alike
         )
+        any_number = partial(examine_any, only=only or None, limit=limit, ending=ending, advanced=bar.advance)
         for specification, profile in work:
             if many and is_of(specification, System):
                 numbered = partial(_with_copies, specification, parts, many)
                 count = None if parts[many] == options.ANY_NUMBER else parts[many]
-                found = examine_any(
-                    numbered,
-                    many,
-                    profile,
-                    count=count,
-                    only=only or None,
-                    limit=limit,
-                    ending=ending,
-                    advanced=bar.advance,
-                )
+                found = any_number(numbered, many, profile, count=count)
             else:
                 copies = specifications_of_copies(specification) if each_copy and is_of(specification, System) else ()
                 found = examine_each(specification, profile, copies=copies)
             examined.append(found)
         over = excess()
     examined = [found for found in examined if found.checked]
-    verdicts = [checked.verdict for found in examined for checked in found.checked]
-    lengths = [verdict.length for verdict in verdicts if isinstance(verdict, Refuted)]
-    if why > (longest := max(lengths, default=0)):
-        what = f"no counterexample has a step {why}; the longest one has {longest} steps"
-        raise click.BadParameter(what, param_hint="--why")
+    verdicts = (checked.verdict for found in examined for checked in found.checked)
+    longest = max((verdict.length for verdict in verdicts if isinstance(verdict, Refuted)), default=0)
+    options.refuse(("--why", why > longest, f"no counterexample has a step {why}; the longest one has {longest} steps"))
     options.print_report(
         form,
         text=lambda: check_report.text(examined, options.layout(), runs=runs or why > 0, why=why),

@@ -89,10 +89,8 @@ def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> in
     (name, first), (other, second) = sides
     if not (isinstance(first, Machine) and isinstance(second, Machine)):
         raise click.UsageError("--behaviour compares two models, but one of the arguments is a drawing")
-    if form not in {"text", "json"}:
-        raise click.UsageError(
-            f"the result of --behaviour cannot be written as {form}; use --format text or --format json"
-        )
+    wrong = f"the result of --behaviour cannot be written as {form}; use --format text or --format json"
+    options.refuse(("", form not in {"text", "json"}, wrong))
     found = compare_behaviour(tabulate(first), tabulate(second))
     if form == "json":
         put(diff_report.behaviour_json(found, (name, other)), output)
@@ -107,15 +105,17 @@ class _Side(NamedTuple):
 
 
 def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_Side, _Side]:
-    if second is None and not profiles:
-        raise click.UsageError("name two things to compare, or one model and one or two profiles")
-    if len(profiles) > 2:  # noqa: PLR2004  (there are two sides)
-        raise click.UsageError("at most two profiles can be compared")
     other = first if second is None else second
-    if profiles and not (names_a_model(first) or names_a_model(other)):
-        raise click.BadParameter(
-            "a profile can be applied only to a model, and neither argument is a model", param_hint="--profile"
-        )
+    no_model = "a profile can be applied only to a model, and neither argument is a model"
+    options.refuse(
+        (
+            "",
+            second is None and not profiles,
+            "name two things to compare, or one model and one or two profiles",
+        ),
+        ("", len(profiles) > 2, "at most two profiles can be compared"),  # noqa: PLR2004  (there are two sides)
+        ("--profile", profiles and not (names_a_model(first) or names_a_model(other)), no_model),
+    )
     if len(profiles) < 2:  # noqa: PLR2004  (one is for both models, or the second side of one)
         only = "".join(profiles)
         profiles = ("" if second is None else only, only)

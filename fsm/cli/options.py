@@ -107,7 +107,7 @@ def print_report(form: str, *, text: Callable[[], str], json: Callable[[], str],
 
 
 def case_report(form: str, cases: Cases) -> str:
-    writer: Callable[[Cases], str] = getattr(import_module("fsm.report.case_formats"), form)
+    writer: Callable[[Cases], str] = getattr(import_module("fsm.report.cases"), form)
     return writer(cases)
 
 

@@ -186,18 +186,11 @@ REPORTING: Final = 10.0  # number of seconds between progress reports
 class CommandProgress:
     """Shows progress towards *size* units of work. Nothing is shown if *size* is 0."""
 
-    def __init__(
-        self,
-        label: str,
-        size: int,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        memory: Callable[[], int] = resident,
-    ) -> None:
-        self._label, self._clock, self._memory = label, clock, memory
+    def __init__(self, label: str, size: int) -> None:
+        self._label = label
         self._terminal = bool(size) and sys.stderr is not None and sys.stderr.isatty()  # stderr may be closed
         self.bar = click.progressbar(length=size, label=label, file=sys.stderr if self._terminal else io.StringIO())
-        self._began = self._search_began = self._shown = clock()
+        self._began = self._search_began = self._shown = time.monotonic()
 
     def advance(self, units: int = 1) -> None:
         self.bar.update(units)
@@ -207,16 +200,16 @@ class CommandProgress:
         self.bar.update(done - self.bar.pos)
 
     def searched(self, covered: Explored) -> None:
-        now = self._clock()
+        now = time.monotonic()
         if not covered.nodes:
             self._search_began = now
         elif now >= self._shown + PAUSE:
             self._shown = now
             rate = covered.nodes / max(now - self._search_began, PAUSE)
-            self._relabel(f"{covered.nodes:,} states, {rate:,.0f}/s, {self._memory() >> 20:,} MiB")
+            self._relabel(f"{covered.nodes:,} states, {rate:,.0f}/s, {resident() >> 20:,} MiB")
 
     def report(self) -> None:
-        spent = f"{self._clock() - self._began:,.0f} s"
+        spent = f"{time.monotonic() - self._began:,.0f} s"
         if self._terminal:
             self._relabel(spent)
         else:

@@ -18,24 +18,12 @@ from fsm.checker import as_known
 from fsm.cli import options
 from fsm.cli.output import progress, put
 from fsm.command_options import profile_option
-from fsm.conformance import suite
+from fsm.conformance import lookup, suite
+from fsm.conformance import scheme as schemes
 from fsm.conformance.concurrency import repeated
-from fsm.conformance.lookup import factory_of
-from fsm.conformance.lookup import forms as rows
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.race_runs import Pace
-from fsm.conformance.scheme import (
-    ClientRun,
-    PlanRequest,
-    Scheme,
-    SutRequest,
-    client_of,
-    foreign_schemes,
-    own_schemes,
-    scheme_of,
-)
-from fsm.conformance.scheme import script as client_script
-from fsm.conformance.suite import PropertyTestResult, run_property_test
+from fsm.conformance.scheme import PlanRequest, Scheme, SutRequest
 from fsm.entry_points import SUTS, foreign_names, warn_left_out
 from fsm.errors import linked
 from fsm.language.library import is_system, load, load_system, specification
@@ -49,6 +37,8 @@ from fsm.report.lanes import history_lines
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
 from fsm.sut import SUT, Stimulus
+
+rows = lookup.forms  # for the help of the command
 
 
 def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
@@ -83,7 +73,7 @@ class _TestCommand(click.Command):
         params = super().get_params(ctx)
         known = {name: "fsm test" for param in params for name in param.opts}
         own = []
-        for scheme in (*own_schemes(), *_foreign_schemes(ctx)):
+        for scheme in (*schemes.own_schemes(), *_foreign_schemes(ctx)):
             for each in scheme.options:
                 if (other := known.setdefault(each.name, scheme.form)) != scheme.form:
                     warn_left_out(SUTS, scheme.name, ValueError(f"{other} already has an option {each.name}"))
@@ -99,10 +89,11 @@ def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
     if _FOREIGN not in ctx.meta:
         words = ctx.meta.get(cli.WORDS, ())
         named = (name for name in foreign_names(SUTS) if any(f"{name}:" in word for word in words))
-        found = foreign_schemes() if {"-h", "--help"} & {*words} else (scheme_of(f"{name}:x") for name in named)
+        helped = bool({"-h", "--help"} & {*words})
+        found = schemes.foreign_schemes() if helped else (schemes.scheme_of(f"{name}:x") for name in named)
         ctx.meta[_FOREIGN] = tuple(filter(None, found))
-    schemes: tuple[Scheme, ...] = ctx.meta[_FOREIGN]
-    return schemes
+    foreign: tuple[Scheme, ...] = ctx.meta[_FOREIGN]
+    return foreign
 
 
 @click.command("test", cls=_TestCommand)
@@ -202,7 +193,7 @@ def command(
     fsm test models/door.toml --against model:models/new-door.toml --properties
     """
     click.get_current_context().with_resource(_temporary_hypothesis_home())
-    scheme = scheme_of(sut)
+    scheme = schemes.scheme_of(sut)
     real = scheme is not None and scheme.slow
     by_property = properties or bool(only)
     settings = _options(scheme, given)
@@ -235,10 +226,12 @@ def command(
     asked_for = SutRequest(
         rest=rest, machine=machine, model=model, profile=profile, timeout=timeout, options=settings, record=record
     )
-    factory = factory_of(sut, asked_for, parts)
+    factory = lookup.factory_of(sut, asked_for, parts)
     least = fail_on or conformance_report.default_level(machine)
     if by_property:
-        run = partial(run_property_test, factory=factory, profile=profile, examples=examples, steps=steps, chance=seed)
+        run = partial(
+            suite.run_property_test, factory=factory, profile=profile, examples=examples, steps=steps, chance=seed
+        )
         results = _property_tests(model, only, profile, run)
         of = machine.under(tolerated)
         report = PropertyTestReport(results=results, of=of, sut=sut, profile=profile, least=least, at_least=at_least)
@@ -283,13 +276,11 @@ def command(
 def _write_script(tested: Tested, script: str | None) -> None:
     if script is not None:
         plan = tested.oracle.plan
-        runs = [
-            ClientRun(title=words.what(each.violation) if each.violation else each.broken, plan=plan, steps=each.steps)
-            for each in tested.failures
-            if each.trace
-        ]
+        failures = (each for each in tested.failures if each.trace)
+        named = ((words.what(each.violation) if each.violation else each.broken, each.steps) for each in failures)
+        runs = [schemes.ClientRun(title=title, plan=plan, steps=steps) for title, steps in named]
         with click.open_file(script, "w", encoding="utf-8", lazy=False) as file:
-            file.write(client_script(client_of(plan.table.machine), runs))
+            file.write(schemes.script(schemes.client_of(plan.table.machine), runs))
 
 
 def _repeat_races(tested: Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> Tested:
@@ -308,8 +299,8 @@ def _repeat_races(tested: Tested, factory: Callable[[], SUT], pace: Pace, model:
 
 
 def _property_tests(
-    model: str, only: tuple[str, ...], profile: str | None, run: Callable[[Machine, Property], PropertyTestResult]
-) -> tuple[PropertyTestResult, ...]:
+    model: str, only: tuple[str, ...], profile: str | None, run: Callable[[Machine, Property], suite.PropertyTestResult]
+) -> tuple[suite.PropertyTestResult, ...]:
     stated = as_known(specification(model), profile)
     options.require_properties(only, [stated])
     chosen = [each for each in stated.properties if not only or each.name in only]
@@ -324,7 +315,7 @@ def _property_tests(
 def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
     values = {key: value for key, value in given.items() if value}
     own = {option.key for option in scheme.options} if scheme else set()
-    for other in own_schemes():
+    for other in schemes.own_schemes():
         if wrong := next((each.name for each in other.options if each.key in values.keys() - own), ""):
             raise click.UsageError(f"{wrong} can be used only with --against {other.form}")
     return values
