@@ -91,8 +91,8 @@ def _profile_lines(
     if examination.expected is not None and examination.resized:
         yield from _item(layout, PropertyStatus.FAILS, f"the file expects {sized(examination.expected)}")
     for event, state, leads in examination.washed_out:
-        what = f"nothing is specified about {event} in {state}, which {leads} may reach unobserved: anything may follow"
-        yield from _wrap_indented(layout, what)
+        unobserved = f"which {leads} may reach unobserved: anything may follow"
+        yield from _indented(layout, f"nothing is specified about {event} in {state}, {unobserved}")
     left_out = overlap = 0
     for checked in examination.checked:
         conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap_limit(checked))
@@ -105,16 +105,13 @@ def _profile_lines(
         yield from layout.rows(*_step_explanation(examination, checked, step))
         if fair := _fair_candidates(examination.machine, checked):
             why = "unless something is fair: it is not postponed for ever while it is possible. If that is meant, add:"
-            yield from _wrap_indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
-    if overlap:
-        calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
-        cut = f"{calls}; runs in which one more call begins were cut off (--overlap)"
-        yield from layout.wrapped(cut, "    ", "    ")
-    if left_out:
-        yield f"    {plural(left_out, 'property')} with the same result as above"
-    if examination.copies:
-        copies = f"{plural(examination.copies, 'claim')} about other copies were also decided"
-        yield from layout.wrapped(copies, "    ", "    ")
+            yield from _indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
+    calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
+    cut = f"{calls}; runs in which one more call begins were cut off (--overlap)"
+    same = f"{plural(left_out, 'property')} with the same result as above"
+    copies = f"{plural(examination.copies, 'claim')} about other copies were also decided"
+    for count, note in ((overlap, cut), (left_out, same), (examination.copies, copies)):
+        yield from layout.wrapped(note, "    ", "    ") if count else ()
 
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
@@ -126,14 +123,16 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
         case evidence.Refuted(evidence=against):
             yield from _refutation(checked, against, layout, runs=runs)
         case Unknown():
-            yield from _wrap_indented(layout, reason(checked))
+            yield from _indented(layout, reason(checked))
             if isinstance(checked.verdict, evidence.Unwritten):
                 yield from steps(checked.verdict.run, indent=_LABEL + 4)
         case evidence.Proved(witnesses=witnesses, any_number=part):
-            if part:
-                yield from _wrap_indented(layout, f"the property holds for any number of copies of '{part}'")
-            if known := checked.expected:
-                yield from _wrap_indented(layout, f"it was known to fail: {known.about} Remove the entry from 'fails'.")
+            known = checked.expected
+            yield from _indented(
+                layout,
+                f"the property holds for any number of copies of '{part}'" if part else "",
+                f"it was known to fail: {known.about} Remove the entry from 'fails'." if known else "",
+            )
             for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
 
@@ -165,8 +164,8 @@ def _step_explanation(
 
 
 def _cells(examination: evidence.Examined, checked: evidence.Checked, number: int) -> tuple[UsedCell, ...]:
-    run = checked.verdict.run if isinstance(checked.verdict, evidence.Refuted) else None
-    taken = (*run.steps, *run.cycle)[number - 1 : number] if run and number else ()
+    run = checked.verdict.run if isinstance(checked.verdict, evidence.Refuted) and number else None
+    taken = (*run.steps, *run.cycle)[number - 1 : number] if run else ()
     return used_cells(examination.machine.partly_under(examination.profile), *taken) if taken else ()
 
 
@@ -208,26 +207,24 @@ def _refutation(checked: evidence.Checked, against: evidence.Evidence, layout: L
     if known is not None:
         shown = "" if runs or checked.unexpected else " (--runs shows them)"
         how = f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}"
-        yield from _wrap_indented(layout, how)
+        yield from _indented(layout, how)
         if shown:
             return
     else:
-        yield from _wrap_indented(layout, f"source: {checked.of.source} {checked.of.link}")
+        yield from _indented(layout, f"source: {checked.of.source} {checked.of.link}")
     match against:
         case evidence.Run():
             yield from steps(against, indent=_LABEL + 4)
         case evidence.Unexplained():
             yield from steps(against.run, indent=_LABEL + 4)
-            yield from _wrap_indented(layout, reason(checked))
+            yield from _indented(layout, reason(checked))
         case evidence.Unreached():
-            yield from _wrap_indented(layout, reason(checked))
+            yield from _indented(layout, reason(checked))
         case evidence.Misdrawn(place=place, lacks=lacks, adds=adds):
-            texts = [f"{place} lacks {_arrow(arrow)}" for arrow in lacks]
+            yield from _indented(layout, *(f"{place} lacks {_arrow(arrow)}" for arrow in lacks))
             for arrow in adds:
                 at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
-                texts.append(f"{at} has {_arrow(arrow)}, which the machine does not have")
-            for text in texts:
-                yield from _wrap_indented(layout, text)
+                yield from _indented(layout, f"{at} has {_arrow(arrow)}, which the machine does not have")
         case _:
             assert_never(against)
 
@@ -237,8 +234,9 @@ def _item(layout: Layout, word: PropertyStatus, what: str) -> list[str]:
     return layout.wrapped(what, f"    {label}", _INDENT, marked=label)
 
 
-def _wrap_indented(layout: Layout, what: str) -> list[str]:
-    return layout.wrapped(what, _INDENT, _INDENT)
+def _indented(layout: Layout, *texts: str) -> Iterator[str]:
+    for text in texts:
+        yield from layout.wrapped(text, _INDENT, _INDENT)
 
 
 def sized(counts: Counts | None) -> str:

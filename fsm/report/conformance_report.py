@@ -137,16 +137,15 @@ def text(
     tally = words.tally_of([(word, 1) for _, word in found], {"step": tested.cover.steps}, {})
     tally += [f"{tested.cover.unspecified:,} of them unspecified"] if tested.cover.unspecified else []
     tally += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
-    yield from layout.wrapped(", ".join(tally))
-    yield from _omissions(tested, layout, least)
+    yield from layout.notes(", ".join(tally), *_omissions(tested, least))
     yield from coverage(tested.reached, tested.reachable, layout, at_least)
     if (search := tested.races) is not None:
         ran = f"{words.plural(search.programmes, 'programme')} of threads ran {words.plural(search.runs, 'time')}"
         late = "; then the time for the search was over" if search.cut else ""
         late = "; then the SUT no longer answered" if search.gone else late
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
-    if tested.told:
-        yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
+    told = f"{words.plural(tested.told, 'event')} checked against the calls"
+    yield from layout.notes(told if tested.told else "")
     yield from _unreached_lines(tested, layout)
     never = [f"{event}={outcome}" if outcome else event for event, outcome in plan.never]
     for label, outcomes, named in (
@@ -160,26 +159,22 @@ def text(
         what += f" in {', '.join(left.states)}" if left.states else ""
         what += f" ({left.why})" if left.why else ""
         yield from layout.wrapped(f"not supported by the SUT: {what}", "    ")
-    if tested.unarranged:
-        unarranged = ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged)
+    if unarranged := ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged):
         yield from layout.wrapped(f"could not be arranged: {unarranged}", "    ")
     came = answer(tested, least, at_least)
     why = f", because {tested.unknown}" if came is ExitCode.UNKNOWN else ""
     yield f"  verdict: {layout.verdict(came)}{why}"
 
 
-def _omissions(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
-    if least == default_level(tested.oracle.plan.table.machine) == "observed" and not tested.judge:
-        yield from layout.wrapped(
-            "no clause of the model is a MUST, so breaking an observed clause fails the test (--fail-on)"
-        )
-    for applies, note in (
-        (tested.stopped, "the test stopped at the maximum number of failures; the rest of the plan was not tested"),
-        (tested.skipped, "random tests were not run, because the planned tests found a failure"),
-        (tested.shortened, "only a part of the plan was requested; leave out --replay to run all of it"),
-    ):
-        if applies:
-            yield from layout.wrapped(note)
+def _omissions(tested: Tested, least: Level) -> list[str]:
+    observed = least == default_level(tested.oracle.plan.table.machine) == "observed" and not tested.judge
+    notes = {
+        "no clause of the model is a MUST, so breaking an observed clause fails the test (--fail-on)": observed,
+        "the test stopped at the maximum number of failures; the rest of the plan was not tested": tested.stopped,
+        "random tests were not run, because the planned tests found a failure": tested.skipped,
+        "only a part of the plan was requested; leave out --replay to run all of it": tested.shortened,
+    }
+    return [note for note, applies in notes.items() if applies]
 
 
 def _unreached_lines(tested: Tested, layout: Layout) -> Iterator[str]:
@@ -190,9 +185,8 @@ def _unreached_lines(tested: Tested, layout: Layout) -> Iterator[str]:
     for of in tested.covered:
         missed = [cell for cell, count in of.cells.items() if not count]
         yield from coverage(range(len(of.cells) - len(missed)), of.cells, layout, of=of.machine)
-        yield from _namedpairs("not reached", missed, layout)
-    for each in uncompared(tested.methods, tested.misnamed):
-        yield from layout.wrapped(each, "    ")
+        yield from _listed_pairs("not reached", missed, layout)
+    yield from layout.notes(*uncompared(tested.methods, tested.misnamed), first="    ")
     yield from listed(table, layout, "outputs not seen", tested.uncompared)
 
 
@@ -220,10 +214,10 @@ def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float =
 
 
 def listed(table: Table, layout: Layout, label: str, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
-    return _namedpairs(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
+    return _listed_pairs(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
 
 
-def _namedpairs(label: str, pairs: Collection[tuple[str, str]], layout: Layout) -> Iterator[str]:
+def _listed_pairs(label: str, pairs: Collection[tuple[str, str]], layout: Layout) -> Iterator[str]:
     if events := [f"{event} in {', '.join(states)}" for event, states in words.grouped(pairs).items()]:
         yield from _first_lines(layout.wrapped(f"{label}: {'; '.join(events)}", "    "), pairs, "pair")
 
@@ -256,35 +250,30 @@ def cases(tested: Tested, least: Level, at_least: float = 0) -> Cases:
         line, before = clauses.get(cell.clause, (cell.line, False))
         clauses[cell.clause] = (line, before or tested.cover.cells[row, state] > 0)
     untested = "not exercised: no test reached a cell of the clause"
+    left = ((clause, near(table.machine.path, line), met) for clause, (line, met) in clauses.items())
     kept = [
-        case(
-            clause=clause,
-            at=near(table.machine.path, line),
-            status="passed" if met else "skipped",
-            what="" if met else untested,
-        )
-        for clause, (line, met) in clauses.items()
+        case(clause=clause, at=at, status="passed" if met else "skipped", what="" if met else untested)
+        for clause, at, met in left
         if clause not in named
     ]
     return Cases(command="test", found=(*broken, *kept), answer=answer(tested, least, at_least))
 
 
 def _failed_case(case: Callable[..., Case], found: Failure | Race, machine: Machine, least: Level) -> Case:
-    violation = found.violation
-    clause = violation.clause if violation else found.clause if isinstance(found, Failure) else None
+    violation, line = found.violation, 1
+    clause = found.clause if isinstance(found, Failure) else None
     if isinstance(found, Race):
         what, detail = "the results of calls from several threads are not legal", "\n".join(raced(found))
     else:
         what, detail = words.what(violation) if violation else found.broken, textwrap.dedent(failure_text(found))
-    event = machine.events.get(violation.observation.event) if violation else None
-    cells = event.cells if event else {}
-    written = [cells[state].line for state in violation.before if state in cells] if violation else []
+    if violation:
+        event, clause = machine.events.get(violation.observation.event), violation.clause
+        cells = event.cells if event else {}
+        line = next((cells[state].line for state in violation.before if state in cells), 1)
+    says = "The SUT answers in a way that can be judged."
     return case(
-        clause=clause
-        or Clause(
-            name="answers", says="The SUT answers in a way that can be judged.", level="MUST", source=machine.source
-        ),
-        at=near(machine.path, (written or [1])[0]),
+        clause=clause or Clause(name="answers", says=says, level="MUST", source=machine.source),
+        at=near(machine.path, line),
         status="failed" if fails(found, least) else "surprise",
         what=what,
         detail=detail,
@@ -293,6 +282,10 @@ def _failed_case(case: Callable[..., Case], found: Failure | Race, machine: Mach
 
 def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least: float = 0) -> str:
     table = tested.oracle.plan.table
+
+    def pairs_data(pairs: Iterable[tuple[int, int]]) -> list[Json]:
+        return [_pair_data(table, *pair) for pair in pairs]
+
     return dumped(
         {
             "machine": table.machine.name,
@@ -311,11 +304,8 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
                 "found": [_race_data(each, least) for each in tested.races.found],
             },
             "cells": [{**_pair_data(table, *pair), "met": tested.cover.cells[pair]} for pair in tested.reachable],
-            "unreached": {
-                why.name.lower(): [_pair_data(table, *pair) for pair in pairs]
-                for why, pairs in tested.unreached.items()
-            },
-            "uncompared": [_pair_data(table, *pair) for pair in tested.uncompared],
+            "unreached": {why.name.lower(): pairs_data(pairs) for why, pairs in tested.unreached.items()},
+            "uncompared": pairs_data(tested.uncompared),
             "methods": [*tested.methods],
             "misnamed": dict(tested.misnamed),
             "unseen": [{**_pair_data(table, *pair), "outcome": outcome} for *pair, outcome in tested.unseen],

@@ -133,6 +133,20 @@ td.number { text-align: right; font-variant-numeric: tabular-nums }
 .key span { padding: .1rem .5rem; margin-right: .5rem }
 pre { background: #8882; padding: .6rem; overflow-x: auto }
 summary { cursor: pointer }"""
+_HEAD: Final = f"""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>Coverage of the specification</title>
+<style>
+{_STYLE}
+</style>
+</head>
+<body>
+<h1>Coverage of the specification</h1>"""
 _MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN: "open", Standing.BEYOND: "·"}
 
 
@@ -142,19 +156,7 @@ def _escape_html(value: str) -> str:
 
 @joined
 def html(cover: CoverReport) -> Iterator[str]:
-    yield from (
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        '<meta name="viewport" content="width=device-width">',
-        "<title>Coverage of the specification</title>",
-        f"<style>\n{_STYLE}\n</style>",
-        "</head>",
-        "<body>",
-        "<h1>Coverage of the specification</h1>",
-    )
+    yield _HEAD
     yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
     for recording in cover.listed():
         side = f" {recording.side} set" if cover.against else ""

@@ -16,6 +16,7 @@ from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import COLOURS, Layout, joined
 from fsm.report.machine_report import data, steps
 from fsm.report.words import either, grouped, plural
+from fsm.report.words import reply as replied
 from fsm.verdict import Fails, Unknown
 
 _FIRST: Final = "#cf222e"
@@ -114,14 +115,10 @@ def _move(move: ComparedMove) -> str:
     event = move.label or move.event
     if move.silent:
         return f"{event} in \0: not specified"
-    words = f"{event}: \0" if event else "\0"
-    if move.begins:
-        words += ", and the call continues"
-    if move.reply:
-        words += f", replying {'any error' if move.reply == 'error' else move.reply}"
-    if move.emits:
-        words += f", emitting {', '.join(move.emits)}"
-    return words
+    continues = ", and the call continues" if move.begins else ""
+    reply = f", replying {replied(move.reply)}" if move.reply else ""
+    emits = f", emitting {', '.join(move.emits)}" if move.emits else ""
+    return f"{f'{event}: ' if event else ''}\0{continues}{reply}{emits}"
 
 
 def _position_text(place: Location | None) -> str:
@@ -187,14 +184,9 @@ def dot(found: Comparison) -> str:
 
 
 def _label(move: ComparedMove) -> str:
-    words = move.label or move.event or "?"
-    if move.silent:
-        words += " ?"
-    if move.reply not in {"", "ok"}:
-        words += f" ✗ {move.reply}"
-    if move.emits:
-        words += f" / {', '.join(move.emits)}"
-    return words
+    reply = f" ✗ {move.reply}" if move.reply not in {"", "ok"} else ""
+    emits = f" / {', '.join(move.emits)}" if move.emits else ""
+    return f"{move.label or move.event or '?'}{' ?' if move.silent else ''}{reply}{emits}"
 
 
 _EVIDENCE: Final = ("only", "trace", "run", "states", "instead", "start", "rounds", "option", "every_trace", "why")
@@ -233,8 +225,7 @@ def _distinguishing_trace(found: Distinguished, names: tuple[str, str]) -> Itera
     yield f"a shortest trace that only {owner} has:"
     yield from steps(found.run, indent=2)
     last = found.trace[-1]
-    if last.shows:
-        yield f"and {last.shows} is shown"
+    yield from [f"and {last.shows} is shown"] if last.shows else []
     where = either([state or "any state" for state in found.states])
     lacks = f"{last.event or 'that'}{' continue' if last.ends else ''}"
     can = f"can only have {_alternatives(found.instead)}" if found.instead else f"cannot have {lacks}"
@@ -247,11 +238,9 @@ def _alternatives(these: tuple[Observable, ...]) -> str:
 
 
 def _branching_lines(found: Branching, names: tuple[str, str]) -> Iterator[str]:
-    yield (
-        "the two machines have the same traces, but choose at different moments:"
-        if found.every_trace
-        else "the two machines can be distinguished, but no trace that does so was found within the limit:"
-    )
+    same = "the two machines have the same traces, but choose at different moments:"
+    cut = "the two machines can be distinguished, but no trace that does so was found within the limit:"
+    yield same if found.every_trace else cut
     for side, state in zip(names, found.start, strict=True):
         yield f"  {side} starts {state}"
     for number, each in enumerate(found.rounds, 1):
@@ -263,29 +252,25 @@ def _branching_lines(found: Branching, names: tuple[str, str]) -> Iterator[str]:
 
 
 def _observable_text(observable: Observable, replies: tuple[str, ...] = ()) -> str:
-    replies = tuple(filter(None, replies or (observable.reply,)))
     if observable.shows:
         return f"{observable.shows} shown"
     event = observable.event or "something hidden"
     if observable.silent:
         return f"{event}, {'whose end' if observable.ends else 'which'} is not specified"
-    words = [event]
-    if observable.begins:
-        words.append("continuing" if observable.ends else "begun")
-    if replies:
-        words.append(f"replying {either(['any other error' if reply == 'error' else reply for reply in replies])}")
-    if observable.emits:
-        words.append(f"emitting {', '.join(observable.emits)}")
-    return " ".join(words)
+    texts = ["any other error" if reply == "error" else reply for reply in replies or (observable.reply,) if reply]
+    words = [
+        event,
+        ("continuing" if observable.ends else "begun") if observable.begins else "",
+        f"replying {either(texts)}" if texts else "",
+        f"emitting {', '.join(observable.emits)}" if observable.emits else "",
+    ]
+    return " ".join(filter(None, words))
 
 
 def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
-    document: dict[str, Json] = {
-        "verdict": _WORDS[behaviour_answer(found)],
-        "first": names[0],
-        "second": names[1],
-        **dict.fromkeys(_EVIDENCE),
-    }
+    first, second = names
+    document: dict[str, Json] = {"verdict": _WORDS[behaviour_answer(found)], "first": first, "second": second}
+    document |= dict.fromkeys(_EVIDENCE)
     match found:
         case Equivalent():
             pass

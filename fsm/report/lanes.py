@@ -44,17 +44,16 @@ def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[
     """
     column = _columns(history)
     last = max(column.values(), default=0)
-    drawn: dict[str, list[str]] = {}
+    drawn: dict[str, str] = {}
     for operation in sorted(history.operations, key=lambda each: (each.thread, each.called)):
         start = column[operation.called]
         end = last + _width(operation) if operation.returned is None else column[operation.returned]
         label = visible(str(operation)).center(end - start - 1, "-")
-        bar = f"|{label}{'' if operation.returned is None else '|'}"
-        lane = drawn.setdefault(names[operation.thread] if names else _lane_name(operation), [])
-        lane.append(" " * (start - sum(map(len, lane))) + bar)
+        name = names[operation.thread] if names else _lane_name(operation)
+        drawn[name] = f"{drawn.get(name, ''):<{start}}|{label}{'' if operation.returned is None else '|'}"
     longest = max(map(len, drawn), default=0)
-    for name, parts in drawn.items():
-        yield f"{name:<{longest}}  {''.join(parts)}"
+    for name, lane in drawn.items():
+        yield f"{name:<{longest}}  {lane}"
 
 
 def stretch_lines(violation: Violation) -> Iterator[str]:
@@ -131,10 +130,8 @@ def raced(race: Race) -> Iterator[str]:
     if race.violation is not None:
         yield f"not legal: {words.what(race.violation)}"
         yield from map(words.short, reasons(race.violation))
-    elif race.verdict is None:
-        yield f"broken: {visible(race.broken)}"
     else:
-        yield from explained(race.verdict)
+        yield from [f"broken: {visible(race.broken)}"] if race.verdict is None else explained(race.verdict)
 
 
 def history_lines(machine: str, history: History, entity: str) -> bytes:
@@ -147,22 +144,20 @@ def history_lines(machine: str, history: History, entity: str) -> bytes:
     {"process":2,"entity":"d","start":1,"event":"push","reply":"ok","end":3}
     """
     lines: list[dict[str, str | int]] = [{"history": 1, "machine": machine}]
-    for operation in history.operations:
-        line: dict[str, str | int] = {"process": operation.thread, "entity": entity, "start": operation.called}
-        line |= {key: value for key in ("event", "reply", "shows") if (value := getattr(operation, key))}
-        lines.append(line if operation.returned is None else line | {"end": operation.returned})
+    for each in history.operations:
+        line: dict[str, str | int] = {"process": each.thread, "entity": entity, "start": each.called}
+        line |= {key: value for key in ("event", "reply", "shows") if (value := getattr(each, key))}
+        lines.append(line if each.returned is None else line | {"end": each.returned})
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
 def _columns(history: History) -> dict[int, int]:
     column: dict[int, int] = {}
-    place = 0
+    place = -2
     ends = {instant for each in history.operations for instant in (each.called, each.returned) if instant is not None}
     for instant in sorted(ends):
         over = [each for each in history.operations if each.returned == instant and each.called < instant]
-        place = max([place, *(column[each.called] + _width(each) for each in over)])
-        column[instant] = place
-        place += 2
+        column[instant] = place = max([place + 2, *(column[each.called] + _width(each) for each in over)])
     return column
 
 

@@ -90,6 +90,11 @@ class Layout:
         rest = f"{first}    " if rest is None else rest
         return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
 
+    def notes(self, *texts: str, first: str = "  ") -> Iterator[str]:
+        """Wrap each of *texts*. Empty ones are left out."""
+        for text in texts:
+            yield from self.wrapped(text, first)
+
     def kept(
         self, text: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:

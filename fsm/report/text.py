@@ -143,12 +143,13 @@ class _Writer:
             yield from self._judgement(judgement)
         notes = [noted(judged, note) for note in judged.notes if note != "lines"]
         lines = words.plural(judged.notes.get("lines", 0), "line")
-        yield from self.layout.wrapped(", ".join([f"{lines} read", *notes]))
-        yield from self.layout.wrapped(visible(judged.detected))
-        if not judged.form.name:
-            known = words.either(each.title for each in (*own_forms(), HISTORY))
-            how = "no line fits a known form of recording, plain or compressed with gzip or zstd"
-            yield from self.layout.wrapped(f"{how}: {known}")
+        how = "no line fits a known form of recording, plain or compressed with gzip or zstd"
+        known = "" if judged.form.name else words.either(each.title for each in (*own_forms(), HISTORY))
+        yield from self.layout.notes(
+            ", ".join([f"{lines} read", *notes]),
+            visible(judged.detected),
+            f"{how}: {known}" if known else "",
+        )
         if (judged.form.sighted or not judged.form.name) and not any(each.observations for each in judged.judgements):
             yield f"  how to judge a log of your own: {documented('reference/trace-format')}"
         yield from self._verdict(judged)
@@ -159,16 +160,19 @@ class _Writer:
         yield from self.layout.wrapped(f"{judgement.machine.name} {word}{unknown}", marked=word)
         if not judgement.entities:
             return
-        if reason and not unknown:
-            yield from self.layout.wrapped(f"not judged in full: {reason}", "    ")
         found = [(self.report.word(each), each.count) for each in self.report.findings(judgement)]
         found += [("tolerated deviation", deviated.count) for deviated in judgement.tolerated]
         size = {judgement.machine.entity: judgement.entities, "observation": judgement.observations}
-        yield from self.layout.wrapped(", ".join(words.tally_of(found, size, judgement.notes)), "    ")
+        assumed = ""
         if judgement.assumed:
             count = words.plural(len(judgement.assumed), judgement.assumed[0].observation.event)
-            when = "; ".join(map(words.between, judgement.assumed))
-            yield from self.layout.wrapped(f"explained by assuming {count}: {when}", "    ")
+            assumed = f"explained by assuming {count}: {'; '.join(map(words.between, judgement.assumed))}"
+        yield from self.layout.notes(
+            f"not judged in full: {reason}" if reason and not unknown else "",
+            ", ".join(words.tally_of(found, size, judgement.notes)),
+            assumed,
+            first="    ",
+        )
         yield from self._properties(judgement)
         yield from self._cells(judgement)
         yield from self._fields(judgement)

@@ -52,22 +52,19 @@ def model_page(model: Machine | System, examined: Sequence[Examined] = (), *, pr
 
 def html(report: Report) -> str:
     """Return the page. Raise :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed."""
-    machines: dict[str, dict[str, Json]] = {}
-    for _, judgement in report.judgements():
-        machine = judgement.machine
-        if machine.name not in machines:
-            also = [each.machine.profile for _, each in report.judgements() if each.machine.name == machine.name]
-            machines[machine.name] = machine_data(without_profile(machine), also=also)
-            machines[machine.name]["properties"] = watched_data(judgement.properties)
+    machines: dict[str, Json] = {}
+    judgements = words.grouped((judgement.machine.name, judgement) for _, judgement in report.judgements())
+    for name, (first, *others) in judgements.items():
+        also = [each.machine.profile for each in (first, *others)]
+        shown = machine_data(without_profile(first.machine), also=also)
+        machines[name] = {**shown, "properties": watched_data(first.properties)}
     verdict = report.total().word
     names = ", ".join(words.file(recording.name) for recording in report.judged)
     return document(
         f"{names}: {verdict}",
         {
             "title": names,
-            "about": "",
-            "source": "",
-            "profile": "",
+            **dict.fromkeys(("about", "source", "profile"), ""),
             "failOn": report.fail_on,
             "verdict": verdict,
             "problems": [str(problem) for problem in report.problems],
@@ -238,9 +235,9 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Json:
 
 def _chart(judged: Judged, finding: Finding) -> str:
     first = finding.first[0]
+    place, of = Line(first.file, first.line), (first.machine, first.observation.entity)
     for story in judged.stories:
-        if story.machine.name == first.machine and story.entity == first.observation.entity:
-            place = Line(first.file, first.line)
+        if (story.machine.name, story.entity) == of:
             for number, step in enumerate(story.steps):
                 if step.violations and step.place == place:
                     return sequence_svg.svg(violation_chart(story, number, judged.form)).decode()
@@ -304,14 +301,12 @@ def _step_numbers(steps: Sequence[Step]) -> Iterator[int]:
     if len(steps) <= STEPS:
         yield from range(len(steps))
         return
-    broken = (number for number, each in enumerate(steps) if each.violations)
     wanted = dict.fromkeys(range(AROUND))
-    for number in broken:
+    for number in (number for number, each in enumerate(steps) if each.violations):
         wanted |= dict.fromkeys(range(max(0, number - AROUND), min(len(steps), number + AROUND + 1)))
         if len(wanted) >= STEPS:
             break
-    rest = STEPS - len(wanted)
-    wanted |= dict.fromkeys(range(len(steps) - max(AROUND, rest), len(steps)))
+    wanted |= dict.fromkeys(range(len(steps) - max(AROUND, STEPS - len(wanted)), len(steps)))
     yield from sorted(wanted)
 
 
