@@ -27,6 +27,9 @@ from fsm.machine.versions import Bounded, unknown_profile
 from fsm.report.layout import Layout, plain
 from fsm.trace import FRACTION, Line
 
+if TYPE_CHECKING:
+    from fsm.report.cases import Cases
+
 complete_commands: Final = completer(lambda _: cli.commands())
 complete_models: Final = completer(lambda _: names(), files=True)
 complete_models_and_systems: Final = completer(lambda _: (*names(), *systems()), files=True)
@@ -68,12 +71,9 @@ def complete_suts(_: click.Context) -> Iterable[str]:
     return (f"{form.partition(':')[0]}:" if ":" in form else form for form in forms())
 
 
-if TYPE_CHECKING:
-    from fsm.report.cases import Cases
-
 WIDEST = 100
 
-_DIGITS = 10
+_NUMBER: Final = re.compile("[0-9]{1,9}")
 _Model = TypeVar("_Model", Machine, System)
 _Read = TypeVar("_Read")
 
@@ -158,7 +158,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
     if value is None:
         return None
     file, _, number = value.rpartition(":")
-    if not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
+    if not _NUMBER.fullmatch(number):
         raise click.BadParameter(f"'{value}' is not the number of a line, such as 14 or doors.jsonl:14")
     return Line("-" if file == "stdin" else file, int(number))
 
@@ -177,15 +177,13 @@ def engine(_context: click.Context, _option: click.Parameter, value: str | None)
     >>> engine(None, None, "spark"), engine(None, None, "spark[2]"), engine(None, None, "spark://head:7077")
     ('local[*]', 'local[2]', 'spark://head:7077')
     """
-    name, _, rest = (value or "").partition("://")
     if value is None:
         return ""
-    if name == "spark" and not rest:
-        return "local[*]"
+    scheme, _, rest = value.partition("://")
     if value.startswith("spark[") and value.endswith("]"):
         return f"local{value.removeprefix('spark')}"
-    if rest:
-        return value
+    if rest or scheme == "spark":
+        return value if rest else "local[*]"
     raise click.BadParameter(f"'{value}' is not an engine: use spark, spark[CORES] or spark://HOST:PORT")
 
 
@@ -243,11 +241,10 @@ def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any
         name, _, number = map(str.strip, pair.partition("="))
         if any_number and name and number == "any":
             if ANY_NUMBER in found.values() or name in found:
-                raise click.BadParameter(
-                    f"'{pair}' asks for any number of copies, but only one part can have any number"
-                )
+                what = "asks for any number of copies, but only one part can have any number"
+                raise click.BadParameter(f"'{pair}' {what}")
             found[name] = ANY_NUMBER
-        elif not (name and number.isascii() and number.isdecimal() and len(number) < _DIGITS):
+        elif not (name and _NUMBER.fullmatch(number)):
             raise click.BadParameter(f"'{pair}' is not PART=COUNT, such as door=1")
         elif found.setdefault(name, int(number)) != int(number):
             raise click.BadParameter(f"the part '{name}' is given two numbers of copies")
